@@ -212,7 +212,7 @@ async def _say(app: App, number: int, people: People, group: str) -> None:
                 SOURCE.name, f"{group}{place}-{number}", f"{group}{place}", sender, sender, words, at
             )
         )
-    await app.inbound.intake.called(SOURCE, said)
+    await app.inbound.ingestion.called(SOURCE, said)
     app.worker.runner.wake()
 
 

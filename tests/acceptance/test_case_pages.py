@@ -49,7 +49,7 @@ async def test_a_chat_becomes_a_shift_and_every_step_can_be_seen(house: House) -
 
     texts = [message["text"] for message in await house.everything()]
     assert texts[0] == "Done:\n✓ a crew for 42, Sun 17 Jan 0600-1200"
-    assert texts[1].startswith("From when to when")
+    assert texts[1].startswith("Which hours")
     talk = (await house.http.get("/v1/conversations/crew/9")).json()
     assert [line["decision"] for line in talk["lines"] if line["kind"] == "message"] == ["started", "resumed"]
     assert [flow["state"] for flow in talk["workflows"]] == ["completed"]

@@ -188,7 +188,7 @@ async def _hear(app: App) -> None:
         said = {"id": str(number), "conversation": conversation, "sender": "u7", "name": "Ann", "text": text}
         body = json.dumps({**said, "at": iso(now)}).encode()
         signed = signature_headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
-        await app.inbound.listening.call("crew", WebhookRequest(signed, {}, body))
+        await app.inbound.webhooks.call("crew", WebhookRequest(signed, {}, body))
 
 
 async def _move(app: App) -> str:

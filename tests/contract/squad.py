@@ -211,7 +211,7 @@ class Squad:
         book = StoreWorkflowRepository(store, clock, self.settings, voice, caller)
         self.pipeline = Pipeline(
             book, clock, self.settings, make_runner(self.how, self.mind, self.calendar.day),
-            rules=self.rules, mind=self.mind, read_day=self.calendar.day,
+            rules=self.rules, interpreter=self.mind, read_day=self.calendar.day,
         )  # fmt: skip
         changes = EditProcessor(store, clock, self.settings, book, self.pipeline)
         self.keeper = WorkflowTimers(store, clock, self.settings, caller)

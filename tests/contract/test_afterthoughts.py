@@ -13,7 +13,6 @@ from tidings.inbound.workflow.replay import (
     MemoryWorkflowRepository,
     ReadDay,
     ReplayClock,
-    ReplayPipeline,
     changed,
     replay,
 )
@@ -28,9 +27,9 @@ from .test_pipeline_crashes import Gone, Mortal, reborn
 NIGHT, FREE = "." * 24 + "c" * 24, "." * 48
 DONE = "Done:\n✓ a crew for 34, Sat 16 Jan 1800-0600"
 STAYS = (
-    "Ann's message was {} after I had acted on it. That undoes nothing; it stays like this:\n"
+    "Ann's message was {} after I acted on it. Nothing has been undone:\n"
     "✓ a crew for 34, Sat 16 Jan 1800-0600\n"
-    "If it should be otherwise, please say so in a new message."
+    "If you need something else, please send a new message."
 )
 
 
@@ -64,25 +63,25 @@ async def deletes(squad: Squad, original: str) -> list[str]:
     return squad.chat[before:]
 
 
-async def test_what_was_booked_before_an_edit_or_a_delete_stays_and_is_told(
+async def test_an_edit_or_deletion_of_an_executed_request_is_reported(
     store: Store, clock: ManualClock
 ) -> None:
     """The group and an admin hear what was done; nothing is undone or booked by itself (D11, D12)."""
     squad = await Squad(store, clock).open()
     await said(squad, ("ann", f"add {SAT} 1800-0600"))
 
-    assert await edits(squad, "m1", f"add {SUN} 1800-0600") == [STAYS.format("changed")]
+    assert await edits(squad, "m1", f"add {SUN} 1800-0600") == [STAYS.format("edited")]
     assert await deletes(squad, "m1") == [STAYS.format("deleted")]
 
     assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (NIGHT, FREE)
     assert await squad.decisions() == ["started", "changed", "changed"]
     (page,) = squad.pages  # the second one is counted, not told again
-    assert f"it says now: 'add {SUN} 1800-0600'" in page
-    assert "what came of it stays: a crew for 34, Sat 16 Jan 1800-0600: done" in page
+    assert f"new text: 'add {SUN} 1800-0600'" in page
+    assert "nothing was undone: a crew for 34, Sat 16 Jan 1800-0600: done" in page
     assert f"Last message: add {SAT} 1800-0600" in page and "User: Ann" in page
 
 
-async def test_an_edit_that_asks_for_the_same_says_nothing(quick: Store, clock: ManualClock) -> None:
+async def test_an_edit_that_asks_for_the_same_is_ignored(quick: Store, clock: ManualClock) -> None:
     """A slip of the pen that was mended is nobody's business."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT} 1800-0600"))
@@ -92,7 +91,7 @@ async def test_an_edit_that_asks_for_the_same_says_nothing(quick: Store, clock: 
     assert await edits(squad, "m1", f"add {SAT} 1800-0600 thanks") == []
 
 
-async def test_an_edit_of_a_question_s_request_stands_in_its_place(store: Store, clock: ManualClock) -> None:
+async def test_an_edit_of_an_open_request_replaces_it(store: Store, clock: ManualClock) -> None:
     """Nothing was done yet: what is written now counts, and the old day is asked for no more."""
     squad = await Squad(store, clock).open()
     await said(squad, ("ann", f"add {SAT}"))
@@ -111,15 +110,15 @@ async def test_an_open_request_that_is_edited_away_or_deleted_is_dropped(
     """Nobody else had a word in it."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT}"))
-    assert await deletes(squad, "m1") == ["All right, I have dropped it."]
+    assert await deletes(squad, "m1") == ["OK, I have dropped the request."]
     await said(squad, ("ann", f"add {SUN}"))
-    assert await edits(squad, "m3", "who wants pizza?") == ["All right, I have dropped it."]
+    assert await edits(squad, "m3", "who wants pizza?") == ["OK, I have dropped the request."]
 
     assert await squad.states() == ["cancelled", "cancelled"]
     assert await said(squad, ("abe", "1800-0600")) == []
 
 
-async def test_a_request_that_others_go_on_with_is_not_dropped_by_a_delete(
+async def test_a_deletion_does_not_drop_a_request_that_others_answered(
     quick: Store, clock: ManualClock
 ) -> None:
     """A squad owns its requests; the speaker is told how to drop it (D6)."""
@@ -128,21 +127,19 @@ async def test_a_request_that_others_go_on_with_is_not_dropped_by_a_delete(
 
     assert await deletes(squad, "m1") == [
         "Ann's message was deleted, but the request is still open (a crew for 34 on Sat 16 Jan from 1800). "
-        "Say 'never mind' to drop it, or what is meant instead."
+        "Say 'never mind' to drop it, or tell me what you need instead."
     ]
     assert await edits(squad, "m2", "1900-0600", who="abe") == [
         "Done:\n✓ a crew for 34, Sat 16 Jan 1900-0600"
     ]
 
 
-async def test_an_edit_of_talk_that_becomes_a_request_is_worked_through(
-    quick: Store, clock: ManualClock
-) -> None:
+async def test_an_edit_that_becomes_a_request_is_handled(quick: Store, clock: ManualClock) -> None:
     """Nothing had come of it, so it counts as newly said; by whoever is on the roster still (D5)."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", "ad crew"), ("ben", "morning"), ("ann", f"add 99 {FRI} 1800-0600"))
     assert await edits(squad, "m1", f"add {SAT} 1800-0600") == [DONE]
-    assert await edits(squad, "m1", f"add {SUN} 1800-0600") == [STAYS.format("changed")]
+    assert await edits(squad, "m1", f"add {SUN} 1800-0600") == [STAYS.format("edited")]
     assert await deletes(squad, "m2") == []
     await squad.roster.remove("ann")
 
@@ -150,9 +147,7 @@ async def test_an_edit_of_talk_that_becomes_a_request_is_worked_through(
     assert await squad.day(SUN, "34") == FREE
 
 
-async def test_what_waits_behind_a_busy_squad_is_worked_through_as_it_reads_then(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_queued_message_is_handled_with_its_edited_text(store: Store, clock: ManualClock) -> None:
     """Kept, edited, then worked through; or deleted, and never (D8)."""
     squad = await Squad(store, clock).open()
     await store.write([Step("queue_pause", {"name": "calendar", "reason": "a test"})])
@@ -169,11 +164,11 @@ async def test_what_waits_behind_a_busy_squad_is_worked_through_as_it_reads_then
     await squad.settle(seconds=1)
     await squad.settle(seconds=1)
 
-    assert "✗ a crew for 34, Fri 15 Jan 1800-0600 (under way)" in told, "it is not called done"
+    assert "✗ a crew for 34, Fri 15 Jan 1800-0600 (in progress)" in told, "it is not called done"
     assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (NIGHT, FREE)
 
 
-async def test_the_bot_is_silent_about_changes_while_a_person_holds_the_conversation(
+async def test_edits_get_no_reply_while_a_person_holds_the_conversation(
     quick: Store, clock: ManualClock
 ) -> None:
     """The admin is told all the same (D12)."""
@@ -188,7 +183,7 @@ async def test_the_bot_is_silent_about_changes_while_a_person_holds_the_conversa
     assert "a message was deleted after it had been acted on" in squad.pages[-1]
 
 
-async def test_a_death_at_any_commit_of_a_change_tells_once(quick: Store, clock: ManualClock) -> None:
+async def test_a_crash_at_any_commit_of_an_edit_reports_once(quick: Store, clock: ManualClock) -> None:
     """None missing, none doubled (D11, E1)."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT} 1800-0600"), ("ben", f"add {SAT}"))
@@ -206,12 +201,12 @@ async def test_a_death_at_any_commit_of_a_change_tells_once(quick: Store, clock:
             await squad.settle(seconds=60)
 
     texts = list({message.id: message.text for message in squad.channels["chat"].sent}.values())
-    assert texts.count(STAYS.format("changed")) == 1
+    assert texts.count(STAYS.format("edited")) == 1
     assert texts.count("Done:\n✓ a crew for 42, Sun 17 Jan 1800-0600") == 1
     assert await squad.states() == ["completed", "cancelled", "completed"]
 
 
-async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualClock) -> None:
+async def test_a_replay_of_edits_gives_the_same_result(quick: Store, clock: ManualClock) -> None:
     """What stood in the place of something else does so again; what came too late changes nothing."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT}"))
@@ -221,20 +216,20 @@ async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualCl
     await deletes(squad, "m4")
     await said(squad, ("bea", "1800-0600"))
 
-    def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> ReplayPipeline:
-        from tidings.inbound.pipeline import Pipeline
-        from tidings.inbound.workflow.langgraph import make_runner
+    from tidings.inbound.pipeline import Pipeline
+    from tidings.inbound.workflow.langgraph import make_runner
 
+    def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> Pipeline:
         run = make_runner("plain", squad.mind, read_day)
         return Pipeline(
-            book, then, squad.settings, run, rules=squad.rules, mind=squad.mind, read_day=read_day,
+            book, then, squad.settings, run, rules=squad.rules, interpreter=squad.mind, read_day=read_day,
         )  # fmt: skip
 
     compared = await replay(quick, "crew/g1", make, squad.settings)
     assert len(compared) == 4 and changed(compared) == []
 
 
-def test_sources_leave_late_changes_to_the_afterthought(clock: ManualClock) -> None:
+def test_late_changes_are_reported_by_edits_and_not_by_sources(clock: ManualClock) -> None:
     """An admin is told once, with what was done; subscribers hear of every change."""
     from tidings.inbound.source_notices import CHANGED, SourceNotice
     from tidings.inbound.workflow.settings import WorkflowSettings

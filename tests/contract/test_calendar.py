@@ -89,7 +89,7 @@ def test_every_half_hour_has_its_place() -> None:
         ({"start": "1800", "end": "1800"}, "not after the start"),
     ],
 )
-def test_what_cannot_be_asked_of_a_calendar_is_said(change: dict[str, Any], said: str) -> None:
+def test_an_invalid_command_is_explained(change: dict[str, Any], said: str) -> None:
     """Each with its own reason; what is on the grid passes (D10)."""
     problem = command_problem(NIGHT._replace(**change), grid=30)
     assert problem is not None and said in problem
@@ -98,7 +98,7 @@ def test_what_cannot_be_asked_of_a_calendar_is_said(change: dict[str, Any], said
     assert "grid of 60" in str(command_problem(NIGHT._replace(start="1830"), grid=60))
 
 
-def test_gaps_are_when_nobody_has_a_crew() -> None:
+def test_gaps_are_the_hours_without_any_crew() -> None:
     """Marked as without a crew is a gap too."""
     day = day_of(DATE, {"34": "c" * 24 + "n" * 24, "35": "." * 40 + "c" * 8})
     assert [(run.first, run.last) for run in gaps(day)] == [(24, 40)]
@@ -106,7 +106,7 @@ def test_gaps_are_when_nobody_has_a_crew() -> None:
     assert gaps(day_of(DATE, {})) == [(".", 0, 48)]
 
 
-def test_undoing_brings_back_each_piece_as_it_was() -> None:
+def test_undo_commands_restore_each_run() -> None:
     """One command for each run of half hours that were alike."""
     assert undo_commands(NIGHT, "cccc" + "n" * 4 + "." * 16) == [
         CalendarCommand(ShiftAction.ADD, "34", DATE, "1800", "2000"),
@@ -128,7 +128,7 @@ def test_weeks_are_named_as_by_iso_8601() -> None:
 # -- the built-in calendar
 
 
-async def test_the_same_key_changes_nothing_and_answers_the_same(store: Store) -> None:
+async def test_a_repeated_idempotency_key_changes_nothing(store: Store) -> None:
     """Whatever came between (D11)."""
     calendar = BuiltinCalendar(store)
     first = await calendar.apply(NIGHT, "k1")
@@ -139,7 +139,7 @@ async def test_the_same_key_changes_nothing_and_answers_the_same(store: Store) -
     assert (kept["was"], kept["became"]) == ("." * 24 + "c" * 24, "." * 24 + "n" * 24)
 
 
-async def test_preview_says_what_apply_will_do(store: Store) -> None:
+async def test_preview_shows_the_result_of_apply(store: Store) -> None:
     """And changes nothing; what is off the grid is refused by both doors."""
     calendar = BuiltinCalendar(store)
     seen = await calendar.preview(NIGHT)
@@ -153,7 +153,7 @@ async def test_preview_says_what_apply_will_do(store: Store) -> None:
 
 
 @both
-async def test_a_change_by_hand_is_done_through_the_ledger(home: House) -> None:
+async def test_a_manual_change_goes_through_the_ledger(home: House) -> None:
     """Asked, done, confirmed; seen in the week and in the history (D11)."""
     done = await ask(home)
     assert (done["state"], done["before"], done["after"]) == ("confirmed", "." * 24, "c" * 24)
@@ -179,13 +179,13 @@ async def test_a_change_is_undone_through_the_ledger_and_only_once(home: House) 
     friday = (await home.http.get("/v1/calendar", params={"week": DATE})).json()["days"][4]
     assert friday["squads"]["34"] == [{"start": "2000", "end": "2200", "crew": False}]
     again = await home.http.post(url)
-    assert again.status_code == 409 and "has been undone" in again.text
+    assert again.status_code == 409 and "has already been undone" in again.text
     items = (await home.http.get("/v1/calendar/changes")).json()["items"]
     undoing = [item for item in items if item["undoes"] == done["id"]]
     assert len(undoing) == 3 and {item["state"] for item in undoing} == {"confirmed"}
 
 
-async def test_what_was_changed_since_is_not_undone(home: House) -> None:
+async def test_undo_is_refused_after_a_later_change(home: House) -> None:
     """Said with what to do; nothing changes."""
     done = await ask(home)
     await ask(home, action="remove", start="2000", end="2200")
@@ -195,7 +195,7 @@ async def test_what_was_changed_since_is_not_undone(home: House) -> None:
     assert (await home.http.post("/v1/calendar/changes/none/undo")).status_code == 404
 
 
-async def test_a_bad_change_is_refused_with_its_field(home: House) -> None:
+async def test_an_invalid_change_is_refused_with_its_field(home: House) -> None:
     """One sentence with a remedy, and nothing is planned (D10)."""
     for body, field in (
         ({"squad": "99"}, "squad"),
@@ -237,7 +237,7 @@ async def test_the_page_shows_a_week_with_its_gaps(home: House) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, "/calendar?week=2027-W02")
     await home.work()
     again = await home.http.post(f"/calendar/changes/{done['id']}/undo")
-    assert "has+been+undone" in again.headers["location"]
+    assert "has+already+been+undone" in again.headers["location"]
     assert (await home.http.get("/calendar?week=soon")).status_code == 422
 
 
@@ -279,12 +279,12 @@ def test_a_feed_has_stable_ids_and_true_instants() -> None:
 # -- the calendar behind an address
 
 
-def test_errors_of_both_shapes_are_errors() -> None:
+def test_both_error_formats_of_the_calendar_are_errors() -> None:
     """And so is anything that does not say success."""
     assert problem_of({"success": True, "changeId": "b1"}) is None
     assert problem_of({"status": "error", "message": "no"}) == "no"
     assert problem_of({"success": False, "error": "never"}) == "never"
-    assert problem_of({}) == "it did not say success"
+    assert problem_of({}) == "no success reported"
     assert problem_of({"success": "true"}) is not None
 
 
@@ -301,7 +301,7 @@ def test_a_days_segments_become_half_hours() -> None:
     ("options", "said"),
     [
         ({"kind": "google"}, "inbound.calendar.kind"),
-        ({"kind": "http"}, "inbound.calendar.url: is missing"),
+        ({"kind": "http"}, "inbound.calendar.url: missing"),
         ({"kind": "http", "url": "http://10.0.0.1/"}, "allow_private"),
         ({"kind": "http", "url": "https://calendar.example/?a=b"}, "has a query"),
         ({"url": "https://calendar.example/"}, "built-in"),

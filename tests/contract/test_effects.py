@@ -211,7 +211,7 @@ def crew(day: CalendarDay, squad: str = "34") -> str:
     return line(day, squad)
 
 
-async def test_a_command_is_done_once_and_confirmed_by_reading(station: Station) -> None:
+async def test_a_command_is_executed_once_and_verified_by_reading_back(station: Station) -> None:
     """Planned with its task, claimed with both images, confirmed, told of in one transaction (D11)."""
     (task,) = await station.plan(ADD)
     assert (await station.state(task), await station.followups()) == ("planned", 0)
@@ -226,7 +226,7 @@ async def test_a_command_is_done_once_and_confirmed_by_reading(station: Station)
     assert await station.step(3600) == 0, "nothing is left to do"
 
 
-async def test_a_plan_says_what_came_of_each_of_its_commands(station: Station) -> None:
+async def test_a_plan_has_a_result_for_each_command(station: Station) -> None:
     """Partial success is seen as such (D11)."""
     await station.plan(ADD, ADD._replace(start="1815"), MORNING)
     assert [result.is_over for result in await effect_results(station.store, "p1")] == [False] * 3
@@ -241,12 +241,12 @@ async def test_a_plan_says_what_came_of_each_of_its_commands(station: Station) -
     assert await station.followups() == 3
 
 
-async def test_a_plan_that_asks_twice_for_the_same_asks_once(station: Station) -> None:
+async def test_duplicate_commands_of_a_plan_are_one(station: Station) -> None:
     """One key, one row, one task (D11)."""
     assert len(await station.plan(ADD, ADD, MORNING)) == 2
 
 
-async def test_what_is_so_already_is_confirmed_without_a_call(station: Station) -> None:
+async def test_a_command_that_is_already_done_is_confirmed_without_a_call(station: Station) -> None:
     """The day is read first; nothing is sent (D11)."""
     await station.plan(ADD)
     await station.step()
@@ -292,7 +292,7 @@ async def test_killed_after_the_call_before_its_result_it_is_not_sent_again(stat
     assert "not sent again" in row["evidence"]
 
 
-async def test_killed_after_the_result_it_is_neither_sent_nor_told_again(station: Station) -> None:
+async def test_killed_after_the_result_it_is_neither_sent_nor_reported_again(station: Station) -> None:
     """The result is written, the task is not settled: the next run does nothing (D11)."""
     (task,) = await station.plan(ADD)
     node = (await station.store.write([Step("node_join", {"name": "doomed", "info": "{}"})]))[0][0]["id"]
@@ -320,7 +320,7 @@ async def test_a_node_that_lost_its_claim_cannot_write_its_result(station: Stati
     assert await station.state(task) == "confirmed"
 
 
-async def test_success_said_and_nothing_done_is_a_conflict(station: Station) -> None:
+async def test_a_reported_success_without_a_change_is_a_conflict(station: Station) -> None:
     """A success answer is no proof; no confirmation, a person is told (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -333,7 +333,7 @@ async def test_success_said_and_nothing_done_is_a_conflict(station: Station) -> 
     assert await station.followups() == 1
 
 
-async def test_an_answer_that_was_lost_is_settled_by_reading(station: Station) -> None:
+async def test_a_lost_answer_is_settled_by_reading_back(station: Station) -> None:
     """Unknown, then confirmed; one call (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -349,7 +349,7 @@ async def test_an_answer_that_was_lost_is_settled_by_reading(station: Station) -
     assert calendar.sent == [ADD]
 
 
-async def test_a_doubt_that_reading_settles_as_not_done_is_sent_again(station: Station) -> None:
+async def test_an_unknown_outcome_verified_as_not_done_is_sent_again(station: Station) -> None:
     """Unknown, not_applied, claimed, confirmed: each is written down (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -362,7 +362,7 @@ async def test_a_doubt_that_reading_settles_as_not_done_is_sent_again(station: S
     assert row["attempts"] == 2
 
 
-async def test_a_doubt_over_which_somebody_wrote_is_a_conflict(station: Station) -> None:
+async def test_an_unknown_outcome_with_another_edit_is_a_conflict(station: Station) -> None:
     """Neither what was nor what should be; other half hours do not matter (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -376,7 +376,7 @@ async def test_a_doubt_over_which_somebody_wrote_is_a_conflict(station: Station)
     assert len(calendar.sent) == 1
 
 
-async def test_edits_of_other_half_hours_are_no_conflict(station: Station) -> None:
+async def test_edits_of_other_half_hours_do_not_conflict(station: Station) -> None:
     """Only the touched half hours are compared (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -392,7 +392,7 @@ async def test_edits_of_other_half_hours_are_no_conflict(station: Station) -> No
 # -- a calendar that is away
 
 
-async def test_a_calendar_that_is_away_changes_no_state_until_the_tries_are_over(station: Station) -> None:
+async def test_an_unavailable_calendar_changes_no_state_until_the_last_attempt(station: Station) -> None:
     """Planned all the while; then refused with its reason, because nothing was sent (D11, D12)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -410,7 +410,7 @@ async def test_a_calendar_that_is_away_changes_no_state_until_the_tries_are_over
     assert calendar.sent == []
 
 
-async def test_a_calendar_that_stays_away_after_a_doubt_leaves_it_unknown(station: Station) -> None:
+async def test_a_calendar_unavailable_after_an_unknown_outcome_leaves_it_unknown(station: Station) -> None:
     """Never refused, never confirmed: nobody could read (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -438,7 +438,7 @@ async def test_a_command_that_could_not_leave_is_planned_again(station: Station)
     assert await station.state(task) == "confirmed"
 
 
-async def test_a_task_that_a_person_cancels_is_told_as_refused(station: Station) -> None:
+async def test_a_cancelled_command_is_reported_as_refused(station: Station) -> None:
     """Whatever ends a task, its conversation hears of it."""
     (task,) = await station.plan(ADD)
     await people.cancel(station.store, task, reason="not wanted")
@@ -460,7 +460,7 @@ async def test_two_commands_of_one_day_run_one_after_the_other(station: Station)
     assert crew(await station.calendar.day(DATE)) == "." * 24 + "n" * 24
 
 
-async def test_a_late_replay_is_superseded_by_what_came_after_it(station: Station) -> None:
+async def test_a_late_command_is_superseded_by_later_ones(station: Station) -> None:
     """An old command must not overwrite a newer one that covers it (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
@@ -488,7 +488,7 @@ async def _fail(station: Station, task: Task, node: int) -> None:
     await station.store.settle(NodeId(node), [move], keys=[(QUEUE, task.ordering_key)])
 
 
-def test_a_late_replay_that_is_covered_in_part_is_a_persons_to_decide() -> None:
+def test_a_late_command_covered_in_part_is_a_conflict() -> None:
     """Half hours in common but not all: neither sent nor forgotten."""
     assert superseded_state((0, 10), []) is None
     assert superseded_state((0, 10), [(10, 12)]) is None
@@ -554,7 +554,7 @@ async def test_a_remote_calendar_is_commanded_and_read_back(remote: Station, san
     assert crew(await remote.calendar.day(DATE)) == "." * 24 + "c" * 24
 
 
-async def test_adding_after_no_crew_is_refused_before_it_is_sent(remote: Station, sandbox: Sandbox) -> None:
+async def test_a_command_refused_by_the_preview_is_not_sent(remote: Station, sandbox: Sandbox) -> None:
     """The calendar says success and does nothing; its preview gives it away: no false confirmation."""
     first, second, third = await remote.plan(ADD, NO_CREW, ADD._replace(end="2200"))
     await remote.drain()
@@ -567,7 +567,7 @@ async def test_adding_after_no_crew_is_refused_before_it_is_sent(remote: Station
     assert set(crew(await remote.calendar.day(DATE))) == {".", "n"}
 
 
-async def test_a_time_off_the_grid_never_leaves(remote: Station, sandbox: Sandbox) -> None:
+async def test_a_time_off_the_grid_is_never_sent(remote: Station, sandbox: Sandbox) -> None:
     """There it would book all 24 hours and say success."""
     (task,) = await remote.plan(CalendarCommand(ShiftAction.ADD, "34", DATE, "0715", "0745"))
     await remote.drain()

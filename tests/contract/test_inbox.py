@@ -33,7 +33,7 @@ from tidings.store.port import Store, WriteConflict
 from .conversing import ADA, BEN, CREW, Conversing, said
 from .test_sources import refuse_poison
 
-OTHER_GROUP = "it is of another group than this source's"
+OTHER_GROUP = "sent in a group that does not belong to this source"
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def world(store: Store, clock: ManualClock) -> Conversing:
     return await Conversing(store, clock).open()
 
 
-async def test_what_comes_twice_is_one_row_and_one_task(world: Conversing) -> None:
+async def test_a_duplicate_inbound_message_is_one_row_and_one_task(world: Conversing) -> None:
     """Unique by source and platform id: in one page, later, from another source (D2)."""
     one = said(1, world.second())
     await world.take(one, one)
@@ -57,7 +57,7 @@ async def test_what_comes_twice_is_one_row_and_one_task(world: Conversing) -> No
     assert len(world.hears.items) == 3
 
 
-async def test_a_message_is_kept_whole_and_told_with_its_history(world: Conversing) -> None:
+async def test_a_message_is_stored_and_shown_with_its_history(world: Conversing) -> None:
     """Tenant, conversation, sender, text, times, the payload as it came, every move (D14)."""
     text = "Crew für Samstag 🚒 " + "x" * 10_000 + "\x00 \ud800"
     await world.take(said(1, world.second(), text, raw={"a": [1, "\x00"]}, reply_to="0", attachments=2))
@@ -114,7 +114,7 @@ async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: Con
     assert [row["subject"] for row in told] == [one["id"]], "an admin is told, once"
 
 
-async def test_a_person_may_try_again_what_failed(world: Conversing) -> None:
+async def test_a_failed_message_can_be_retried(world: Conversing) -> None:
     """With all its tries; nothing else can be retried."""
     world.hears.script = lambda _item: Reject(Category.PERMANENT, "no such squad")
     await world.take(said(1, world.second()))
@@ -131,24 +131,24 @@ async def test_a_person_may_try_again_what_failed(world: Conversing) -> None:
         await world.inbox.retry(id_)
     with pytest.raises(NotFound):
         await world.inbox.retry("nobody")
-    with pytest.raises(Invalid, match="no state 'lost'"):
+    with pytest.raises(Invalid, match="unknown state 'lost'"):
         await world.inbox.page(state="lost")
 
 
-async def test_what_is_older_than_a_day_expires_with_a_reason(world: Conversing) -> None:
+async def test_a_message_older_than_a_day_expires_with_a_reason(world: Conversing) -> None:
     """By the platform's time: on arrival, or when its turn comes too late; nothing is deleted (D2)."""
     old = world.second() - 25 * HOUR
     await world.take(said(1, old), said(2, world.second()))
     first, second = await world.all()
     assert (first["state"], second["state"]) == ("expired", "pending")
-    assert first["reason"] == "it was older than 1 d when it came in"
+    assert first["reason"] == "it was older than 1 d on arrival"
 
     await world.step(seconds=25 * 3600)
 
     assert world.hears.items == []
     second = (await world.all())[1]
     assert (second["state"], second["reason"]) == (
-        "expired", "it was older than it may be before its turn came",
+        "expired", "it expired before it was handled",
     )  # fmt: skip
     assert (await world.inbox.show(second["id"]))["history"][-1]["state"] == "expired"
 
@@ -173,11 +173,11 @@ async def test_the_inbox_outlives_its_tasks(world: Conversing) -> None:
 
     assert [(row["state"], row["reason"]) for row in await world.all()] == [
         ("done", "heard"),
-        ("expired", "it was older than it may be before its turn came"),
+        ("expired", "it expired before it was handled"),
     ]
 
 
-async def test_an_end_that_was_written_with_its_effects_is_not_heard_again(world: Conversing) -> None:
+async def test_a_message_ended_with_its_effects_is_not_handled_again(world: Conversing) -> None:
     """The process dies between the handler's transaction and the settling: the second run does nothing."""
     await world.take(said(1, world.second()))
     world.hears.script = lambda _item: Retry(Category.TEMPORARY, "died here")
@@ -218,7 +218,7 @@ async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
 @pytest.mark.parametrize(
     "stranger", [{"sender": "77"}, {"conversation": "10"}, {"sender": ""}], ids=["author", "chat", "nobody"]
 )
-async def test_an_edit_of_somebody_elses_message_is_recorded_and_ignored(
+async def test_an_edit_of_another_persons_message_is_recorded_and_ignored(
     world: Conversing, stranger: dict[str, Any]
 ) -> None:
     """An edit counts for its author's own message in its own conversation, before and after it is handled."""
@@ -239,7 +239,7 @@ async def test_an_edit_of_somebody_elses_message_is_recorded_and_ignored(
 
 
 @pytest.mark.parametrize("stranger", [{"sender": "77"}, {"conversation": "10"}], ids=["author", "chat"])
-async def test_a_deletion_of_somebody_elses_message_is_recorded_and_ignored(
+async def test_a_deletion_of_another_persons_message_is_recorded_and_ignored(
     world: Conversing, stranger: dict[str, Any]
 ) -> None:
     """The message is handled, and nobody is told that it was deleted."""
@@ -268,7 +268,7 @@ async def test_a_deletion_of_somebody_elses_message_is_recorded_and_ignored(
         ("", "10", None, False),
     ],
 )
-def test_authors_change_their_own_messages_where_they_said_them(
+def test_authors_may_edit_and_delete_their_own_messages(
     sender: str, chat: str, text: str | None, may: bool
 ) -> None:
     """Also on a source that reads several groups."""
@@ -286,7 +286,7 @@ async def test_a_deletion_whose_author_the_platform_does_not_name_counts(world: 
     assert world.hears.items == []
 
 
-async def test_a_change_of_what_was_handled_is_told_once(world: Conversing) -> None:
+async def test_a_change_of_a_handled_message_notifies_once(world: Conversing) -> None:
     """Nobody acts on it by himself: people are told, and only then (reference, section 8)."""
     await world.take(said(1, world.second()), said(2, world.second()))
     await world.take(said(10, world.second(1), "in time", kind=IncomingKind.EDIT, original="2"))
@@ -301,9 +301,9 @@ async def test_a_change_of_what_was_handled_is_told_once(world: Conversing) -> N
         said(14, late + SECOND, "", kind=IncomingKind.DELETE, original="1"),
     )
     edited, deleted = await changes(world)
-    assert "says now: 'message 1, mended'" in edited
-    assert "Ada deleted a message; it was handled as it read before (message 1)" in deleted
-    assert "see whether what came of it still holds" in deleted
+    assert "new text: 'message 1, mended'" in edited
+    assert "Ada deleted a message; it had already been handled (message 1)" in deleted
+    assert "check whether its result is still wanted" in deleted
 
 
 async def changes(world: Conversing) -> list[str]:
@@ -312,7 +312,7 @@ async def changes(world: Conversing) -> list[str]:
     return [row["body"] for row in rows if row["type"] == "inbox.changed"]
 
 
-async def test_an_edit_while_its_message_is_at_work_is_too_late(world: Conversing) -> None:
+async def test_an_edit_of_a_message_in_progress_is_too_late(world: Conversing) -> None:
     """The text was read already, so the change is told."""
 
     async def edit(item: InboxMessage) -> Outcome:
@@ -327,7 +327,7 @@ async def test_an_edit_while_its_message_is_at_work_is_too_late(world: Conversin
     assert len(await changes(world)) == 1
 
 
-async def test_what_was_skipped_is_taken_up_once_its_sender_is_known(world: Conversing) -> None:
+async def test_a_skipped_message_can_be_retried_once_its_sender_is_known(world: Conversing) -> None:
     """Behind what its conversation has in line; by a second person at once, once (D2, D5)."""
     await world.take(said(1, world.second(), sender="4711", name="Cy"), said(2, world.second()))
     id_ = (await world.all(state="skipped"))[0]["id"]
@@ -345,7 +345,7 @@ async def test_what_was_skipped_is_taken_up_once_its_sender_is_known(world: Conv
     assert (await world.inbox.show(id_))["state"] == "done"
 
 
-async def test_what_has_expired_is_taken_up_where_a_person_wants_it(world: Conversing) -> None:
+async def test_an_expired_message_can_be_retried(world: Conversing) -> None:
     """On arrival or in the line: a person's word gives it another day."""
     await world.take(said(1, world.second() - 25 * HOUR), said(2, world.second()))
     await world.step(seconds=25 * 3600)
@@ -358,14 +358,14 @@ async def test_what_has_expired_is_taken_up_where_a_person_wants_it(world: Conve
 @pytest.mark.parametrize(
     ("more", "reason", "remedy"),
     [
-        ({"kind": IncomingKind.SYSTEM}, "the platform itself said it", "only what people say"),
-        ({"own": True}, "a bot said it", "let a person on the roster say it"),
-        ({"conversation": "8"}, "it is of another group", "a source of its own"),
-        ({"text": "{{@Ben}} no crew"}, "it wants to speak for somebody else", "without the name in front"),
-        ({"kind": IncomingKind.EDIT, "original": "7", "own": True}, "a bot said it", "let a person"),
+        ({"kind": IncomingKind.SYSTEM}, "sent by the platform", "only messages from people"),
+        ({"own": True}, "sent by a bot", "ask a person on the roster to send it"),
+        ({"conversation": "8"}, "sent in a group that does not belong", "configure a source for that group"),
+        ({"text": "{{@Ben}} no crew"}, "it was sent on behalf of someone else", "without the name in front"),
+        ({"kind": IncomingKind.EDIT, "original": "7", "own": True}, "sent by a bot", "ask a person"),
     ],
 )
-async def test_what_must_not_be_handled_is_never_taken_up(
+async def test_messages_that_must_not_be_handled_cannot_be_retried(
     world: Conversing, more: dict[str, Any], reason: str, remedy: str
 ) -> None:
     """A person's retry goes no further than the rules of the roster, and says what helps instead (D5)."""
@@ -377,25 +377,25 @@ async def test_what_must_not_be_handled_is_never_taken_up(
     assert (await world.all())[0]["state"] == "skipped"
 
 
-async def test_an_edit_that_expired_is_not_taken_up_by_itself(world: Conversing) -> None:
+async def test_an_expired_edit_cannot_be_retried(world: Conversing) -> None:
     """It belongs to a message; what is meant now is said anew (D2)."""
     await world.take(said(1, world.second() - 25 * HOUR, "repaired", kind=IncomingKind.EDIT, original="7"))
     with pytest.raises(Conflict, match="it only changes another message") as refused:
         await world.inbox.retry((await world.all())[0]["id"])
-    assert "in a new one" in refused.value.remedy
+    assert "send a new message" in refused.value.remedy
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"kind": IncomingKind.SYSTEM}, "the platform itself said it"),
-        ({"own": True}, "a bot said it"),
+        ({"kind": IncomingKind.SYSTEM}, "sent by the platform"),
+        ({"own": True}, "sent by a bot"),
         ({"sender": "4711"}, "unknown sender 4711: not on the roster"),
         ({"sender": ""}, "unknown sender without an id: not on the roster"),
-        ({"conversation": "8"}, "it is of another group than this source's"),
+        ({"conversation": "8"}, "sent in a group that does not belong to this source"),
     ],
 )
-async def test_what_nobody_must_handle_is_skipped_with_the_reason(
+async def test_messages_not_from_people_are_skipped_with_a_reason(
     world: Conversing, more: dict[str, Any], reason: str
 ) -> None:
     """System, bot and unknown senders, by ids and never by names (D2, D5, D16)."""
@@ -406,7 +406,7 @@ async def test_what_nobody_must_handle_is_skipped_with_the_reason(
     assert world.hears.items == []
 
 
-async def test_our_own_sends_are_known_by_their_id(world: Conversing, clock: ManualClock) -> None:
+async def test_our_own_messages_are_recognized_by_their_id(world: Conversing, clock: ManualClock) -> None:
     """An account's message comes back in the list under the key that we gave it (D2)."""
     from .world import World
 
@@ -416,13 +416,13 @@ async def test_our_own_sends_are_known_by_their_id(world: Conversing, clock: Man
         said(1, world.second(), key=id_), said(2, world.second(), key=f"{id_}.2"), said(3, world.second())
     )
     assert [(row["state"], row["reason"]) for row in await world.all()] == [
-        ("skipped", "we sent it ourselves"),
-        ("skipped", "we sent it ourselves"),
+        ("skipped", "sent by Tidings itself"),
+        ("skipped", "sent by Tidings itself"),
         ("pending", None),
     ]
 
 
-async def test_somebody_who_left_the_roster_meanwhile_is_not_heard(world: Conversing) -> None:
+async def test_a_sender_removed_from_the_roster_is_skipped(world: Conversing) -> None:
     """Authority is looked up when the message is handled."""
     await world.take(said(1, world.second(), sender=BEN))
     await world.roster.remove(BEN)
@@ -431,7 +431,7 @@ async def test_somebody_who_left_the_roster_meanwhile_is_not_heard(world: Conver
     assert world.hears.items == []
 
 
-async def test_a_call_back_that_cannot_be_written_is_raised_and_told_after_three(world: Conversing) -> None:
+async def test_a_failed_webhook_is_raised_and_notifies_after_three(world: Conversing) -> None:
     """The platform calls again, because it is not told that all is well (D15)."""
     await refuse_poison(world.store)
     for n in range(1, 5):
@@ -467,9 +467,7 @@ TESTING = SourceSettings(
 )
 
 
-async def test_a_tester_speaks_for_somebody_else_and_it_is_written_down(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_impersonation_by_a_tester_is_logged(store: Store, clock: ManualClock) -> None:
     """`{{@name}}`: only where the source allows it, by a named tester, on a test system (D5)."""
     world = await Conversing(store, clock, production=False).open()
     await world.take(said(1, world.second(), "{{@ben}} no crew on Sunday"), source=TESTING)
@@ -484,9 +482,9 @@ async def test_a_tester_speaks_for_somebody_else_and_it_is_written_down(
     rows = await world.all()
     assert rows[0]["speaks_for"] == BEN
     assert [row["reason"] for row in rows[1:]] == [
-        "nobody on the roster is called 'nobody'",
+        "nobody on the roster is named 'nobody'",
         "its sender is not a tester",
-        "this source does not let anybody speak for somebody else",
+        "this source does not allow impersonation",
     ]
     log = (await world.roster.log()).items
     assert [(line["what"], line["sender"]) for line in log[:4]] == [
@@ -495,17 +493,17 @@ async def test_a_tester_speaks_for_somebody_else_and_it_is_written_down(
     assert "as Ben (1002): no crew on Sunday" in str(log[3]["detail"])
 
 
-def test_nobody_speaks_for_somebody_else_in_production() -> None:
+def test_impersonation_is_disabled_in_production() -> None:
     """Whatever the source says."""
     known = SenderLookup(Speaker(ADA, "Ada", "42", "member"), named=(Speaker(BEN, "Ben", "43", "member"),))
     one = IncomingMessage("crew", "1", "9", ADA, "Ada", "{{@Ben}} hello", 10 * SECOND)
     filed = admit(one, TESTING, known, now=20 * SECOND, production=True)
-    assert (filed.ended, filed.reason) == ("skipped", "nobody speaks for somebody else in production")
+    assert (filed.ended, filed.reason) == ("skipped", "impersonation is disabled in production")
     assert filed.note is not None
     assert admit(one, TESTING, known, now=20 * SECOND, production=False).speaks_for == BEN
 
 
 @pytest.mark.parametrize("text", ["@ben hi", "{{ben}} hi", "hello {{@ben}}", "{{@}} hi", "{{@a{b}}} hi"])
-def test_only_a_mark_in_front_speaks_for_somebody(text: str) -> None:
+def test_impersonation_needs_the_mark_at_the_start(text: str) -> None:
     """Anything else is plain text."""
     assert find_impersonation(text) is None

@@ -35,7 +35,9 @@ def how(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def test_a_complete_request_is_done_and_summed_up(store: Store, clock: ManualClock, how: str) -> None:
+async def test_a_complete_request_is_executed_and_summarized(
+    store: Store, clock: ManualClock, how: str
+) -> None:
     """Valid: ready, executing, completed once all commands are confirmed; then a summary (D10, D11, D16)."""
     squad = await Squad(store, clock, how=how).open()
     said = await squad.talk(("ann", f"add {SAT} 1800-0600"))
@@ -48,13 +50,13 @@ async def test_a_complete_request_is_done_and_summed_up(store: Store, clock: Man
     assert moves == [("new", "ready"), ("ready", "executing")]
 
 
-async def test_what_is_missing_is_asked_for_and_any_member_may_answer(
+async def test_missing_slots_are_asked_for_and_any_member_may_answer(
     store: Store, clock: ManualClock, how: str
 ) -> None:
     """Missing parameters: question, waiting_for_input; another member may answer (D6, D10)."""
     squad = await Squad(store, clock, how=how).open()
     asked = await squad.talk(("ann", f"add {SAT}"))
-    assert asked == ["From when to when (a crew for 34 on Sat 16 Jan)? For example 1800-0600, or 'night'."]
+    assert asked == ["Which hours (a crew for 34 on Sat 16 Jan)? For example, 1800-0600 or 'night'."]
     assert await squad.states() == ["waiting_for_input"]
 
     assert await squad.talk(("ben", "good morning"), ("abe", "1800-0600")) == [DONE]
@@ -65,7 +67,9 @@ async def test_what_is_missing_is_asked_for_and_any_member_may_answer(
     assert who == {"squad": "ann", "date": "ann", "action": "ann", "start": "abe", "end": "abe"}
 
 
-async def test_nothing_to_do_is_said_and_ends_there(quick: Store, clock: ManualClock, how: str) -> None:
+async def test_a_request_with_nothing_to_do_ends_with_a_reply(
+    quick: Store, clock: ManualClock, how: str
+) -> None:
     """No actions: warnings sent, completed (D16)."""
     squad = await Squad(quick, clock, how=how).open()
 
@@ -73,9 +77,7 @@ async def test_nothing_to_do_is_said_and_ends_there(quick: Store, clock: ManualC
     assert await squad.states() == ["completed"]
 
 
-async def test_a_request_in_which_nothing_is_found_is_listed_for_review(
-    quick: Store, clock: ManualClock
-) -> None:
+async def test_a_request_without_commands_is_listed_for_review(quick: Store, clock: ManualClock) -> None:
     """Silence would lose it (D9)."""
     squad = await Squad(quick, clock).open()
 
@@ -83,7 +85,9 @@ async def test_a_request_in_which_nothing_is_found_is_listed_for_review(
     assert [case["reason"] for case in (await squad.cases.page(reason="review")).items] == ["review"]
 
 
-async def test_several_requests_in_one_message_are_each_judged(quick: Store, clock: ManualClock) -> None:
+async def test_several_requests_in_one_message_are_validated_separately(
+    quick: Store, clock: ManualClock
+) -> None:
     """Each is validated; what a rule forbids is said, the rest is done (D10)."""
     squad = await Squad(quick, clock).open()
     said = await squad.talk(
@@ -91,7 +95,7 @@ async def test_several_requests_in_one_message_are_each_judged(quick: Store, clo
     )
 
     assert said == [
-        "Ann of 34 may not change shifts of 42. 34 has nothing Sun 17 Jan 0600-1200 that could be taken out.",
+        "Ann of 34 may not change shifts of 42. 34 has no shift to remove Sun 17 Jan 0600-1200.",
         DONE,
     ]
     assert await squad.day(SAT, "42") == "." * 48
@@ -100,15 +104,15 @@ async def test_several_requests_in_one_message_are_each_judged(quick: Store, clo
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("add 20270110 1800-0600", "Sun 10 Jan 0600 is over already.\nWhich day (a crew for 34 from 1800)?"),
+        ("add 20270110 1800-0600", "Sun 10 Jan 0600 is in the past.\nWhich day (a crew for 34 from 1800)?"),
         (f"add 99 {SAT} 1800-0600", "There is no squad 99.\nWhich squad"),
-        (f"add {SAT} 0715-0745", "0715 is not on the hour or the half hour.\nFrom when to when"),
+        (f"add {SAT} 0715-0745", "0715 is not on the hour or the half hour.\nWhich hours"),
         (f"add {SAT} 1800-1200", "1200 is not after 1800 (a day runs from 0600 to 0600).\nUntil when"),
-        ("add 20270230 1800-0600", "20270230 is not a day of the calendar.\nWhich day"),
-        (f"add {SAT} 2500-0600", "2500 is not a time of day.\nFrom when to when"),
+        ("add 20270230 1800-0600", "20270230 is not a valid date.\nWhich day"),
+        (f"add {SAT} 2500-0600", "2500 is not a time of day.\nWhich hours"),
     ],
 )
-async def test_what_a_rule_finds_wrong_is_asked_again(
+async def test_invalid_values_are_asked_for_again(
     quick: Store, clock: ManualClock, text: str, answer: str
 ) -> None:
     """Past date, unknown squad, off-grid, end before start: a helpful reply, never a wrong booking (D10)."""
@@ -120,12 +124,12 @@ async def test_what_a_rule_finds_wrong_is_asked_again(
     assert await squad.day(SAT, "34") == "." * 48
 
 
-async def test_double_booking_is_said_and_changes_nothing(quick: Store, clock: ManualClock) -> None:
+async def test_double_booking_gets_a_reply_and_changes_nothing(quick: Store, clock: ManualClock) -> None:
     """It is so already (D10)."""
     squad = await Squad(quick, clock).open()
     said = await squad.talk(("ann", f"add {SAT} 1800-0600"), ("abe", f"add {SAT} 1800-2200"))
 
-    assert said == [DONE, "34 has a crew Sat 16 Jan 1800-2200 already."]
+    assert said == [DONE, "34 already has a crew Sat 16 Jan 1800-2200."]
     assert await squad.states() == ["completed", "completed"]
 
 
@@ -139,7 +143,7 @@ async def test_an_officer_may_act_for_another_squad_and_a_member_may_not(
     assert await squad.states() == ["failed"]
 
     assert await squad.talk(("ada", f"add 42 {SAT}"), ("abe", "1800-0600")) == [
-        "From when to when (a crew for 42 on Sat 16 Jan)? For example 1800-0600, or 'night'.",
+        "Which hours (a crew for 42 on Sat 16 Jan)? For example, 1800-0600 or 'night'.",
         "Done:\n✓ a crew for 42, Sat 16 Jan 1800-0600",
     ]
 
@@ -157,11 +161,13 @@ async def test_an_unrelated_request_starts_a_second_workflow_of_the_squad(
 
     await squad.talk(("ann", f"add {FRI}"))
     said = await squad.talk(("abe", "1800-0600"))
-    assert said[0].startswith("Several requests of your squad are open; I took this as an answer")
+    assert said[0].startswith("Your squad has several open requests; I took this as an answer")
     assert said[1] == "Done:\n✓ a crew for 34, Fri 15 Jan 1800-0600"
 
 
-async def test_the_same_days_again_go_on_with_the_open_workflow(quick: Store, clock: ManualClock) -> None:
+async def test_a_request_for_the_same_days_continues_the_open_workflow(
+    quick: Store, clock: ManualClock
+) -> None:
     """At most one active workflow of a squad about the same days (D6)."""
     squad = await Squad(quick, clock).open()
     said = await squad.talk(("ann", f"add {SAT}"), ("abe", f"add {SAT} 1800-0600"))
@@ -180,7 +186,7 @@ async def test_two_squads_do_not_wait_for_each_other(quick: Store, clock: Manual
     assert await squad.day(SAT, "34") == NIGHT
 
 
-async def test_a_busy_squad_is_told_to_wait_and_its_request_is_done_afterwards(
+async def test_a_busy_squads_request_is_queued_and_executed_afterwards(
     store: Store, clock: ManualClock
 ) -> None:
     """Active, not waiting, and a request: 'please wait', queued behind; other: done (D8, D16)."""
@@ -210,7 +216,7 @@ async def test_a_busy_squad_is_told_to_wait_and_its_request_is_done_afterwards(
     assert await squad.decisions() == ["started", "started", "started", "noise", "started"]
 
 
-async def test_intent_has_three_bands(store: Store, clock: ManualClock) -> None:
+async def test_intent_confidence_has_three_bands(store: Store, clock: ManualClock) -> None:
     """50 or more starts; 30 to 49 is listed for review; under 30 is done and an admin told (D9)."""
     squad = await Squad(store, clock).open()
     said = await squad.talk(
@@ -220,19 +226,21 @@ async def test_intent_has_three_bands(store: Store, clock: ManualClock) -> None:
     assert said == []
     assert await squad.decisions() == ["review", "unsure", "noise"]
     assert [case["speaker"] for case in (await squad.cases.page(reason="review")).items] == ["Ann"]
-    assert len(squad.pages) == 1 and "perhaps a request (20 of 100" in squad.pages[0]
+    assert len(squad.pages) == 1 and "may be a request (20 of 100" in squad.pages[0]
     assert "Last message: perhaps add" in squad.pages[0] and "What to do:" in squad.pages[0]
 
 
-async def test_still_unclear_after_two_questions_a_person_is_called(quick: Store, clock: ManualClock) -> None:
+async def test_a_request_still_unclear_after_two_questions_is_escalated(
+    quick: Store, clock: ManualClock
+) -> None:
     """Unclear after 2: admin told, stays open; a clear answer still goes on with it (D12, D16)."""
     squad = await Squad(quick, clock).open()
     said = await squad.talk(("ann", f"add {SAT}"), ("abe", "what?"), ("ann", "what?"), ("ann", "what?"))
 
     assert [text.partition("?")[0].partition(" (")[0] for text in said] == [
-        "From when to when",
-        "From when to when",
-        "I still do not understand it well enough to change the calendar. A person will look at it.",
+        "Which hours",
+        "Which hours",
+        "I'm still not sure what you need, so I have not changed the calendar. Someone will follow up.",
     ]
     assert await squad.states() == ["needs_human"]
     assert len(squad.pages) == 1 and "still unclear after 2 questions: start" in squad.pages[0]
@@ -240,16 +248,16 @@ async def test_still_unclear_after_two_questions_a_person_is_called(quick: Store
     assert await squad.talk(("abe", "1800-0600")) == [DONE]
 
 
-async def test_never_mind_drops_it(quick: Store, clock: ManualClock) -> None:
+async def test_never_mind_withdraws_the_request(quick: Store, clock: ManualClock) -> None:
     """A withdrawal ends the workflow; nothing is changed."""
     squad = await Squad(quick, clock).open()
     said = await squad.talk(("ann", f"add {SAT}"), ("abe", "never mind"))
 
-    assert said[1:] == ["All right, I have dropped it."]
+    assert said[1:] == ["OK, I have dropped the request."]
     assert await squad.states() == ["cancelled"]
 
 
-async def test_a_later_word_corrects_an_earlier_one(quick: Store, clock: ManualClock) -> None:
+async def test_a_later_message_corrects_an_earlier_one(quick: Store, clock: ManualClock) -> None:
     """Related = answers, confirms, corrects, adds detail (D7)."""
     squad = await Squad(quick, clock).open()
     said = await squad.talk(("ann", f"add {SAT}"), ("abe", f"{SUN} 1800-0600"))
@@ -258,7 +266,7 @@ async def test_a_later_word_corrects_an_earlier_one(quick: Store, clock: ManualC
     assert (await squad.flows())[0]["topic"] == SUN
 
 
-async def test_an_answer_that_is_only_perhaps_one_is_no_answer_and_the_second_is_told(
+async def test_a_possible_answer_is_not_used_and_the_second_is_escalated(
     quick: Store, clock: ManualClock
 ) -> None:
     """Under 0.5 = no; twice: an admin is told (D7, D12)."""
@@ -268,7 +276,7 @@ async def test_an_answer_that_is_only_perhaps_one_is_no_answer_and_the_second_is
     )
 
     assert len(said) == 1
-    assert len(squad.pages) == 1 and "perhaps answers to an open request" in squad.pages[0]
+    assert len(squad.pages) == 1 and "may have been answers to an open request" in squad.pages[0]
     assert await squad.states() == ["waiting_for_input"]
 
 
@@ -288,7 +296,7 @@ class Unsure(PlainMind):
         return WorkflowRelation(None, 0.0, "not sure", self.name)
 
 
-async def test_what_nobody_can_relate_is_held_until_a_person_says(store: Store, clock: ManualClock) -> None:
+async def test_an_unrelatable_message_is_held_for_a_persons_verdict(store: Store, clock: ManualClock) -> None:
     """The check fails: held and an admin told; it must not open a second workflow (D7)."""
     squad = await Squad(store, clock, rules=Unsure(), mind=Silent("model")).open()
     said = await squad.talk(("ann", f"add {SAT}"), ("abe", "1800-0600"))
@@ -304,7 +312,9 @@ async def test_what_nobody_can_relate_is_held_until_a_person_says(store: Store, 
     assert await squad.decisions() == ["started", "resumed"]
 
 
-async def test_the_model_is_asked_only_where_the_rules_are_not_sure(quick: Store, clock: ManualClock) -> None:
+async def test_the_model_is_asked_only_if_the_rules_are_not_confident(
+    quick: Store, clock: ManualClock
+) -> None:
     """Rule first, model in the middle band (D7)."""
     asked: list[str] = []
 
@@ -325,7 +335,7 @@ async def test_the_model_is_asked_only_where_the_rules_are_not_sure(quick: Store
     assert await squad.states() == ["completed"]
 
 
-async def test_a_calendar_that_is_away_is_waited_for_and_then_a_person_is_called(
+async def test_an_unavailable_calendar_is_retried_and_then_escalated(
     store: Store, clock: ManualClock
 ) -> None:
     """No write without a fresh reading; after the last try: said, and an admin told (D9, D12)."""
@@ -337,12 +347,14 @@ async def test_a_calendar_that_is_away_is_waited_for_and_then_a_person_is_called
     for _ in range(3):
         await squad.settle(seconds=140)
 
-    assert squad.chat == ["The calendar does not answer, so I have changed nothing. A person has been told."]
+    assert squad.chat == [
+        "The calendar is not responding, so nothing has been changed. Someone will follow up."
+    ]
     assert await squad.states() == ["needs_human"]
     assert len(squad.pages) == 1 and "the calendar does not answer" in squad.pages[0]
 
 
-async def test_a_message_that_fails_three_times_is_told(store: Store, clock: ManualClock) -> None:
+async def test_a_message_that_fails_three_times_is_escalated(store: Store, clock: ManualClock) -> None:
     """A failed one is retried (3 at most), then an admin is told; the next one goes on (D3, D12)."""
 
     class Broken(PlainMind):
@@ -361,7 +373,7 @@ async def test_a_message_that_fails_three_times_is_told(store: Store, clock: Man
     assert squad.chat == [DONE]
 
 
-async def test_partial_success_is_said_as_such_and_is_a_case(store: Store, clock: ManualClock) -> None:
+async def test_partial_success_is_reported_and_opens_a_case(store: Store, clock: ManualClock) -> None:
     """Each command with its result; partial, with a case (D11)."""
     squad = await Squad(store, clock).open()
     squad.calendar.refuses = frozenset({"42"})
@@ -370,13 +382,13 @@ async def test_partial_success_is_said_as_such_and_is_a_case(store: Store, clock
     assert said == [
         "Only 1 of 2 done:\n✓ a crew for 34, Sat 16 Jan 1800-0600\n"
         "✗ a crew for 42, Sun 17 Jan 0600-1200 (the calendar refused it)\n"
-        "A person looks after what is not done."
+        "Someone will follow up on the rest."
     ]
     assert await squad.states() == ["partial"]
     assert [case["reason"] for case in (await squad.cases.page()).items] == ["partial"]
 
 
-async def test_nothing_done_is_said_as_such(quick: Store, clock: ManualClock) -> None:
+async def test_a_plan_without_success_is_reported(quick: Store, clock: ManualClock) -> None:
     """No false confirmation (D11)."""
     squad = await Squad(quick, clock).open()
     squad.calendar.refuses = frozenset({"34"})
@@ -385,7 +397,7 @@ async def test_nothing_done_is_said_as_such(quick: Store, clock: ManualClock) ->
     assert await squad.states() == ["failed"]
 
 
-async def test_what_is_idle_for_a_day_expires_and_frees_the_squad(store: Store, clock: ManualClock) -> None:
+async def test_an_idle_workflow_expires_and_frees_the_squad(store: Store, clock: ManualClock) -> None:
     """Idle for 24 h (a setting): expired, by a durable timer (D6)."""
     squad = await Squad(store, clock).open()
     await squad.talk(("ann", f"add {SAT}"))
@@ -398,7 +410,7 @@ async def test_what_is_idle_for_a_day_expires_and_frees_the_squad(store: Store, 
     assert await squad.states() == ["expired", "completed"]
 
 
-async def test_commands_without_a_result_for_a_day_are_a_persons(store: Store, clock: ManualClock) -> None:
+async def test_commands_without_a_result_for_a_day_are_escalated(store: Store, clock: ManualClock) -> None:
     """No trap: executing has a way out by time alone; late news still ends it (D6)."""
     squad = await Squad(store, clock).open()
     await store.write([_pause("calendar")])
@@ -412,7 +424,7 @@ async def test_commands_without_a_result_for_a_day_are_a_persons(store: Store, c
     assert await squad.states() == ["completed"]
 
 
-async def test_who_is_not_to_be_heard_is_skipped(quick: Store, clock: ManualClock) -> None:
+async def test_unknown_senders_are_skipped_by_the_pipeline(quick: Store, clock: ManualClock) -> None:
     """System, bot or unknown sender: skipped; no text: done (D2, D16)."""
     squad = await Squad(quick, clock).open()
     await squad.talk(("stranger", f"add {SAT} 1800-0600"))
@@ -424,7 +436,7 @@ async def test_who_is_not_to_be_heard_is_skipped(quick: Store, clock: ManualCloc
     assert await squad.decisions() == ["empty"]
 
 
-async def test_the_same_message_twice_is_worked_through_once(store: Store, clock: ManualClock) -> None:
+async def test_a_duplicate_message_is_handled_once(store: Store, clock: ManualClock) -> None:
     """Unique by platform id on intake, and by its hearing in the pipeline (D2)."""
     squad = await Squad(store, clock).open()
     for _ in range(2):

@@ -55,20 +55,20 @@ async def test_an_entry_is_added_changed_and_removed(roster: Roster) -> None:
         await roster.remove("1001")
 
 
-async def test_an_entry_for_one_source_goes_before_the_one_for_all(roster: Roster) -> None:
+async def test_a_roster_entry_for_one_source_has_precedence(roster: Roster) -> None:
     """The same person may have another squad elsewhere."""
     await roster.put({"sender": "1001", "name": "Ada", "squad": "42"})
     await roster.put({"sender": "1001", "name": "Ada", "squad": "54", "source": "crew"})
     await roster.put({"sender": "1001", "name": "Ada", "squad": "34", "source": "other"})
     found = await roster.speakers(CREW, ["1001", "4711", "1001"])
     assert found == {"1001": Speaker("1001", "Ada", "54", "member")}
-    with pytest.raises(NotFound, match="every source"):
+    with pytest.raises(NotFound, match="all sources"):
         await roster.remove("1001", "elsewhere")
     await roster.remove("1001", "crew")
     assert (await roster.speakers(CREW, ["1001"]))["1001"].squad == "42"
 
 
-async def test_a_file_is_taken_row_by_row_and_junk_is_named(roster: Roster) -> None:
+async def test_a_roster_import_reports_invalid_rows(roster: Roster) -> None:
     """Good rows are in, bad ones are told by number and field; the same file again changes nothing."""
     text = (
         b"\xef\xbb\xbfsender;name;squad;role\r\n"
@@ -126,7 +126,7 @@ def test_an_entry_is_read_with_a_remedy_for_each_mistake() -> None:
     assert read_person({"sender": 1001, "name": "Ada", "squad": 42}) == RosterEntry("1001", "Ada", "42")
     for body, part in (
         ({"name": "Ada", "squad": "42"}, "sender is missing"),
-        ({"sender": "1", "name": "A\x07", "squad": "42"}, "control characters"),
+        ({"sender": "1", "name": "A\x07", "squad": "42"}, "not printable"),
         ({"sender": "1", "name": "Ada", "squad": "42", "source": "nowhere"}, "use one of: crew"),
         ({"sender": "1", "name": "Ada", "squad": True}, "squad is not a string"),
         ([], "not a JSON object"),

@@ -31,7 +31,9 @@ async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
     assert await squad.day(SUN, "42") == "." * 24 + "c" * 12 + "." * 12
 
 
-async def test_what_was_said_loosely_is_booked_only_after_a_yes(store: Store, clock: ManualClock) -> None:
+async def test_an_uncertain_request_is_executed_only_after_confirmation(
+    store: Store, clock: ManualClock
+) -> None:
     """D7: two things in one breath are read back; another member's yes is enough, and a no drops it."""
     squad = await Squad(store, clock, rules=RuleInterpreter()).open()
 

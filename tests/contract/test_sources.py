@@ -42,7 +42,7 @@ async def world(store: Store, clock: ManualClock) -> Conversing:
 # -- the poller
 
 
-async def test_250_messages_between_two_polls_are_none_lost(world: Conversing) -> None:
+async def test_250_messages_between_two_polls_are_all_read(world: Conversing) -> None:
     """Paged by 20 until caught up, in order, with the cursor behind the last (D1)."""
     chat = Chat()
     chat.messages = [said(1, world.second())]
@@ -57,7 +57,7 @@ async def test_250_messages_between_two_polls_are_none_lost(world: Conversing) -
     assert (await world.source())["cursor"] == "251"
 
 
-async def test_a_crash_between_two_pages_loses_and_doubles_nothing(world: Conversing) -> None:
+async def test_a_crash_between_two_pages_loses_and_duplicates_nothing(world: Conversing) -> None:
     """The cursor is behind what was written, and only that (D1)."""
     chat = Chat()
     chat.messages = [said(n, world.second()) for n in range(1, 51)]
@@ -104,7 +104,7 @@ async def test_two_pollers_read_one_source_one_at_a_time(world: Conversing) -> N
     assert chat.pages == 2, "and nobody asks again before the rest is over"
 
 
-async def test_a_silent_poller_is_taken_over_and_fenced_off(world: Conversing) -> None:
+async def test_a_poller_without_heartbeat_is_taken_over_and_fenced_off(world: Conversing) -> None:
     """No heartbeat for one lease; the old one wakes up and can write nothing (D4)."""
     chat, reached, go = Chat(), asyncio.Event(), asyncio.Event()
     chat.messages = [said(n, world.second()) for n in range(1, 6)]
@@ -132,7 +132,7 @@ async def test_a_silent_poller_is_taken_over_and_fenced_off(world: Conversing) -
     assert world.notices == [], "a take-over after a silence is no news for an admin"
 
 
-async def test_a_run_over_thirty_minutes_is_taken_over_and_an_admin_told(world: Conversing) -> None:
+async def test_a_poll_over_thirty_minutes_is_taken_over_and_notifies_an_admin(world: Conversing) -> None:
     """Also while it still beats (D4, D12)."""
     chat = Chat(size=1)
     chat.messages = [said(n, world.second()) for n in range(1, 200)]
@@ -156,7 +156,7 @@ async def test_a_run_over_thirty_minutes_is_taken_over_and_an_admin_told(world: 
     assert [row["type"] for row in rows] == ["source.overrun"], "durable, for whoever listens"
 
 
-def test_the_standing_of_a_lease_is_judged_by_the_times_of_its_row() -> None:
+def test_the_lease_state_depends_on_the_times_of_its_row() -> None:
     """Free, resting, held, lapsed, overrun; a time too far ahead is of a clock that was set back."""
     now = 10_000 * MINUTE
     row = {"now": now, "holder": None, "due_at": 0, "began_at": None, "until": None}
@@ -171,7 +171,7 @@ def test_the_standing_of_a_lease_is_judged_by_the_times_of_its_row() -> None:
     assert lease_state({**held, "began_at": now - 30 * MINUTE}) is SourceLeaseState.OVERRUN
 
 
-async def test_a_failed_insert_holds_the_cursor_and_is_told_after_three(world: Conversing) -> None:
+async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: Conversing) -> None:
     """What is before it is in, nothing passes it, another source goes on, and it heals by itself (D15)."""
     chat, other = Chat(), Chat()
     chat.messages = [said(n, world.second(), "poison" if n == 3 else "") for n in range(1, 6)]
@@ -199,7 +199,7 @@ async def test_a_failed_insert_holds_the_cursor_and_is_told_after_three(world: C
     assert sum(isinstance(event, SourceTrouble) for event in world.events) == 4
 
 
-async def test_a_platform_that_does_not_answer_is_told_and_asked_again(world: Conversing) -> None:
+async def test_an_unavailable_platform_is_reported_and_polled_again(world: Conversing) -> None:
     """Its own wish for a wait is kept to (D15)."""
     chat = Chat()
 
@@ -217,7 +217,7 @@ async def test_a_platform_that_does_not_answer_is_told_and_asked_again(world: Co
     assert (await world.source())["problem"] is None
 
 
-async def test_what_was_missed_is_found_later_and_told(world: Conversing) -> None:
+async def test_a_missed_message_is_found_later_and_reported_as_a_gap(world: Conversing) -> None:
     """A hole behind the cursor is filled (D1)."""
     chat = Chat()
     chat.messages = [said(1, world.second()), said(3, world.second())]
@@ -286,7 +286,7 @@ async def known_now(world: Conversing, wall: int) -> None:
     await world.store.write([Step("source_join", {"name": "live", "kind": "any"})])
 
 
-async def test_groupme_says_what_is_wrong(clock: ManualClock) -> None:
+async def test_groupme_errors_are_reported(clock: ManualClock) -> None:
     """A refused token, without showing it."""
     async with serving() as sandbox:
         settings = SourceSettings(
@@ -324,7 +324,7 @@ async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> N
     assert world.hears.items[-1].is_edited
 
 
-def test_missing_numbers_of_updates_are_a_hole() -> None:
+def test_missing_telegram_update_numbers_are_a_gap() -> None:
     """But not after a quiet week, when Telegram begins anew."""
     assert telegram.missing_updates("5", [5, 6]) == []
     assert telegram.missing_updates(None, [7]) == []
@@ -338,7 +338,7 @@ def test_missing_numbers_of_updates_are_a_hole() -> None:
 # -- call-backs
 
 
-def test_a_call_without_the_secret_is_refused(clock: ManualClock) -> None:
+def test_a_webhook_without_the_secret_is_refused(clock: ManualClock) -> None:
     """GroupMe by the key in its address, Telegram by its header; nothing is read before."""
     groupme = GroupMeSource(SourceSettings("a", "groupme", group="9", secrets=("k" * 16,)), now=clock.now)
     bot = TelegramSource(SourceSettings("b", "telegram", secrets=("s" * 16,)), now=clock.now)
@@ -353,7 +353,7 @@ def test_a_call_without_the_secret_is_refused(clock: ManualClock) -> None:
         bot.called(WebhookRequest({telegram.SECRET: "s" * 16}, {}, b"[]"))
 
 
-def test_the_generic_webhook_takes_what_is_signed_and_whole(clock: ManualClock) -> None:
+def test_the_generic_webhook_accepts_signed_and_valid_messages(clock: ManualClock) -> None:
     """One message or many; a bad one refuses all, with the field and the remedy."""
     source = WebhookSource(SourceSettings("own", "webhook", secrets=(SECRET,)), now=clock.now)
 
@@ -370,9 +370,9 @@ def test_the_generic_webhook_takes_what_is_signed_and_whole(clock: ManualClock) 
     for body, problem in (
         (b"nonsense", "not JSON"),
         (b'{"id":"1","sender":"u"}', "conversation is missing"),
-        (one.replace(b"2026-01-03T21:08:00Z", b"yesterday"), "at is"),
+        (one.replace(b"2026-01-03T21:08:00Z", b"yesterday"), "invalid time"),
         (b'{"messages":[]}', "not a list"),
-        (one[:-1] + b',"kind":"delete"}', "names no message"),
+        (one[:-1] + b',"kind":"delete"}', "delete requires original"),
         (one[:-1] + b',"tetx":"x"}', "did you mean 'text'"),
     ):
         with pytest.raises(Invalid, match=problem):
@@ -386,7 +386,7 @@ def test_the_generic_webhook_takes_what_is_signed_and_whole(clock: ManualClock) 
         )
 
 
-def test_whatsapp_cloud_call_backs_are_read() -> None:
+def test_whatsapp_cloud_callbacks_are_parsed() -> None:
     """Texts, captions, buttons and quotes; statuses are none of ours."""
     settings = SourceSettings("wa", "whatsapp_cloud", channel="wa")
     messages = [
@@ -415,7 +415,7 @@ def test_whatsapp_cloud_call_backs_are_read() -> None:
         assert whatsapp_cloud.incoming(settings, junk) == []
 
 
-def test_waha_call_backs_are_read() -> None:
+def test_waha_callbacks_are_parsed() -> None:
     """In a group the participant speaks; edits and deletes find their message by its key."""
     settings = SourceSettings("wa", "waha", channel="wa")
 
@@ -438,7 +438,7 @@ def test_waha_call_backs_are_read() -> None:
     assert event("message") == []
 
 
-async def test_what_a_channel_hears_goes_to_the_source_that_names_it(world: Conversing) -> None:
+async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: Conversing) -> None:
     """The call-backs of a channel were verified already; twice the same is one row (D1)."""
     source = SourceSettings("wa", "whatsapp_cloud", channel="main")
     listening = InboundWebhooks(world.clock, world.intake, {"wa": source, "crew": CREW})
@@ -459,18 +459,18 @@ async def test_what_a_channel_hears_goes_to_the_source_that_names_it(world: Conv
     ("options", "problem"),
     [
         ({"kind": "icq"}, "kind 'icq'"),
-        ({"kind": "groupme", "token": "t"}, "lacks group"),
-        ({"kind": "groupme", "group": "9"}, "lacks token or secrets"),
+        ({"kind": "groupme", "token": "t"}, "is missing group"),
+        ({"kind": "groupme", "group": "9"}, "is missing token or secrets"),
         ({"kind": "groupme", "group": "9", "token": "t", "page": 500}, "from 1 to 100"),
         ({"kind": "groupme", "group": "9", "tokn": "t"}, "did you mean 'token'"),
         ({"kind": "groupme", "group": "9", "token": "t", "base_url": "http://example.com"}, "https URL"),
         ({"kind": "webhook", "secrets": ["short"]}, "begins with whsec_"),
-        ({"kind": "telegram", "secrets": ["short"]}, "under 16"),
-        ({"kind": "waha"}, "lacks channel"),
+        ({"kind": "telegram", "secrets": ["short"]}, "less than 16"),
+        ({"kind": "waha"}, "is missing channel"),
         ({"kind": "groupme", "group": "9", "token": "t", "allow_speaking_for": True}, "in production"),
     ],
 )
-def test_a_source_that_cannot_work_stops_the_start(options: dict[str, Any], problem: str) -> None:
+def test_an_invalid_source_stops_the_start(options: dict[str, Any], problem: str) -> None:
     """With the option and what to write instead."""
     with pytest.raises(Misconfigured) as error:
         read_source("crew", options, production=True)
@@ -505,7 +505,7 @@ async def allow_poison(store: Store) -> None:
         await connection.execute("alter table inbox drop constraint poison")
 
 
-async def test_a_source_without_news_was_read_all_the_same(world: Conversing) -> None:
+async def test_a_poll_without_new_messages_is_recorded(world: Conversing) -> None:
     """Whoever looks sees that it is read, also where nothing is said; not while it fails (D1, D15)."""
     chat = Chat()
     poller = world.poller(chat)

@@ -110,7 +110,7 @@ async def _live(life: Life) -> None:
         elif taken == len(lines):
             break
         else:
-            await app.inbound.intake.called(SOURCE, [lines[taken]])
+            await app.inbound.ingestion.called(SOURCE, [lines[taken]])
             app.worker.runner.wake()
     reaping.cancel()
     await app.close()

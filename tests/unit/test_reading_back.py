@@ -65,7 +65,7 @@ async def _said(
         NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked
     )
     sheet: GraphState = {
-        "flow": flow, "scene": scene, "house": WorkflowPolicy(("34", "42"), "UTC"), "now": NOW,
+        "flow": flow, "context": scene, "policy": WorkflowPolicy(("34", "42"), "UTC"), "now": NOW,
         "plan_id": "p", "taken": frozenset(), "remarks": (),
     }  # fmt: skip
     plain = await PlainRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)
@@ -73,7 +73,7 @@ async def _said(
     return plain
 
 
-async def test_a_loose_request_is_read_back_and_a_yes_books_it() -> None:
+async def test_an_uncertain_request_is_confirmed_with_a_yes() -> None:
     """Nothing is in the ledger before the yes."""
     asked = await _said("sat night? why not", None, WANTED)
 
@@ -86,14 +86,14 @@ async def test_a_loose_request_is_read_back_and_a_yes_books_it() -> None:
     assert [each.date for each in done.commands] == [SAT]
 
 
-async def test_a_plain_request_is_not_read_back() -> None:
+async def test_an_explicit_request_needs_no_confirmation() -> None:
     """A needless question is a fault, too."""
     plan = await _said("add us saturday night", None, WANTED, is_loose=False)
 
     assert plan.flow.stage is WorkflowStage.EXECUTING
 
 
-async def test_a_no_drops_what_was_read_back() -> None:
+async def test_a_no_drops_the_request() -> None:
     """The calendar stays as it is."""
     asked = await _said("sat night? why not", None, WANTED)
 
@@ -102,7 +102,7 @@ async def test_a_no_drops_what_was_read_back() -> None:
     assert (dropped.flow.stage, dropped.commands) == (WorkflowStage.CANCELLED, ())
 
 
-async def test_what_is_neither_yes_nor_no_books_nothing_and_ends_with_a_person() -> None:
+async def test_neither_yes_nor_no_executes_nothing_and_is_escalated() -> None:
     """D12: two tries, then a person."""
     first = await _said("sat night? why not", None, WANTED)
     second = await _said("let me ask Bob", first.flow)
@@ -113,7 +113,7 @@ async def test_what_is_neither_yes_nor_no_books_nothing_and_ends_with_a_person()
     assert [call.reason for call in third.calls] == ["unclear"]
 
 
-async def test_a_correction_is_read_back_again() -> None:
+async def test_a_correction_is_confirmed_again() -> None:
     """A yes is a yes to what was read back last, however it was said."""
     first = await _said("sat night? why not", None, WANTED)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tidings.inbound import source_notices
 from tidings.inbound.domain import (
     CalendarCommand,
     CalendarDay,
@@ -45,13 +46,13 @@ HOUSE = WorkflowPolicy(("34", "42"), "UTC")
 ANN, ADA = Speaker("ann", "Ann", "34", "member"), Speaker("ada", "Ada", "34", "officer")
 
 
-def test_every_cause_has_an_answer_in_every_stage() -> None:
+def test_every_stage_handles_every_trigger() -> None:
     """The table of moves is total (D6)."""
     assert set(TRANSITIONS) == set(WorkflowStage)
     assert all(set(moves) == set(WorkflowTrigger) for moves in TRANSITIONS.values())
 
 
-def test_no_stage_is_a_trap() -> None:
+def test_every_non_terminal_stage_times_out() -> None:
     """From every stage an end can be reached, and by time alone, too; an end stays one (D6)."""
     for stage in WorkflowStage:
         assert next_stage(stage, *([WorkflowTrigger.IDLE] * len(WorkflowStage))) in TERMINAL_STAGES
@@ -138,7 +139,7 @@ async def test_both_runners_make_the_same_plan(
     assert (plain.flow.stage, len(plain.commands)) == (stage, commands)
 
 
-async def test_what_neither_model_nor_rules_understand_goes_to_a_person() -> None:
+async def test_a_request_without_an_interpretation_is_escalated() -> None:
     """Degrade to rules, then to a person; never guess (D13)."""
     plan = await PlainRunner(Told(Extraction((), (), (), "both are down", "unknown")), _empty).run(_sheet())
 
@@ -146,7 +147,7 @@ async def test_what_neither_model_nor_rules_understand_goes_to_a_person() -> Non
     assert [call.reason for call in plan.calls] == ["unclear"]
 
 
-async def test_questions_are_counted_for_each_thing_apart() -> None:
+async def test_questions_are_counted_per_slot() -> None:
     """Attempts per question, not per workflow (D12)."""
     nothing = Extraction([ShiftRequest(ShiftAction.ADD, "34")], (), (), "", "told")
     dated = Extraction([ShiftRequest(ShiftAction.ADD, "34", SAT)], (), (), "", "told")
@@ -185,7 +186,7 @@ async def test_questions_are_counted_for_each_thing_apart() -> None:
         ({"squad": "42"}, "no_authority"),
     ],
 )
-def test_the_rules_of_the_house(change: dict[str, str], rule: str | None) -> None:
+def test_requests_are_validated(change: dict[str, str], rule: str | None) -> None:
     """Each with its reason; a night belongs to the day it starts (D10)."""
     found = validate_requests([_want(change)], _days(change), ANN, "34", HOUSE, NOW)
 
@@ -203,7 +204,7 @@ def test_the_rules_of_the_house(change: dict[str, str], rule: str | None) -> Non
         ("no_crew", (), range(24, 48), "marked_already"),
     ],
 )
-def test_what_is_so_already_is_not_done_again(
+def test_needless_requests_are_found(
     action: str, crewed: Sequence[int], marked: Sequence[int], rule: str | None
 ) -> None:
     """Double booking, and taking out what is not there."""
@@ -213,7 +214,7 @@ def test_what_is_so_already_is_not_done_again(
     assert [finding.rule for finding in found] == ([rule] if rule else [])
 
 
-def test_a_member_may_go_on_with_what_an_officer_began_but_not_widen_it() -> None:
+def test_a_member_may_continue_an_officers_request_but_not_extend_it() -> None:
     """Authority is judged by who named the squad (D5)."""
     by_officer = {**_want({}), "squad": SlotValue("42", "ada", "34", "officer", NOW)}
     by_member = {**_want({}), "squad": SlotValue("42", "ann", "34", "member", NOW)}
@@ -235,7 +236,7 @@ def test_a_member_may_go_on_with_what_an_officer_began_but_not_widen_it() -> Non
         ("we stop at 1800", False),
     ],
 )
-def test_taking_back_is_the_whole_message_or_not_at_all(text: str, is_it: bool) -> None:
+def test_a_withdrawal_is_the_whole_message(text: str, is_it: bool) -> None:
     """A request to cancel a shift is a request."""
     assert is_withdrawal(text) is is_it
 
@@ -252,12 +253,14 @@ def test_taking_back_is_the_whole_message_or_not_at_all(text: str, is_it: bool) 
         (False, 99, MessageDecision.NOISE),
     ],
 )
-def test_the_bands_of_intent(is_request: bool | None, confidence: int, decision: MessageDecision) -> None:
+def test_intent_bands_by_confidence(
+    is_request: bool | None, confidence: int, decision: MessageDecision
+) -> None:
     """50 and more start, 30 to 49 are listed, less is told; what nobody knows never starts (D9)."""
     assert band(Intent(is_request, (), confidence, "", "t"), start_at=50, review_threshold=30) is decision
 
 
-def test_of_several_open_workflows_day_and_question_choose_then_the_newest() -> None:
+def test_several_open_workflows_are_matched_by_day_and_question() -> None:
     """With a warning where it was a guess (D6)."""
     first = replace(_flow("1"), stage=WorkflowStage.WAITING, topic="20270116", asked="start")
     second = replace(_flow("2"), stage=WorkflowStage.WAITING, topic="20270117", asked="date")
@@ -268,7 +271,7 @@ def test_of_several_open_workflows_day_and_question_choose_then_the_newest() -> 
     assert choose([replace(first, stage=WorkflowStage.EXECUTING)], "yes", []).flow is None
 
 
-def test_a_workflow_comes_back_from_its_row_as_it_was() -> None:
+def test_a_workflow_survives_serialization() -> None:
     """State is our own JSON; a newer schema is refused, not misread."""
     flow = replace(
         _flow(), wants=(_want({}),), thread=(Utterance("Ann", "34", NOW, "hi"),), attempts={"0.date": 1},
@@ -277,11 +280,11 @@ def test_a_workflow_comes_back_from_its_row_as_it_was() -> None:
     row = flow_row(flow, NOW, idle=1)
 
     assert read(row) == flow
-    with pytest.raises(StoreUnusable, match="newer program"):
+    with pytest.raises(StoreUnusable, match="newer version"):
         read({**row, "schema": 99})
 
 
-def test_the_words_of_a_summary_say_partial_as_partial() -> None:
+def test_a_summary_states_partial_success() -> None:
     """Each command with its result (D11)."""
     command = CalendarCommand(ShiftAction.NO_CREW, "34", SAT, "1800", "0600")
     done, not_done = (
@@ -295,7 +298,7 @@ def test_the_words_of_a_summary_say_partial_as_partial() -> None:
     assert len(reply_texts.summary([not_done] * 40)) <= reply_texts.LONGEST
 
 
-def test_a_notice_says_what_an_admin_must_know() -> None:
+def test_a_notice_has_issue_context_and_remedy() -> None:
     """Issue, workflow, squad, user, last message, what to do (D12)."""
     facts = {
         "issue": "it is stuck",
@@ -318,7 +321,7 @@ def _flow(id_: str = "w1") -> Workflow:
 def _sheet(flow: Workflow | None = None) -> GraphState:
     scene = InterpreterContext(NOW, "UTC", HOUSE.squads, ANN, "text")
     return {
-        "flow": flow or _flow(), "scene": scene, "house": HOUSE, "now": NOW, "plan_id": "p1",
+        "flow": flow or _flow(), "context": scene, "policy": HOUSE, "now": NOW, "plan_id": "p1",
         "taken": frozenset(), "remarks": [],
     }  # fmt: skip
 
@@ -331,3 +334,9 @@ def _want(change: dict[str, str]) -> dict[str, SlotValue]:
 def _days(change: dict[str, str]) -> dict[str, CalendarDay]:
     date = change.get("date", SAT)
     return {date: CalendarDay(date, {})}
+
+
+@pytest.mark.parametrize("notice", [source_notices.FAILING, source_notices.OVERRUN, source_notices.GAP])
+def test_every_notice_about_a_source_has_its_own_remedy(notice: str) -> None:
+    """Escalations look it up by the event type; an unknown one would get the general remedy."""
+    assert notice.replace(".", "_") in REASONS

@@ -213,7 +213,7 @@ def build(
         figures=figures,
     )
     shifts = CalendarService(store, clock, calendar, squads=chosen.squads, timezone=settings.timezone)
-    desk.callbacks.listener = inbound.listening
+    desk.callbacks.listener = inbound.webhooks
     return App(
         settings,
         clock,

@@ -111,14 +111,14 @@ def build_workflows(
         from ..inbound.language.rule_interpreter import RuleInterpreter
         from ..inbound.llm.factory import build_interpreter as build_mind
         from ..inbound.llm.prompt import load_prompts
-        from ..inbound.llm.recordings import RecordedInterpreter
+        from ..inbound.llm.recordings import JournalPlayback, RecordedInterpreter
 
         rules = RuleInterpreter(chosen.shifts or None)
         if model is None:
             return workflows.Interpreters(rules, rules, rules)
         shifts = {**SHIFTS, **chosen.shifts}
-        recorded = RecordedInterpreter.from_journal(
-            model, load_prompts(model.prompts), store, clock, shifts=shifts
+        recorded = RecordedInterpreter(
+            model, load_prompts(model.prompts), JournalPlayback(store, clock), shifts=shifts
         )
         return workflows.Interpreters(rules, build_mind(model, rules, store, clock, shifts=shifts), recorded)
 

@@ -1,4 +1,7 @@
-"""Filing: what becomes of something said, before anybody handles it. Pure."""
+"""Admission: decides on arrival whether a message is handled, skipped or expired. Pure.
+
+On test systems, testers may send messages on behalf of others with {{@name}} (impersonation).
+"""
 
 from __future__ import annotations
 
@@ -12,46 +15,46 @@ from .domain import IncomingKind, IncomingMessage, Speaker
 from .sources.settings import SourceSettings
 
 _FOR = re.compile(r"\s*\{\{\s*@([^{}]{1,100}?)\s*\}\}\s*")
-_SYSTEM, _OURS, _BOT = "the platform itself said it", "we sent it ourselves", "a bot said it"
-_OTHER_GROUP = "it is of another group than this source's"
+_SYSTEM, _OURS, _BOT = "sent by the platform", "sent by Tidings itself", "sent by a bot"
+_OTHER_GROUP = "sent in a group that does not belong to this source"
 _REMEDIES = {
-    _SYSTEM: "only what people say is handled",
-    _OURS: "only what others say is handled",
-    _BOT: "only what people say is handled; let a person on the roster say it",
-    _OTHER_GROUP: "give its group a source of its own under [inbound.sources], and let it be said again",
+    _SYSTEM: "only messages from people are handled",
+    _OURS: "only messages from other people are handled",
+    _BOT: "only messages from people are handled; ask a person on the roster to send it",
+    _OTHER_GROUP: "configure a source for that group under [inbound.sources] and ask the sender to resend it",
 }
-"""Reasons that stand for good, and what can be done instead."""
+"""Reasons that a retry cannot change, with the remedy."""
 
 CHANGES = frozenset({IncomingKind.EDIT, IncomingKind.DELETE})
 
 
 class Impersonation(NamedTuple):
-    """Somebody else for whom a message speaks: {{@name}} in front of it."""
+    """A message on behalf of another person: {{@name}} in front of the text."""
 
     name: str
     rest: str
 
 
 class SenderLookup(NamedTuple):
-    """What was looked up about one message before it is judged."""
+    """What was looked up about the sender of a message."""
 
     speaker: Speaker | None = None
-    is_ours: bool = False  # one of our own sends
-    named: tuple[Speaker, ...] = ()  # who is called as {{@name}} says
+    is_ours: bool = False  # sent by Tidings
+    named: tuple[Speaker, ...] = ()  # people with the name of an impersonation
 
 
 class AdmissionResult(NamedTuple):
-    """What becomes of it. `ended` None: it is handled."""
+    """The decision about one message. `ended` None: it is handled."""
 
     incoming: IncomingMessage
     ended: str | None = None
     reason: str | None = None
     speaks_for: str | None = None
-    note: tuple[str, str] | None = None  # what and detail, for the roster's log
+    note: tuple[str, str] | None = None  # an entry for the roster's log
 
 
 def find_impersonation(text: str) -> Impersonation | None:
-    """Whom a text wants to speak for."""
+    """Return the impersonation at the start of a text, if any."""
     found = _FOR.match(text)
     return None if found is None else Impersonation(found[1], text[found.end() :])
 
@@ -65,13 +68,13 @@ def admit(
     since: int = 0,
     production: bool = True,
 ) -> AdmissionResult:
-    """Skipped or expired with a reason, or to be handled."""
+    """Decide whether a message is handled, or skipped or expired with a reason."""
     reason = _not_to_be_handled(incoming, source, known, since)
     if reason is not None:
         return AdmissionResult(incoming, "skipped", reason)
     named = find_impersonation(incoming.text)
     if incoming.kind in CHANGES:
-        filed = AdmissionResult(incoming)  # whoever it is of: the message that it changes says who spoke
+        filed = AdmissionResult(incoming)  # the speaker is that of the original message
     elif named is not None:
         filed = _for_another(incoming, source, known, named, production=production)
     elif known.speaker is None:
@@ -81,7 +84,7 @@ def admit(
     else:
         filed = AdmissionResult(incoming)
     if filed.ended is None and incoming.at + micros(source.expire_after) <= now:
-        reason = f"it was older than {durations.humanize(source.expire_after)} when it came in"
+        reason = f"it was older than {durations.humanize(source.expire_after)} on arrival"
         return filed._replace(ended="expired", reason=reason)
     return filed
 
@@ -98,30 +101,28 @@ def _not_to_be_handled(
     if source.group is not None and incoming.conversation != source.group:
         return _OTHER_GROUP
     if incoming.at < since:
-        return "it was said before this source was known"
+        return "sent before this source was configured"
     return None
 
 
 class RetryRefusal(NamedTuple):
-    """Why a message cannot be handled after all, and what can be done instead."""
+    """Why a message cannot be retried, with the remedy."""
 
     problem: str
     remedy: str
 
 
 def retry_refusal(row: Mapping[str, Any]) -> RetryRefusal | None:
-    """Whether something forbids that a message which was skipped or has expired is handled after all."""
+    """Return why a skipped or expired message cannot be retried, or None if it can."""
     if row["deleted_at"] is not None:
-        return RetryRefusal("its sender deleted it", "ask the sender to say it again, if it is still wanted")
+        return RetryRefusal("its sender deleted it", "ask the sender to resend it if it is still needed")
     if row["reason"] in _REMEDIES:
         return RetryRefusal(row["reason"], _REMEDIES[row["reason"]])
     if row["kind"] in CHANGES:
-        return RetryRefusal(
-            "it only changes another message", "ask the sender to say in a new one what is meant"
-        )
+        return RetryRefusal("it only changes another message", "ask the sender to send a new message")
     if find_impersonation(row["text"]) is not None:
-        remedy = "let them say it themselves, or say it again without the name in front"
-        return RetryRefusal("it wants to speak for somebody else", remedy)
+        remedy = "ask that person to send it, or resend it without the name in front"
+        return RetryRefusal("it was sent on behalf of someone else", remedy)
     return None
 
 
@@ -133,18 +134,18 @@ def _for_another(
     *,
     production: bool,
 ) -> AdmissionResult:
-    """Only on a test system, where the source allows it, by a named tester; each try is written down."""
+    """Allow impersonation only on a test system, if the source allows it, by a tester; log every attempt."""
     refusal = None
     if production:
-        refusal = "nobody speaks for somebody else in production"
+        refusal = "impersonation is disabled in production"
     elif not source.allow_speaking_for:
-        refusal = "this source does not let anybody speak for somebody else"
+        refusal = "this source does not allow impersonation"
     elif incoming.sender not in source.testers:
         refusal = "its sender is not a tester"
     elif not known.named:
-        refusal = f"nobody on the roster is called {named.name!r}"
+        refusal = f"nobody on the roster is named {named.name!r}"
     elif len(known.named) > 1:
-        refusal = f"several people on the roster are called {named.name!r}"
+        refusal = f"several people on the roster are named {named.name!r}"
     if refusal is not None:
         return AdmissionResult(
             incoming, "skipped", refusal, note=("refused", f"as {named.name!r}: {refusal}")

@@ -1,7 +1,7 @@
-"""The words of inbound: what was said, what was understood, what is asked of the calendar.
+"""Domain types: incoming messages, requests, commands, calendar days, and the interpreter and calendar ports.
 
 Dates are YYYYMMDD, times HHMM on a grid of half hours. An operational day runs from 0600 to 0600: a
-night shift belongs to the day it starts.
+night shift belongs to the day on which it starts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DAY_STARTS = 6 * 60  # minutes after midnight
 
 
 class IncomingKind(StrEnum):
-    """What a platform tells of."""
+    """The kind of an incoming message."""
 
     MESSAGE = "message"
     EDIT = "edit"
@@ -25,22 +25,22 @@ class IncomingKind(StrEnum):
 
 
 class IncomingMessage(NamedTuple):
-    """One thing a platform told us, before anything is decided about it."""
+    """A message from a platform, before admission."""
 
-    source: str  # by its name in the settings
-    id: str  # the platform's; unique within its source
+    source: str  # its name in the settings
+    id: str  # the platform's id; unique within the source
     conversation: str  # the platform's group or chat
     sender: str  # the platform's id of the sender, never a display name
-    name: str  # what the sender is called just now
+    name: str  # the sender's current display name
     text: str
     at: int  # the platform's time, in microseconds
     kind: IncomingKind = IncomingKind.MESSAGE
-    own: bool = False  # our own bot's
+    own: bool = False  # sent by a bot
     reply_to: str | None = None  # id of the message it quotes
     attachments: int = 0
     raw: Mapping[str, Any] | None = None
-    original: str | None = None  # id of the message that an edit or a delete is about
-    key: str | None = None  # what its sender named it: our own sends are known by it
+    original: str | None = None  # id of the message that it edits or deletes
+    key: str | None = None  # the sender's own key, which identifies our own messages
 
 
 class Speaker(NamedTuple):
@@ -53,18 +53,18 @@ class Speaker(NamedTuple):
 
 
 class Utterance(NamedTuple):
-    """A line of a conversation, as the understanding sees it."""
+    """A line of a conversation, as the interpreter sees it."""
 
     speaker: str
     squad: str | None
     at: int
     text: str
     is_ours: bool = False
-    role: str = ""  # the speaker's, where it is known
+    role: str = ""  # the speaker's role, if known
 
 
 class ShiftAction(StrEnum):
-    """What can be asked of the calendar; a closed list."""
+    """The actions of a calendar."""
 
     NO_CREW = "no_crew"
     ADD = "add"
@@ -72,7 +72,7 @@ class ShiftAction(StrEnum):
 
 
 class ShiftRequest(NamedTuple):
-    """What somebody wants, as far as it was understood; None: not said."""
+    """A request as far as it was understood; None: not stated."""
 
     action: ShiftAction | None = None
     squad: str | None = None
@@ -82,7 +82,7 @@ class ShiftRequest(NamedTuple):
 
 
 class CalendarCommand(NamedTuple):
-    """A request with everything it needs."""
+    """A complete request."""
 
     action: ShiftAction
     squad: str
@@ -92,38 +92,38 @@ class CalendarCommand(NamedTuple):
 
     @property
     def slots(self) -> frozenset[int]:
-        """The half hours it touches, counted from 0600 of its operational day."""
+        """The half hours it covers, counted from 0600 of its operational day."""
         first, last = slot(self.start), slot(self.end)
         return frozenset(range(first, last if last > first else HALF_HOURS))
 
 
 def slot(time: str) -> int:
-    """The half hour of the operational day that begins at HHMM; 0600 is 0, and as an end 0600 is the last."""
+    """Return the half hour of the operational day that begins at HHMM; 0600 is 0."""
     minutes = int(time[:2]) * 60 + int(time[2:])
     return (minutes - _DAY_STARTS) % (24 * 60) // 30
 
 
 class CalendarDay(NamedTuple):
-    """What the calendar says of one operational day: for each squad, the half hours that have a crew."""
+    """One operational day of the calendar: for each squad, the half hours that have a crew."""
 
     date: str
     crewed: Mapping[str, frozenset[int]]
-    raw: Mapping[str, Any] | None = None  # as the calendar said it
-    no_crew: Mapping[str, frozenset[int]] = MappingProxyType({})  # the half hours marked as without one
+    raw: Mapping[str, Any] | None = None  # the calendar's own format
+    no_crew: Mapping[str, frozenset[int]] = MappingProxyType({})  # the half hours marked as "no crew"
 
 
 class Intent(NamedTuple):
-    """Is it a request? `is_request` None: the rules do not know."""
+    """Whether a message is a request. `is_request` None: unknown."""
 
     is_request: bool | None
     days: Sequence[str]
     confidence: int  # 0 to 100
     reason: str
-    source: str  # which driver said so
+    source: str  # the interpreter that answered
 
 
 class WorkflowRelation(NamedTuple):
-    """Does it belong to what is open? `related` None: the rules do not know."""
+    """Whether a message belongs to the open workflow. `related` None: unknown."""
 
     related: bool | None
     confidence: float  # 0 to 1
@@ -132,18 +132,18 @@ class WorkflowRelation(NamedTuple):
 
 
 class Extraction(NamedTuple):
-    """What a conversation asks for."""
+    """The requests of a conversation."""
 
     requests: Sequence[ShiftRequest]
     warnings: Sequence[str]
-    missing: Sequence[str]  # of squad, date, start, end; the most important first
+    missing: Sequence[str]  # any of squad, date, start, end; the most important first
     reasoning: str
     source: str
-    is_loose: bool = False  # said in such words that it has to be read back before it is booked
+    is_loose: bool = False  # uncertain: needs a confirmation
 
 
 class InterpreterContext(NamedTuple):
-    """What the understanding may look at. Time is an argument: nothing asks a clock."""
+    """The input of an interpreter. Time is an argument; interpreters read no clock."""
 
     now: int
     timezone: str
@@ -151,44 +151,44 @@ class InterpreterContext(NamedTuple):
     speaker: Speaker
     text: str
     thread: Sequence[Utterance] = ()  # of the open workflow, oldest first, without `text`
-    open_requests: Sequence[ShiftRequest] = ()  # as far as they are known
-    asked: str | None = None  # the parameter that was asked for last
-    days: Sequence[CalendarDay] = ()  # as read before, for the extraction
-    quotes: bool = False  # it quotes a line of the thread
+    open_requests: Sequence[ShiftRequest] = ()
+    asked: str | None = None  # the slot of the last question
+    days: Sequence[CalendarDay] = ()  # calendar days for the extraction
+    quotes: bool = False  # the message quotes a line of the thread
 
 
 class Interpreter(Protocol):
-    """Understanding: rules, a language model, or recorded answers. It reads and answers, and does nothing."""
+    """Interprets messages by rules, a language model or recorded answers, without side effects."""
 
     name: str
 
-    async def intent(self, scene: InterpreterContext) -> Intent:
-        """Is this a request?"""
+    async def intent(self, context: InterpreterContext) -> Intent:
+        """Classify whether the message is a request."""
 
-    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
-        """Does this go on with the open workflow?"""
+    async def relate(self, context: InterpreterContext) -> WorkflowRelation:
+        """Decide whether the message continues the open workflow."""
 
-    async def extract(self, scene: InterpreterContext) -> Extraction:
-        """What exactly is wanted, of the whole thread?"""
+    async def extract(self, context: InterpreterContext) -> Extraction:
+        """Extract the requests of the whole thread."""
 
 
 class CalendarAnswer(NamedTuple):
-    """What a calendar answered to a command; no proof that it was done."""
+    """A calendar's answer to a command; it does not prove that the change was made."""
 
     accepted: bool
     evidence: str  # its change id, or its reason
 
 
 class Calendar(Protocol):
-    """A shift calendar. Only `apply` writes; whether it did is seen by reading."""
+    """A shift calendar. Only `apply` writes; the result is verified by reading the day."""
 
     name: str
 
     async def day(self, date: str) -> CalendarDay:
-        """One operational day as it is."""
+        """Read one operational day."""
 
     async def preview(self, command: CalendarCommand) -> CalendarDay:
-        """The day as it would be."""
+        """Return the day as it would be after the command."""
 
     async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
-        """Do it. `key` is the same on every try."""
+        """Execute a command. `key` is its idempotency key, the same for every attempt."""

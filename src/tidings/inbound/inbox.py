@@ -1,7 +1,7 @@
-"""The inbox as people see it: a list, one message with its history, and another try.
+"""The inbox for the interfaces: lists, shows and retries inbound messages.
 
-States: received (others of its conversation are before it), pending, processing, done, failed, expired,
-skipped. They are a view: the kernel's task says how far it is, and nothing is ever deleted.
+States: received (waits for earlier messages of its conversation), pending, processing, done, failed, expired,
+skipped. They are derived from the message's task; rows are never deleted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .ingestion import KIND, QUEUE
 from .sources.settings import SourceSettings
 
 STATES = ("received", "pending", "processing", "done", "failed", "expired", "skipped")
-WINDOW = 20_000  # places looked at by one page
+WINDOW = 20_000  # rows searched for one page
 _USUAL_AGE = timedelta(hours=24)
 
 
 class Inbox:
-    """What faces may do with what came in."""
+    """Lists, shows and retries inbound messages; lists sources."""
 
     def __init__(self, store: Store, clock: Clock, sources: Mapping[str, SourceSettings]) -> None:
         self._store = store
@@ -48,10 +48,10 @@ class Inbox:
         after: str | None = None,
         tenant: str = "default",
     ) -> Page:
-        """Newest first. A page may be short before the end; `next` is null only there."""
+        """List messages, newest first. Any page may be short; only the last one has no `next`."""
         if state is not None and state not in STATES:
             raise Invalid(
-                f"there is no state {state[:40]!r}", field="state", remedy=f"use one of: {', '.join(STATES)}"
+                f"unknown state {state[:40]!r}", field="state", remedy=f"use one of: {', '.join(STATES)}"
             )
         page_size(limit)
         top = (await self._store.read("inbox_top"))[0]["n"] + 1
@@ -66,7 +66,7 @@ class Inbox:
         return Page([described(row) for row in rows], str(floor) if floor > 1 else None)
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
-        """One message with all that happened to it."""
+        """Show one message with its history and raw payload."""
         row = await self._find(id_, tenant)
         steps = [] if row["task"] is None else await self._store.read("history_of", task=row["task"])
         return {
@@ -76,9 +76,9 @@ class Inbox:
         }
 
     async def retry(self, id_: str, *, tenant: str = "default") -> Row:
-        """Start one that failed afresh, with all its tries, at its place in the conversation.
+        """Retry a failed message with all its attempts, at its place in the conversation.
 
-        One that was skipped or has expired is handled after all, behind what its conversation has in line.
+        A skipped or expired message is handled after the waiting messages of its conversation.
         """
         row = await self._find(id_, tenant)
         source = self._sources.get(row["source"])
@@ -95,13 +95,13 @@ class Inbox:
         else:
             raise Conflict(
                 f"the message is {row['state']}",
-                remedy="one that is done or under way is not tried again; ask its sender to repeat it",
+                remedy="only failed, skipped or expired messages can be retried; ask the sender to repeat it",
             )
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
 
     async def _take_up(self, row: Row, now: int, expires: int) -> None:
-        """A task for a message that had ended without being heard."""
+        """Create a task for a message that was skipped or has expired."""
         problem = retry_refusal(row)
         if problem is not None:
             raise Conflict(f"the message is {row['state']}: {problem.problem}", remedy=problem.remedy)
@@ -111,7 +111,7 @@ class Inbox:
         if not any(person["source"] in ("", row["source"]) for person in people):
             raise Conflict(
                 f"its sender {speaker[:60]} is not on the roster",
-                remedy=f"put them on it (tidings roster add {speaker[:60]} …), then try again",
+                remedy=f"add the sender (tidings roster add {speaker[:60]} …), then retry",
             )
         task = NewTask(QUEUE, KIND, now, row["tenant"], ordering_key=row["conversation"], expires_at=expires)
         again = Step("inbox_again", {name: row[name] for name in ("n", "task", "ended")}, needed=True)
@@ -121,7 +121,7 @@ class Inbox:
             raise _changed(row) from None
 
     async def sources(self, *, tenant: str = "default") -> list[Row]:
-        """How far each source was read, and what is wrong with it; those not configured are the default's."""
+        """List sources with cursor and last problem; unconfigured ones belong to the default tenant."""
         rows = {row["name"]: row for row in await self._store.read("source_list", limit=1000)}
         whose = {name: "default" for name in rows} | {name: one.tenant for name, one in self._sources.items()}
         names = sorted(name for name, owner in whose.items() if owner == tenant)
@@ -130,35 +130,28 @@ class Inbox:
     async def _find(self, id_: str, tenant: str) -> Row:
         rows = await self._store.read("inbox_find", id=id_, tenant=tenant)
         if not rows:
-            raise NotFound(f"there is no message {id_[:60]!r}", field="id", remedy="see: tidings inbox list")
+            raise NotFound(f"unknown message {id_[:60]!r}", field="id", remedy="see: tidings inbox list")
         return rows[0]
 
 
 def _changed(row: Row) -> Conflict:
     return Conflict(
-        "the message has changed meanwhile", remedy=f"look at it again: tidings inbox show {row['id']}"
+        "the message changed in the meantime", remedy=f"check it again: tidings inbox show {row['id']}"
     )
 
 
 def described(row: Row) -> Row:
-    """A message as people see it."""
+    """Return the public fields of a message."""
     waits = row["state"] in ("received", "pending")
+    columns = (
+        "source", "conversation", "chat", "sender", "name", "kind", "text", "attachments", "platform_id",
+        "original", "reply_to", "speaks_for",
+    )  # fmt: skip
     return {
         "id": row["id"],
         "state": row["state"],
         "reason": row["reason"] or _REASONS.get(row["state"]),
-        "source": row["source"],
-        "conversation": row["conversation"],
-        "chat": row["chat"],
-        "sender": row["sender"],
-        "name": row["name"],
-        "kind": row["kind"],
-        "text": row["text"],
-        "attachments": row["attachments"],
-        "platform_id": row["platform_id"],
-        "original": row["original"],
-        "reply_to": row["reply_to"],
-        "speaks_for": row["speaks_for"],
+        **{name: row[name] for name in columns},
         "sent_at": iso(row["sent_at"]),
         "received_at": iso(row["received_at"]),
         "attempts": row["attempts"] or 0,
@@ -171,8 +164,8 @@ def described(row: Row) -> Row:
 
 
 _REASONS = {
-    "received": "others of its conversation are before it",
-    "expired": "it was older than it may be before its turn came",
+    "received": "waiting for earlier messages of its conversation",
+    "expired": "it expired before it was handled",
 }
 
 

@@ -1,8 +1,8 @@
-"""Intake: what sources heard becomes rows and tasks, with the cursor, in one transaction.
+"""Ingestion: writes new messages, their tasks and the cursor in one transaction, with deduplication.
 
-Unique by (source, platform id): whatever comes twice is one row. A page is written in as few transactions as
-its order allows, each with the cursor behind its last message. If one cannot be written, those before it are,
-and the cursor stands before it.
+A message is unique by (source, platform id), so duplicates are dropped. A page takes as few transactions as
+its order allows, each with the cursor after its last message. If a message cannot be written, the messages
+before it are, and the cursor stays before it.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from .sources.settings import SourceSettings
 
 QUEUE = "inbound"
 KIND = "heard"
-NOTIFY_AFTER = 3  # failures in a row after which an admin is told
+NOTIFY_AFTER = 3  # consecutive failures before an admin is notified
 LONGEST_TEXT = 100_000
 LARGEST_RAW = 64 * 1024
 COLUMNS = (
     "id", "tenant", "source", "platform_id", "conversation", "chat", "sender", "name", "kind", "original",
     "reply_to", "attachments", "sent_at", "received_at", "speaks_for", "text", "raw",
 )  # fmt: skip
-_MOST = 500  # messages of one transaction
+_MOST = 500  # messages per transaction
 
 
 class IngestionResult(NamedTuple):
-    """What became of a page."""
+    """The counts of one page."""
 
     handled: int = 0
     ended: int = 0  # skipped or expired on arrival
-    known: int = 0  # here before
+    known: int = 0  # duplicates
 
 
 class IngestionFailed(Exception):
-    """One message could not be written; those before it were, and the cursor stands before it."""
+    """A message could not be written; the messages before it were, and the cursor stays before it."""
 
 
 class _AdmittedEntry(NamedTuple):
@@ -56,7 +56,7 @@ class _AdmittedEntry(NamedTuple):
 
 
 class InboxIngestion:
-    """The only writer of new rows of the inbox."""
+    """The only writer of new inbox rows."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class InboxIngestion:
     async def take(
         self, source: SourceSettings, heard: Sequence[SourceEntry], *, lease: SourceLease | None = None
     ) -> IngestionResult:
-        """Write down what is new; raises NotTaken, or Outrun when the lease has gone to somebody else."""
+        """Write the new messages; raises IngestionFailed, or WriteConflict if the lease is lost."""
         fresh = await self._fresh(source, heard)
         pieces = await self._filed(source, fresh, since=0 if lease is None else lease.since)
         for run in _runs(pieces):
@@ -92,7 +92,7 @@ class InboxIngestion:
         return taken
 
     async def called(self, source: SourceSettings, heard: Sequence[IncomingMessage]) -> IngestionResult:
-        """What came by a call-back. What cannot be written is told, and raised: the platform calls again."""
+        """Ingest the messages of a webhook. A failure is counted and raised, so that the platform retries."""
         try:
             taken = await self.take(source, [SourceEntry(one) for one in heard])
         except IngestionFailed as error:
@@ -102,13 +102,13 @@ class InboxIngestion:
         return taken
 
     async def known(self, source: SourceSettings, ids: Sequence[str]) -> set[str]:
-        """Which of these are here already."""
+        """Return which of these platform ids are already in the inbox."""
         listed = orjson.dumps([_clean(id_) for id_ in ids]).decode()
         rows = await self._store.read("inbox_known", source=source.name, ids=listed)
         return {row["platform_id"] for row in rows}
 
     async def _fresh(self, source: SourceSettings, heard: Sequence[SourceEntry]) -> list[SourceEntry]:
-        """Those that are not here yet, each once."""
+        """Return the new messages without duplicates."""
         if not heard:
             return []
         cleaned = [entry._replace(incoming=_cleaned(entry.incoming)) for entry in heard]
@@ -123,7 +123,7 @@ class InboxIngestion:
     async def _filed(
         self, source: SourceSettings, entries: Sequence[SourceEntry], *, since: int
     ) -> list[_AdmittedEntry]:
-        """Each judged by what is known about it."""
+        """Look up the senders and decide about each message."""
         if not entries:
             return []
         said = [entry.incoming for entry in entries]
@@ -141,7 +141,7 @@ class InboxIngestion:
         return pieces
 
     async def _ours(self, said: Sequence[IncomingMessage]) -> set[str | None]:
-        """The keys among these under which we ourselves have sent messages."""
+        """Return the keys that belong to messages sent by Tidings."""
         keys = [key for one in said if (key := _own_key(one)) is not None]
         if not keys:
             return set()
@@ -151,19 +151,19 @@ class InboxIngestion:
     async def _write(
         self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None
     ) -> None:
-        """One transaction; one by one where something is in the way."""
+        """Write a run in one transaction; if that fails, message by message."""
         try:
             await self._write_together(source, run, lease)
         except (TemporaryError, WriteConflict):
             raise
-        except Exception as error:  # whatever a database refuses: one bad message spoils only itself
+        except Exception as error:  # a message that the database rejects must not block the others
             if len(run) > 1:
                 for piece in run:
                     await self._write(source, [piece], lease)
                 return
             one = run[0].filed.incoming
             if await self.known(source, [one.id]):
-                return  # a call-back and a page brought it at the same moment
+                return  # a webhook and a poll delivered it at the same time
             raise IngestionFailed(
                 f"message {one.id[:60]!r} could not be written: {error_text(error)}"[:500]
             ) from error
@@ -186,16 +186,13 @@ class InboxIngestion:
     def _marks(
         self, source: SourceSettings, run: Sequence[_AdmittedEntry], now: int, before: int
     ) -> list[Step]:
-        """Rows of what ended on arrival, marks of edits and deletes, lines of the roster's log."""
+        """Return the steps for messages that ended on arrival, edits and deletions, and the roster's log."""
         over = [piece.filed for piece in run if piece.filed.ended is not None]
         steps: list[Step] = []
         if over:
             rows = [
-                {
-                    **_row(source, filed, self._clock.new_id(), now),
-                    "ended": filed.ended,
-                    "reason": filed.reason,
-                }
+                _row(source, filed, self._clock.new_id(), now)
+                | {"ended": filed.ended, "reason": filed.reason}
                 for filed in over
             ]
             steps.append(Step("inbox_add", {"rows": orjson.dumps(rows).decode()}))
@@ -217,16 +214,13 @@ class InboxIngestion:
         return steps
 
     def _changed(self, source: SourceSettings, one: IncomingMessage, place: int) -> list[Step]:
-        """Mark the message that its author edits or deletes; what is too late to be heeded is told.
+        """Mark the message that its author edits or deletes; notify if it was handled before.
 
-        Whatever comes from somebody else, or from another conversation, marks nothing.
+        A change by another sender, or from another conversation, marks nothing.
         """
         which = {
-            "source": source.name,
-            "original": one.original,
-            "chat": one.conversation,
-            "sender": one.sender,
-        }
+            "source": source.name, "original": one.original, "chat": one.conversation, "sender": one.sender
+        }  # fmt: skip
         text = one.text if one.kind is IncomingKind.EDIT else None
         late = Step("inbox_late", {**which, "text": text})
         told = [step._replace(only_if=place) for step in self._tell(_too_late(source, one))]
@@ -242,40 +236,37 @@ class InboxIngestion:
 
 
 def _too_late(source: SourceSettings, one: IncomingMessage) -> SourceNotice:
-    """What an admin is told of a change that came after its message was handled."""
-    did = (
-        f"edited a message, which says now: {one.text[:200]!r}"
-        if one.kind is IncomingKind.EDIT
-        else "deleted a message"
-    )
+    """Build the notice about a change that came after its message was handled."""
+    is_edit = one.kind is IncomingKind.EDIT
+    did = f"edited a message; new text: {one.text[:200]!r}" if is_edit else "deleted a message"
     return SourceNotice(
         CHANGED,
         source.tenant,
         source.name,
-        f"{one.name or one.sender} {did}; it was handled as it read before (message {one.original})",
-        "see whether what came of it still holds (tidings inbox list)",
+        f"{one.name or one.sender} {did}; it had already been handled (message {one.original})",
+        "check whether its result is still wanted (tidings inbox list)",
         f"{source.name}/{one.original}",
     )
 
 
 def source_failing_notice(source: SourceSettings, problem: str) -> SourceNotice:
-    """What an admin is told after three failures in a row."""
+    """Build the notice about three consecutive failures."""
     return SourceNotice(
         FAILING,
         source.tenant,
         source.name,
-        f"the source {source.name} has failed {NOTIFY_AFTER} times in a row: {problem}",
-        "mend the cause; nothing is lost, and it goes on where it stopped (tidings inbox sources)",
+        f"source {source.name} has failed {NOTIFY_AFTER} times in a row: {problem}",
+        "fix the cause; no messages are lost, and reading resumes where it stopped (tidings inbox sources)",
     )
 
 
 def conversation_of(source: SourceSettings, incoming: IncomingMessage) -> str:
-    """The name of a conversation, unique over all sources; it is the order key, too."""
+    """Return the name of a conversation, unique over all sources; it is also the ordering key."""
     return f"{source.name}/{incoming.conversation}"
 
 
 def _runs(pieces: Sequence[_AdmittedEntry]) -> Iterator[Sequence[_AdmittedEntry]]:
-    """What one transaction can write in order: those that are handled, then those that have ended."""
+    """Split a page into transactions that keep its order: handled messages first, then ended ones."""
     start = 0
     for place in range(1, len(pieces) + 1):
         is_end = place == len(pieces) or place - start == _MOST
@@ -319,12 +310,12 @@ def _row(source: SourceSettings, filed: AdmissionResult, id_: str, now: int) -> 
 
 
 def _own_key(incoming: IncomingMessage) -> str | None:
-    """The message of ours that this would be: parts of a long text are numbered behind a dot."""
+    """Return the id of our own message with this key; parts of a long text have a suffix after a dot."""
     return None if incoming.key is None else incoming.key.partition(".")[0]
 
 
 def _cleaned(incoming: IncomingMessage) -> IncomingMessage:
-    """In a form that every database keeps."""
+    """Return the message in a form that every database can store."""
     return incoming._replace(
         id=_clean(incoming.id),
         conversation=_clean(incoming.conversation),
@@ -338,12 +329,12 @@ def _cleaned(incoming: IncomingMessage) -> IncomingMessage:
 
 
 def _clean(text: str) -> str:
-    """No NUL and no half characters."""
+    """Replace NUL characters and lone surrogates."""
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _raw(payload: Mapping[str, Any] | None) -> str | None:
-    """The payload as it came, unless it is huge."""
+    """Serialize the payload; None if it is too large."""
     if payload is None:
         return None
     try:

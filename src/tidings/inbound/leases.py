@@ -1,12 +1,13 @@
-"""Leases: one reader of a source at a time.
+"""Leases: one poller per source, with heartbeat, takeover and fencing token.
 
-    free            nobody holds it and its rest is over: taken
-    held            a heartbeat within one lease, a run of under 30 minutes: yield
-    lapsed          no heartbeat for one lease: taken over
-    overrun         a run of 30 minutes: fenced off and taken over, an admin is told
+    free            no holder, and the poll interval has passed: acquire
+    resting         no holder, the next poll is not due: wait
+    held            a heartbeat within one lease, a run of under 30 minutes: wait
+    lapsed          no heartbeat for one lease: take over
+    overrun         a run of 30 minutes: fence it off, take over and notify an admin
 
-Each taking raises the token, and every write of a reader names its token in the same transaction: whoever was
-taken over can write nothing more, however late it wakes. Times are the database's.
+Each acquisition increments the fencing token, and every write of a poller checks its token in the same
+transaction, so a poller that lost its lease can never write again. Times are the database's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LONGEST_RUN = timedelta(minutes=30)
 
 
 class SourceLeaseState(StrEnum):
-    """How the lock of a source stands."""
+    """The state of a source's lease."""
 
     FREE = "free"
     RESTING = "resting"
@@ -33,22 +34,19 @@ class SourceLeaseState(StrEnum):
 
 
 def lease_state(row: Row, *, lease: timedelta = LEASE, longest: timedelta = LONGEST_RUN) -> SourceLeaseState:
-    """Judge a row of `sources` by the database's time in it. Pure."""
+    """Return the lease state of a row of `sources`, by the database time in the row. Pure."""
     now: int = row["now"]
     if row["holder"] is None:
-        # A rest that reaches far ahead was set before a clock went back.
-        return (
-            SourceLeaseState.RESTING
-            if now < row["due_at"] <= now + micros(longest)
-            else SourceLeaseState.FREE
-        )
+        # A due time in the far future was set before the clock was turned back.
+        is_resting = now < row["due_at"] <= now + micros(longest)
+        return SourceLeaseState.RESTING if is_resting else SourceLeaseState.FREE
     if now - row["began_at"] >= micros(longest):
         return SourceLeaseState.OVERRUN
     return SourceLeaseState.HELD if now < row["until"] <= now + micros(lease) else SourceLeaseState.LAPSED
 
 
 class SourceLease(NamedTuple):
-    """The right to read one source. `token` is the fence."""
+    """The right to poll one source. `token` is the fencing token."""
 
     source: str
     token: int
@@ -60,51 +58,51 @@ class SourceLease(NamedTuple):
 
     @property
     def since(self) -> int:
-        """From when on messages count; platforms tell times in whole seconds."""
+        """The time from which messages are handled; platform times have whole seconds."""
         return self.known_at // SECOND * SECOND
 
     def move(self, cursor: str | None) -> Step:
-        """The new cursor, with what it is behind; if the lease has gone, nothing of it is written."""
+        """Return the step that stores a cursor; it fails the transaction if the lease is lost."""
         where = {"name": self.source, "token": self.token, "lease": micros(LEASE)}
         return Step("source_move", {**where, "cursor": cursor}, needed=True)
 
     def failed(self, problem: str) -> Step:
-        """One more failure."""
+        """Return the step that counts a failure; it fails the transaction if the lease is lost."""
         where = {"name": self.source, "token": self.token}
         return Step("source_failed", {**where, "problem": problem}, needed=True)
 
 
 class SourceLeases:
-    """Take, beat, free; each is one conditional update."""
+    """Acquires, renews and releases leases; each is one conditional update."""
 
     def __init__(self, store: Store, *, me: str) -> None:
         self._store = store
         self._me = me
 
     async def take(self, source: str) -> SourceLease | int:
-        """The lease, or the microseconds after which to look again."""
+        """Acquire the lease, or return the microseconds to wait before the next attempt."""
         row = (await self._store.read("source_find", source=source))[0]
-        stands = lease_state(row)
-        if stands is SourceLeaseState.RESTING:
+        state = lease_state(row)
+        if state is SourceLeaseState.RESTING:
             return int(row["due_at"] - row["now"])
-        if stands is SourceLeaseState.HELD:
+        if state is SourceLeaseState.HELD:
             return min(int(row["until"] - row["now"]), micros(LEASE))
         seen = {"name": source, "token": row["token"], "due_at": row["due_at"], "until": row["until"]}
         mine = {"holder": self._me, "lease": micros(LEASE)}
         taken = (await self._store.write([Step("source_take", {**seen, **mine})]))[0]
         if not taken:
-            return micros(LEASE)  # somebody else was faster
-        over = stands if stands in (SourceLeaseState.LAPSED, SourceLeaseState.OVERRUN) else None
+            return micros(LEASE)  # another process was faster
+        over = state if state in (SourceLeaseState.LAPSED, SourceLeaseState.OVERRUN) else None
         return SourceLease(
             source, taken[0]["token"], row["cursor"], row["known_at"], row["failures"], over, row["holder"]
         )
 
     async def beat(self, lease: SourceLease) -> bool:
-        """A heartbeat; False: somebody else has taken over."""
+        """Renew the lease; False if another process has taken over."""
         beat = {"name": lease.source, "token": lease.token, "lease": micros(LEASE)}
         return bool((await self._store.write([Step("source_renew_lease", beat)]))[0])
 
     async def free(self, lease: SourceLease, rest: timedelta) -> None:
-        """Let go; only what is still ours."""
+        """Release the lease, if it is still ours, until `rest` has passed."""
         free = {"name": lease.source, "token": lease.token, "rest": micros(rest)}
         await self._store.write([Step("source_free", free)])

@@ -1,7 +1,7 @@
-"""Hearing: what the kernel runs for a message that came in. Strictly in order per conversation.
+"""The task handler of inbound messages, strictly in order per conversation.
 
-The handler that understands a message is a port. It may write the message's end with its own effects in one
-transaction (`end_message_step`); a second run then finds it and does nothing.
+A `MessageProcessor` handles the message. It may commit the message's end together with its own effects
+(`end_message_step`); a second run then finds the end and does nothing.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ POLICY = RetryPolicy(
     RetryRule(TRIES, Backoff.TABLE, table=(timedelta(seconds=30), timedelta(minutes=2)), jitter=0.1),
 )
 NO_WORKFLOW = "no workflow is configured"
-MARKED = "the message it belongs to is marked"
-FOREIGN_CHANGE = "it is ignored: the message is of another author or of another conversation"
+MARKED = "the original message is marked"
+FOREIGN_CHANGE = "ignored: the original message has another author or conversation"
 
 
 class InboxMessage(NamedTuple):
-    """One message, as it is to be understood."""
+    """One message to handle."""
 
-    n: int  # its place in the inbox
+    n: int  # its row number in the inbox
     id: str
     tenant: str
     source: str
-    conversation: str  # unique over all sources; the order key
-    chat: str  # the platform's name of it
+    conversation: str  # unique over all sources; the ordering key
+    chat: str  # the platform's id of the conversation
     platform_id: str
     sender: str  # who typed it
     name: str
-    text: str  # the newest, if it was edited
+    text: str  # the latest edit
     sent_at: int
     received_at: int
     reply_to: str | None
     attachments: int
-    speaker: Speaker  # who it counts as
+    speaker: Speaker  # differs from the sender after an impersonation
     is_edited: bool = False
     attempt: int = 1
     is_last_try: bool = False
 
 
 class MessageProcessor(Protocol):
-    """Understands a message and does what follows from it."""
+    """Handles messages."""
 
     async def hear(self, item: InboxMessage) -> Outcome:
-        """One attempt."""
+        """Handle one message."""
 
 
 class MessageChange(NamedTuple):
-    """An edit or a delete, whose turn comes when the message it is about has had its own."""
+    """An edit or deletion; it runs after the message that it changes."""
 
     n: int
     id: str
@@ -71,34 +71,34 @@ class MessageChange(NamedTuple):
     source: str
     conversation: str
     chat: str
-    original: str  # the platform's id of that message
-    text: str | None  # as it reads now; None: it is deleted
+    original: str  # the platform's id of the message that it changes
+    text: str | None  # the new text; None: deleted
     sent_at: int
     is_last_try: bool = False
-    sender: str = ""  # who changes it; empty where the platform does not say who deletes
+    sender: str = ""  # empty if the platform does not say who deleted the message
 
 
 class ChangeProcessor(Protocol):
-    """Does what still can be done about a message that was changed."""
+    """Handles edits and deletions."""
 
     async def handle_change(self, item: MessageChange) -> Outcome:
-        """One attempt."""
+        """Handle one edit or deletion."""
 
 
 class NoWorkflowProcessor:
-    """What happens without workflows: the message is kept, and done."""
+    """The processor without workflows: messages are only stored."""
 
     async def hear(self, item: InboxMessage) -> Outcome:
-        """Nothing to do."""
+        """Do nothing."""
         return Done(NO_WORKFLOW)
 
     async def handle_change(self, item: MessageChange) -> Outcome:
-        """Nothing to do."""
+        """Do nothing."""
         return Done(MARKED)
 
 
 def lane() -> Lane:
-    """How they are handled; one that fails for good lets the next of its conversation go on."""
+    """Return the lane of inbound messages; a failed message does not block its conversation."""
     return Lane(
         QUEUE,
         policy=POLICY,
@@ -109,49 +109,47 @@ def lane() -> Lane:
 
 
 def end_message_step(item: InboxMessage, reason: str | None = None) -> Step:
-    """The end of a message, for the transaction of what came of it; Outrun if it had ended before."""
+    """Return the step that ends a message; the transaction raises WriteConflict if it had ended before."""
     return Step("inbox_end", {"n": item.n, "ended": "done", "reason": reason}, needed=True)
 
 
 class InboundMessageHandler:
-    """The handler of kind `heard`."""
+    """The task handler of inbound messages, edits and deletions."""
 
     listens = True
 
     def __init__(
-        self, store: Store, hearing: MessageProcessor, changes: ChangeProcessor | None = None
+        self, store: Store, processor: MessageProcessor, changes: ChangeProcessor | None = None
     ) -> None:
         self._store = store
-        self._hearing = hearing
+        self._processor = processor
         self._changes = changes or NoWorkflowProcessor()
 
     async def load(
         self, tasks: Sequence[Task]
     ) -> Mapping[TaskId, InboxMessage | MessageChange | Done | Skip]:
-        """The messages of these tasks, or why one needs nothing."""
+        """Load the messages of these tasks, or the outcome of those that need no handling."""
         by_id = {task.id: task for task in tasks}
         rows = await self._store.load("inbox_load", list(by_id))
         return {row[0]: _content(row, by_id[row[0]]) for row in rows}
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """One attempt."""
+        """Handle one message, edit or deletion."""
         if isinstance(content, Done | Skip):
             return content
-        if isinstance(content, MessageChange):
-            return (
-                Skip(FOREIGN_CHANGE)
-                if await self._is_foreign(content)
-                else await self._changes.handle_change(content)
-            )
-        return await self._hearing.hear(content)
+        if not isinstance(content, MessageChange):
+            return await self._processor.hear(content)
+        if await self._is_foreign(content):
+            return Skip(FOREIGN_CHANGE)
+        return await self._changes.handle_change(content)
 
     async def _is_foreign(self, item: MessageChange) -> bool:
-        """Whether a change is not of the author or not of the conversation of the message it names."""
+        """Return whether the original message has another author or conversation."""
         found = await self._store.read("inbox_original", source=item.source, original=item.original)
         return bool(found) and not may_change(item, found[0])
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """How each ended, and the notice of what failed for good."""
+        """Return the steps that end the messages and publish the events of failed ones."""
         over = [
             {
                 "task": move.id, "claim_no": move.claim_no, "state": move.to.value,
@@ -175,7 +173,7 @@ _ENDS: Mapping[TaskState, str | None] = {
 
 
 def may_change(item: MessageChange, original: Mapping[str, Any]) -> bool:
-    """Authors change their own messages, where they said them; some platforms do not say who deletes."""
+    """Return whether the author changes a message in its chat; some platforms do not say who deletes."""
     is_authors = item.sender == original["sender"] or (item.sender == "" and item.text is None)
     return is_authors and item.chat == original["chat"]
 
@@ -185,7 +183,7 @@ def _content(row: Sequence[Any], task: Task) -> InboxMessage | MessageChange | D
      reply_to, attachments, speaks_for, edited_at, deleted_at, over, reason, kind,
      original, *person) = row  # fmt: skip
     if over is not None:
-        return Done(reason)  # its end was written with its effects, before this task was settled
+        return Done(reason)  # its end was committed with its effects, before this task was settled
     is_last_try = task.attempts >= TRIES
     if kind in CHANGES:
         new = text if kind == IncomingKind.EDIT else None

@@ -1,7 +1,7 @@
-"""The pipeline: what becomes of one message of a person on the roster.
+"""The pipeline: decides what one message leads to and commits it.
 
-held conversation → open workflow of the squad → related or new → busy squad → intent → the graph. Everything
-it comes to is one entry, written in one transaction; a message that was worked through before is left alone.
+held conversation → open workflow of the squad → related or new → busy squad → intent → the graph. The result
+is one entry, committed in one transaction; a message that was handled before is skipped.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ from .workflow.settings import WorkflowSettings
 from .workflow.state_machine import ANSWERABLE
 from .workflow.validation import is_day
 
-MOST_DAYS = 14  # read before the extraction
-DOUBTS = 2  # answers that were only perhaps ones, before a person is told
+MOST_DAYS = 14  # calendar days read before the extraction
+DOUBTS = 2  # possible answers before an escalation
 ReadDay = Callable[[str], Awaitable[CalendarDay]]
 
 
 class Pipeline:
-    """Works through messages, one at a time for each conversation."""
+    """Handles messages, one at a time per conversation."""
 
     def __init__(
         self,
-        book: WorkflowRepository,
+        repository: WorkflowRepository,
         clock: Clock,
         settings: WorkflowSettings,
         runner: WorkflowRunner,
         *,
-        rules: Interpreter,  # asked first: costs nothing
-        mind: Interpreter,  # asked where the rules do not know; may be the same
+        rules: Interpreter,  # asked first: free
+        interpreter: Interpreter,  # asked if the rules have no answer; may be the same
         read_day: ReadDay,
     ) -> None:
-        self._book = book
+        self._repository = repository
         self._clock = clock
         self._settings = settings
         self._runner = runner
         self._rules = rules
-        self._mind = mind
+        self._interpreter = interpreter
         self._read_day = read_day
-        self._thinking = asyncio.Lock()
+        self._rules_lock = asyncio.Lock()
 
     async def hear(self, item: InboxMessage) -> Outcome:
-        """One attempt at a message of the inbox."""
+        """Handle a message of the inbox."""
         spoken = ConversationMessage(
             item.id, item.tenant, item.source, item.conversation, item.chat, item.speaker, item.text,
             item.sent_at, is_last_try=item.is_last_try, reply_to=item.reply_to, place=item.n,
@@ -75,17 +75,17 @@ class Pipeline:
         return await self.work(spoken)
 
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
-        """One attempt at a message, new or kept, or edited so that it stands in the place of a workflow."""
+        """Handle a new, released or edited message; an edit may replace a workflow (`instead_of`)."""
         try:
-            standing = await self._book.standing(spoken)
-            if standing.is_over:
-                return Done("it was worked through before")
+            state = await self._repository.state(spoken)
+            if state.is_over:
+                return Done("it was handled before")
             with trace_calls(spoken.message):
-                entry = await self._entry(spoken, _without(standing, instead_of))
+                entry = await self._entry(spoken, _without(state, instead_of))
             if instead_of is not None:
                 self._replaced(entry, instead_of)
-            if not await self._book.write(entry, standing):
-                return Defer(self._clock.now(), "the conversation has changed meanwhile")
+            if not await self._repository.write(entry, state):
+                return Defer(self._clock.now(), "the conversation changed in the meantime")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
         except CalendarUnavailable as error:
@@ -96,56 +96,53 @@ class Pipeline:
             return Retry(Category.TEMPORARY, error.problem)
         return Done(f"{entry.decision}: {entry.reason}")
 
-    async def _entry(self, spoken: ConversationMessage, standing: ConversationState) -> WorkflowEntry:
-        """Decide; nothing is written."""
+    async def _entry(self, spoken: ConversationMessage, state: ConversationState) -> WorkflowEntry:
+        """Decide what the message leads to, without writing."""
         if not spoken.text.strip():
-            return WorkflowEntry(spoken, MessageDecision.EMPTY, "there is no text in it")
+            return WorkflowEntry(spoken, MessageDecision.EMPTY, "the message has no text")
         settings = self._settings
-        flows = correlation.own(standing.flows, spoken.speaker, settings.commanders)
+        flows = correlation.own(state.flows, spoken.speaker, settings.commanders)
         first = await self._first(spoken)
-        if standing.holder is not None:
-            return self._keep(spoken, standing.holder, first)
-        quoted = _quoted(flows, standing.quoted)
-        choice = (
-            correlation.WorkflowMatch(quoted)
-            if quoted
-            else correlation.choose(flows, spoken.text, first.days)
-        )
+        if state.holder is not None:
+            return self._keep(spoken, state.holder, first)
+        quoted = _quoted(flows, state.quoted)
+        choice = correlation.choose(flows, spoken.text, first.days)
+        choice = correlation.WorkflowMatch(quoted) if quoted else choice
         doubted: tuple[list[Workflow], list[Escalation]] = ([], [])
         happened: list[ConversationEvent] = []
         if choice.flow is not None and spoken.verdict != "new":
             relation = await self._relation(spoken, choice.flow, quotes=quoted is not None)
             if spoken.verdict == "related" or correlation.is_related(relation):
-                return await self._resume(spoken, standing, choice.flow, relation, is_guess=choice.is_guess)
+                return await self._resume(spoken, state, choice.flow, relation, is_guess=choice.is_guess)
             if relation.related is None and relation.source != self._rules.name:
                 return self._hold(spoken, choice.flow, relation)
             doubted = _doubted(spoken, choice.flow, relation)
             happened = [_relation(choice.flow, relation)]
         intent = await self._intent(spoken, first)
-        entry = await self._fresh(spoken, standing, flows, intent)
+        entry = await self._fresh(spoken, state, flows, intent)
         entry.changed += [flow for flow in doubted[0] if flow.id != entry.workflow]
         entry.calls += doubted[1]
         entry.happened[:0] = happened
         return entry
 
     def _replaced(self, entry: WorkflowEntry, flow: Workflow) -> None:
-        """The workflow of what was said before is over; if nothing comes in its place, that is said."""
+        """End the replaced workflow; if the edit leads to nothing, reply that the request was dropped."""
         withdraw(entry, flow, self._clock.now(), idle=micros(self._settings.idle))
         if not entry.replies and not entry.commands and entry.held is None:
             entry.replies.append(reply_texts.withdrawn())
 
     async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
-        """Whether a message asks for the same after it was edited; as far as the rules can tell."""
+        """Return whether the edited message asks for the same, according to the rules."""
         if _words(before.text) == _words(after.text):
             return True
-        async with self._thinking:
-            was = await self._rules.extract(self._scene(before))
-            now = await self._rules.extract(self._scene(after))
+        async with self._rules_lock:
+            was = await self._rules.extract(self._context(before))
+            now = await self._rules.extract(self._context(after))
         return bool(was.requests) and set(was.requests) == set(now.requests) and was.is_loose == now.is_loose
 
-    # -- understanding
+    # -- interpretation
 
-    def _scene(
+    def _context(
         self, spoken: ConversationMessage, flow: Workflow | None = None, days: Sequence[CalendarDay] = ()
     ) -> InterpreterContext:
         settings = self._settings
@@ -157,42 +154,42 @@ class Pipeline:
         return bare._replace(thread=flow.thread, open_requests=flow.requests, asked=flow.asked)
 
     async def _first(self, spoken: ConversationMessage) -> Intent:
-        """The rules' word. One line at a time: thinking is work, and those who only wait go in between."""
-        async with self._thinking:
-            return await self._rules.intent(self._scene(spoken))
+        """Ask the rules, one message at a time, because parsing occupies the event loop."""
+        async with self._rules_lock:
+            return await self._rules.intent(self._context(spoken))
 
     async def _relation(
         self, spoken: ConversationMessage, flow: Workflow, *, quotes: bool
     ) -> WorkflowRelation:
-        """The rules first; the model where they are not sure."""
+        """Ask the rules first, and the model if they are not confident."""
         if is_withdrawal(spoken.text):
-            return WorkflowRelation(True, 1.0, "it takes the request back", self._rules.name)
-        scene = self._scene(spoken, flow)._replace(quotes=quotes)
-        relation = await self._rules.relate(scene)
-        if correlation.is_sure(relation) or self._mind is self._rules:
+            return WorkflowRelation(True, 1.0, "it withdraws the request", self._rules.name)
+        context = self._context(spoken, flow)._replace(quotes=quotes)
+        relation = await self._rules.relate(context)
+        if correlation.is_sure(relation) or self._interpreter is self._rules:
             return relation
-        return await self._mind.relate(scene)
+        return await self._interpreter.relate(context)
 
     async def _intent(self, spoken: ConversationMessage, first: Intent) -> Intent:
-        """The rules' word where they know; otherwise the model's."""
-        if first.is_request is not None or self._mind is self._rules:
+        """Return the rules' answer if they have one, otherwise the model's."""
+        if first.is_request is not None or self._interpreter is self._rules:
             return first
-        return await self._mind.intent(self._scene(spoken))
+        return await self._interpreter.intent(self._context(spoken))
 
-    # -- what becomes of it
+    # -- decisions
 
     def _keep(self, spoken: ConversationMessage, holder: str, intent: Intent) -> WorkflowEntry:
-        """The bot is silent while a person holds the conversation; requests wait until it is given back."""
+        """Defer requests while a person holds the conversation; the bot does not reply."""
         if intent.is_request is False:
             return WorkflowEntry(
                 spoken, MessageDecision.NOISE, f"{holder} holds this conversation", happened=[_intent(intent)]
             )
-        reason = f"kept until {holder} gives the conversation back"
+        reason = f"deferred until {holder} hands the conversation back"
         return WorkflowEntry(spoken, MessageDecision.KEPT, reason, held="person", happened=[_intent(intent)])
 
     def _hold(self, spoken: ConversationMessage, flow: Workflow, relation: WorkflowRelation) -> WorkflowEntry:
-        """Nobody can say whether it goes on with what is open: it must not open a second one."""
-        issue = f"it is not clear whether a message belongs to the open request ({relation.reason})"
+        """Hold a message for a person: if it belongs to the open request, it must not start another."""
+        issue = f"it is unclear whether a message belongs to the open request ({relation.reason})"
         call = Escalation(
             "held", issue, f"held:{spoken.message}", flow.squad, spoken.speaker.name, spoken.text, flow.id
         )
@@ -202,13 +199,9 @@ class Pipeline:
         )
 
     async def _fresh(
-        self,
-        spoken: ConversationMessage,
-        standing: ConversationState,
-        flows: Sequence[Workflow],
-        intent: Intent,
+        self, spoken: ConversationMessage, state: ConversationState, flows: Sequence[Workflow], intent: Intent
     ) -> WorkflowEntry:
-        """A message that belongs to nothing that is open."""
+        """Decide about a message that belongs to no open workflow."""
         settings = self._settings
         decision = correlation.band(
             intent, start_at=settings.start_at, review_threshold=settings.review_threshold
@@ -220,18 +213,18 @@ class Pipeline:
             if decision is not MessageDecision.NOISE:
                 entry.calls.append(_unsure(spoken, decision, intent))
             return entry
-        if correlation.busy(own) or standing.ahead:
-            place = standing.ahead + 1
-            replies = [] if standing.is_kept else [reply_texts.please_wait(place)]
+        if correlation.busy(own) or state.ahead:
+            place = state.ahead + 1
+            replies = [] if state.is_kept else [reply_texts.please_wait(place)]
             return WorkflowEntry(
-                spoken, MessageDecision.QUEUED, f"number {place} behind the squad's work", held="queued",
+                spoken, MessageDecision.QUEUED, f"number {place} in the squad's queue", held="queued",
                 replies=replies, happened=happened,
             )  # fmt: skip
         topic = ",".join(sorted(intent.days))
         twin = next((flow for flow in own if flow.topic == topic), None)
         if twin is not None:
             same = WorkflowRelation(True, 1.0, "the same squad and the same days", "topic")
-            entry = await self._resume(spoken, standing, twin, same)
+            entry = await self._resume(spoken, state, twin, same)
         else:
             entry = await self._start(spoken, own, intent, topic)
         entry.happened[:0] = happened
@@ -240,7 +233,7 @@ class Pipeline:
     async def _start(
         self, spoken: ConversationMessage, own: Sequence[Workflow], intent: Intent, topic: str
     ) -> WorkflowEntry:
-        """A new workflow: read the days it names, run the graph."""
+        """Start a workflow: read the calendar days and run the graph."""
         id_, now = self._clock.new_id(), self._clock.now()
         flow = Workflow(id_, spoken.tenant, spoken.conversation, spoken.speaker.squad, now, topic)
         plan = await self._plan(spoken, flow, own, intent.days)
@@ -254,14 +247,14 @@ class Pipeline:
     async def _resume(
         self,
         spoken: ConversationMessage,
-        standing: ConversationState,
+        state: ConversationState,
         flow: Workflow,
         relation: WorkflowRelation,
         *,
         is_guess: bool = False,
     ) -> WorkflowEntry:
-        """Go on with an open workflow."""
-        others = [other for other in standing.flows if other.id != flow.id and other.squad == flow.squad]
+        """Continue an open workflow."""
+        others = [other for other in state.flows if other.id != flow.id and other.squad == flow.squad]
         dates = [day for day in flow.topic.split(",") if day]
         remarks = [reply_texts.several_open(flow.asked)] if is_guess else []
         plan = await self._plan(spoken, flow, others, dates, remarks)
@@ -278,11 +271,11 @@ class Pipeline:
         dates: Sequence[str],
         remarks: Sequence[str] = (),
     ) -> WorkflowPlan:
-        """Run the graph. A calendar that does not answer is asked again; in the end a person is."""
-        sheet: GraphState = {
+        """Run the graph. If the calendar is unavailable, retry; on the last attempt, escalate."""
+        graph_state: GraphState = {
             "flow": flow,
-            "scene": self._scene(spoken, flow),
-            "house": self._settings.house,
+            "context": self._context(spoken, flow),
+            "policy": self._settings.policy,
             "now": self._clock.now(),
             "plan_id": self._clock.new_id(),
             "taken": frozenset(other.topic for other in others),
@@ -290,19 +283,19 @@ class Pipeline:
         }
         try:
             days = [await self._read_day(date) for date in dates[:MOST_DAYS] if is_day(date)]
-            sheet["scene"] = self._scene(spoken, flow, days)
-            return await self._runner.run(sheet)
+            graph_state["context"] = self._context(spoken, flow, days)
+            return await self._runner.run(graph_state)
         except CalendarUnavailable as error:
             if not spoken.is_last_try:
                 raise
-            return give_up(sheet, "calendar_down", error.problem, say=reply_texts.calendar_is_down())
+            return give_up(graph_state, "calendar_down", error.problem, say=reply_texts.calendar_is_down())
 
 
-def _without(standing: ConversationState, flow: Workflow | None) -> ConversationState:
-    """As if a workflow had never been."""
+def _without(state: ConversationState, flow: Workflow | None) -> ConversationState:
+    """Return the state without one workflow."""
     if flow is None:
-        return standing
-    return standing._replace(flows=[other for other in standing.flows if other.id != flow.id], quoted=None)
+        return state
+    return state._replace(flows=[other for other in state.flows if other.id != flow.id], quoted=None)
 
 
 def _words(text: str) -> list[str]:
@@ -325,7 +318,7 @@ def _of_plan(
 
 
 def _quoted(flows: Sequence[Workflow], quoted: QuotedMessage | None) -> Workflow | None:
-    """The open workflow that a quoted line belongs to; of our own words, by what we said."""
+    """Return the open workflow of a quoted message; our own replies are matched by text."""
     if quoted is None:
         return None
     return next(
@@ -342,22 +335,22 @@ def _quoted(flows: Sequence[Workflow], quoted: QuotedMessage | None) -> Workflow
 def _doubted(
     spoken: ConversationMessage, flow: Workflow, relation: WorkflowRelation
 ) -> tuple[list[Workflow], list[Escalation]]:
-    """An answer that was only perhaps one is counted; the second one is told."""
+    """Count a possible answer; escalate the second one."""
     if not relation.related:
         return [], []
     flow = replace(flow, doubts=flow.doubts + 1)
     if flow.doubts != DOUBTS:
         return [flow], []
-    issue = f"{DOUBTS} messages were perhaps answers to an open request ({relation.reason})"
+    issue = f"{DOUBTS} messages may have been answers to an open request ({relation.reason})"
     key = f"doubtful_answers:{flow.id}"
     call = Escalation("doubtful_answers", issue, key, flow.squad, spoken.speaker.name, spoken.text, flow.id)
     return [flow], [call]
 
 
 def _unsure(spoken: ConversationMessage, decision: MessageDecision, intent: Intent) -> Escalation:
-    """What the bands below a start ask of people."""
+    """Build the escalation of a message whose confidence is too low to start a workflow."""
     reason = "review" if decision is MessageDecision.REVIEW else "intent_unsure"
-    issue = f"a message was perhaps a request ({intent.confidence} of 100: {intent.reason})"
+    issue = f"a message may be a request ({intent.confidence} of 100: {intent.reason})"
     return Escalation(
         reason, issue, f"{reason}:{spoken.message}", spoken.speaker.squad, spoken.speaker.name, spoken.text
     )

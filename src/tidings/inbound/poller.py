@@ -1,7 +1,7 @@
-"""The poller: reads one source page by page until it has caught up, holding the source's lease.
+"""The poller: reads one source page by page from its cursor until it has caught up, under the source's lease.
 
-Any number may run; each run is taken, beaten and freed in the database. A source that fails stops nobody but
-itself: the cursor stays, the next run reads the same again, and after three failures an admin is told.
+Any number of pollers may run. A failing source does not affect others: its cursor stays, the next run reads
+the same page again, and an admin is notified after three consecutive failures.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from ..kernel.clock import Clock
 from ..model.errors import TemporaryError, error_text
 from ..model.time import SECOND
 from ..observability.events import Emit, SourceTakenOver, SourceTrouble, discard_event
-from ..store.port import Store, WriteConflict
+from ..store.port import Step, Store, WriteConflict
 from .ingestion import NOTIFY_AFTER, InboxIngestion, IngestionFailed, source_failing_notice
 from .leases import SourceLease, SourceLeases, SourceLeaseState
 from .source_notices import GAP, OVERRUN, NoticeSteps, SourceNotice, notice_event_steps
 from .sources.port import PolledSource, SourceEntry, SourcePage, SourceUnavailable
 from .sources.settings import SourceSettings
 
-LOOK_BACK = 60.0  # seconds between two looks at what was read before
+LOOK_BACK = 60.0  # seconds between two re-reads of the newest page
 
 
 class Poller:
@@ -50,38 +50,34 @@ class Poller:
         self._looked_back = clock.monotonic()
 
     async def step(self) -> float:
-        """Read what is new, if nobody else does; gives the seconds until the next look."""
+        """Poll the source unless another process does; returns the seconds until the next step."""
         wait = self._next - self._clock.monotonic()
         if wait > 0:
-            return wait  # a hint is about our own work, not about theirs
+            return wait  # woken by a hint, which does not concern the source
         lease = await self._leases.take(self._settings.name)
         if not isinstance(lease, SourceLease):
-            return self._rest(min(lease / SECOND, self._poll))
+            return self._rest(min(lease / SECOND, self._settings.poll_interval.total_seconds()))
         return self._rest(await self._run(lease))
-
-    @property
-    def _poll(self) -> float:
-        return self._settings.poll_interval.total_seconds()
 
     def _rest(self, seconds: float) -> float:
         self._next = self._clock.monotonic() + seconds
         return seconds
 
     async def _run(self, lease: SourceLease) -> float:
-        """One run, freed at its end whatever happens."""
+        """Run once and release the lease in any case."""
         rest = self._settings.poll_interval
         try:
-            await self._tell_of_take_over(lease)
+            await self._report_takeover(lease)
             await self._catch_up(lease)
             await self._look_back(lease)
         except WriteConflict:
-            self._emit(SourceTakenOver(self._settings.name, "somebody else goes on with it"))
+            self._emit(SourceTakenOver(self._settings.name, "another process has taken over"))
         except (SourceUnavailable, IngestionFailed) as error:
             await self._failed(lease, str(error))
             rest = max(rest, getattr(error, "wait", None) or timedelta())
         except TemporaryError:
-            raise  # our own database: the worker tells it, and the lease lapses or is freed below
-        except Exception as error:  # an actor's step: whatever a platform sends, the others go on
+            raise  # our own database: the worker reports it, and the lease lapses or is released below
+        except Exception as error:  # unexpected input from a platform must not stop other sources
             await self._failed(lease, error_text(error))
         finally:
             await self._leases.free(lease, rest)
@@ -99,19 +95,19 @@ class Poller:
             cursor = behind or cursor
 
     async def _take(self, lease: SourceLease, read: SourcePage) -> None:
-        """A page with its cursor; the cursor alone where nothing was said, or all of it was known."""
+        """Ingest a page and store its cursor."""
         await self._intake.take(self._settings, read.heard, lease=lease)
         behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
         steps = [] if behind is None else [lease.move(behind)]
         if behind is None and lease.failures:
-            steps = [lease.move(lease.cursor)]  # it answers again
-        for hole in read.holes:
-            steps += self._tell(self._hole(hole))
+            steps = [lease.move(lease.cursor)]  # resets the failure count
+        for gap in read.holes:
+            steps += self._gap_notice(gap)
         if steps:
             await self._store.write(steps)
 
     async def _look_back(self, lease: SourceLease) -> None:
-        """Now and then the newest once more: edits are marked, and what was missed is taken and told."""
+        """Periodically read the newest page again to find edits and missed messages."""
         if self._clock.monotonic() - self._looked_back < LOOK_BACK:
             return
         self._looked_back = self._clock.monotonic()
@@ -131,10 +127,10 @@ class Poller:
         entries = [SourceEntry(one, cursor) for one in heard]
         await self._intake.take(self._settings, entries, lease=lease)
         for id_ in missed:
-            await self._store.write(list(self._tell(self._hole(f"message {id_} was read late"))))
+            await self._store.write(self._gap_notice(f"message {id_} was read late"))
 
     async def _failed(self, lease: SourceLease, problem: str) -> None:
-        """The cursor stays; told in the transaction of the third failure in a row."""
+        """Count the failure, and notify an admin in the transaction of the third consecutive one."""
         self._emit(SourceTrouble(self._settings.name, lease.failures + 1, problem))
         steps = [lease.failed(problem[:500])]
         if lease.failures + 1 == NOTIFY_AFTER:
@@ -142,31 +138,23 @@ class Poller:
         try:
             await self._store.write(steps)
         except WriteConflict:
-            self._emit(SourceTakenOver(self._settings.name, "somebody else goes on with it"))
+            self._emit(SourceTakenOver(self._settings.name, "another process has taken over"))
 
-    async def _tell_of_take_over(self, lease: SourceLease) -> None:
+    async def _report_takeover(self, lease: SourceLease) -> None:
         if lease.taken_over is None:
             return
         overrun = lease.taken_over is SourceLeaseState.OVERRUN
-        why = "its run was over 30 minutes" if overrun else "no heartbeat for one lease"
+        why = "its run exceeded 30 minutes" if overrun else "no heartbeat for one lease"
         self._emit(SourceTakenOver(self._settings.name, f"taken over from {lease.from_whom}: {why}"))
         if overrun:
-            await self._store.write(list(self._tell(self._overrun(lease))))
+            problem = f"a run of source {self._settings.name} exceeded 30 minutes and was fenced off"
+            remedy = f"another process has taken over; check process {lease.from_whom}"
+            await self._store.write(self._notice(OVERRUN, problem, remedy))
 
-    def _overrun(self, lease: SourceLease) -> SourceNotice:
-        return SourceNotice(
-            OVERRUN,
-            self._settings.tenant,
-            self._settings.name,
-            f"a run of the source {self._settings.name} was over 30 minutes and was fenced off",
-            f"another process goes on with it; look at what {lease.from_whom} is doing",
-        )
+    def _gap_notice(self, what: str) -> list[Step]:
+        problem = f"source {self._settings.name} has a gap: {what}"
+        return self._notice(GAP, problem, "check the chat and ask people to resend lost messages")
 
-    def _hole(self, what: str) -> SourceNotice:
-        return SourceNotice(
-            GAP,
-            self._settings.tenant,
-            self._settings.name,
-            f"the source {self._settings.name} has a hole: {what}",
-            "look into the chat itself; ask people to repeat what was lost",
-        )
+    def _notice(self, type_: str, problem: str, remedy: str) -> list[Step]:
+        notice = SourceNotice(type_, self._settings.tenant, self._settings.name, problem, remedy)
+        return list(self._tell(notice))

@@ -1,4 +1,4 @@
-"""The voice: what inbound says to people, as messages that are written with everything else."""
+"""The port through which replies and notices become outbound messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..model.task import NewTask
 
 
 class ReplyPort(Protocol):
-    """Makes replies ready to be written with everything else; given by whoever joins the domains."""
+    """Prepares outbound messages for the caller's transaction; implemented in `app`."""
 
     table: str
     columns: tuple[str, ...]
@@ -24,7 +24,7 @@ class ReplyPort(Protocol):
         now: int,
         in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
-        """One message with its task; raises one of ours when it cannot be sent.
+        """Return the task and the row of one message; raises CallerError if it cannot be sent.
 
-        `in_chat`: `to` is the platform's id of a chat, and not of a person.
+        `in_chat`: `to` is the platform's id of a chat, not of a person.
         """

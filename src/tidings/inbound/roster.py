@@ -1,7 +1,7 @@
-"""The roster: who may speak, by the platform's id of the sender, with squad and role.
+"""The roster: the allowed senders by platform id, with squad and role.
 
-Source '' is every source; an entry for one source goes before it. A display name can be changed by anybody,
-so it decides nothing. Every change is a line of the log, in the same transaction.
+Source '' stands for every source; an entry for one source has precedence. Senders are never identified by
+display name, which anyone can change. Every change is logged in the same transaction.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from .sources.settings import SourceSettings
 
 EVERYWHERE = ""
 ROLES = ("member", "officer", "admin")
-CHUNK = 500  # rows of one transaction of an import
+CHUNK = 500  # rows per transaction of an import
 LONGEST = 200
 LONGEST_SQUAD = 64
 
 FIELDS: Mapping[str, Field] = {
-    "sender": Field("string", "the platform's id of the person", "1001", required=True, also="integer"),
-    "name": Field("string", "what people call them", "Ada", required=True),
-    "squad": Field("string", "the squad they speak for", "42", required=True, also="integer"),
-    "role": Field("string", f"{', '.join(ROLES)}; left out, member", "member"),
-    "source": Field("string", "only on this source; left out, on every one", "crew"),
+    "sender": Field("string", "platform id of the person", "1001", required=True, also="integer"),
+    "name": Field("string", "display name", "Ada", required=True),
+    "squad": Field("string", "squad of the person", "42", required=True, also="integer"),
+    "role": Field("string", f"{', '.join(ROLES)}; default: member", "member"),
+    "source": Field("string", "limit the entry to this source; default: all sources", "crew"),
 }
 
 Numbered = tuple[int, dict[str, Any] | TidingsError]
 
 
 class RosterEntry(NamedTuple):
-    """One entry."""
+    """One person on the roster."""
 
     sender: str
     name: str
@@ -48,47 +48,49 @@ class RosterEntry(NamedTuple):
 
 
 class RosterImportProgress(NamedTuple):
-    """What became of some rows of an import."""
+    """The results of one chunk of an import: counts, and rejected rows by number."""
 
     counts: Mapping[str, int]
     bad: Sequence[tuple[int, TidingsError]]
 
 
 class Roster:
-    """All that faces and the intake may do with the roster."""
+    """Looks up, changes, imports and lists roster entries."""
 
     def __init__(self, store: Store, sources: Collection[str] = ()) -> None:
         self._store = store
         self._sources = tuple(sources)
 
     async def speakers(self, source: SourceSettings, senders: Sequence[str]) -> dict[str, Speaker]:
-        """Who these senders are on a source; unknown ones are left out."""
+        """Return the speakers of these sender ids on a source; unknown senders are omitted."""
         wanted = orjson.dumps(sorted(set(senders))).decode()
         rows = await self._store.read("roster_of", tenant=source.tenant, senders=wanted)
         rows = [row for row in rows if row["source"] in (EVERYWHERE, source.name)]
-        rows.sort(key=lambda row: str(row["source"]))  # the one for this source comes last and wins
+        rows.sort(key=lambda row: str(row["source"]))  # the entry for this source comes last and wins
         return {row["sender"]: speaker_of(row) for row in rows}
 
     async def called(self, source: SourceSettings, name: str) -> tuple[Speaker, ...]:
-        """Who is called so, in any capitals; two are enough to know that it is not clear."""
+        """Find people by name, ignoring case; at most two, which is enough to detect ambiguity."""
         rows = await self._store.read("roster_named", tenant=source.tenant, called=name, source=source.name)
         return tuple({row["sender"]: speaker_of(row) for row in rows}.values())
 
     async def put(self, body: object, *, tenant: str = "default") -> tuple[Row, str]:
-        """Put somebody on the roster or change the entry; says whether it was created or changed."""
+        """Add or update an entry; returns it with `created`, `changed` or `unchanged`."""
         person = read_person(body, self._sources)
         what = (await self._keep([person], tenant))[0]
         return _shown(person._asdict()), what
 
     async def remove(self, sender: str, source: str | None = None, *, tenant: str = "default") -> Row:
-        """Take somebody off; what they said before stays."""
+        """Remove an entry and return it; earlier messages stay. Raises NotFound."""
         which = {"tenant": tenant, "sender": sender, "source": source or EVERYWHERE}
         known = await self._store.read("roster_of", tenant=tenant, senders=orjson.dumps([sender]).decode())
         found = next((row for row in known if row["source"] == which["source"]), None)
         if found is None:
-            where = ", ".join(row["source"] or "every source (name none)" for row in known)
-            remedy = f"{sender[:60]!r} is on it for: {where}" if known else "see: tidings roster list"
-            raise NotFound(f"{sender[:60]!r} is not on the roster there", field="sender", remedy=remedy)
+            where = ", ".join(row["source"] or "all sources (omit the source)" for row in known)
+            remedy = f"{sender[:60]!r} has entries for: {where}" if known else "see: tidings roster list"
+            raise NotFound(
+                f"{sender[:60]!r} is not on the roster for this source", field="sender", remedy=remedy
+            )
         line = _line(
             RosterEntry(sender, found["name"], found["squad"], found["role"], found["source"]), "removed"
         )
@@ -97,14 +99,9 @@ class Roster:
         return _shown(found)
 
     async def page(
-        self,
-        *,
-        squad: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        tenant: str = "default",
+        self, *, squad: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
-        """The roster by name."""
+        """List entries by name."""
         name, sender, source = decode_cursor(after, 3)
         rows = await self._store.read(
             "roster_page",
@@ -119,14 +116,9 @@ class Roster:
         return Page([_shown(row) for row in rows], encode_cursor(*keys) if keys else None)
 
     async def log(
-        self,
-        *,
-        sender: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        tenant: str = "default",
+        self, *, sender: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
-        """What was done with it and who spoke for whom, newest first."""
+        """List roster changes and impersonations, newest first."""
         rows = await self._store.read(
             "roster_log_page",
             tenant=tenant,
@@ -144,7 +136,7 @@ class Roster:
     async def take(
         self, rows: AsyncIterator[Numbered], *, dry_run: bool = False, tenant: str = "default"
     ) -> AsyncIterator[RosterImportProgress]:
-        """Everybody of an upload, a chunk a transaction; a bad row is told and passed over."""
+        """Import rows, one transaction per chunk; invalid rows are reported and skipped."""
         chunk: list[Numbered] = []
         async for row in rows:
             chunk.append(row)
@@ -173,7 +165,7 @@ class Roster:
         )
 
     async def _keep(self, people: Sequence[RosterEntry], tenant: str, *, dry_run: bool = False) -> list[str]:
-        """Write what is new or different; says of each whether it was created, changed or unchanged."""
+        """Write new and changed entries; returns `created`, `changed` or `unchanged` for each."""
         senders = orjson.dumps(sorted({person.sender for person in people})).decode()
         rows = await self._store.read("roster_of", tenant=tenant, senders=senders)
         known = {(row["sender"], row["source"]): row for row in rows}
@@ -190,27 +182,25 @@ class Roster:
 
 
 def read_person(body: object, sources: Collection[str] = ()) -> RosterEntry:
-    """An entry out of what a caller wrote."""
+    """Validate a request body as an entry; raises Invalid."""
     said = check_fields(body, FIELDS)
     given = {name: "" if value is None else str(value).strip() for name, value in said.items()}
     for name, longest in (("sender", LONGEST), ("name", LONGEST), ("squad", LONGEST_SQUAD)):
         if not given[name] or len(given[name]) > longest or not given[name].isprintable():
             remedy = f"use 1 to {longest} printable characters"
-            raise Invalid(f"{name} is empty, too long or has control characters", field=name, remedy=remedy)
+            raise Invalid(f"{name} is empty, too long or not printable", field=name, remedy=remedy)
     role = (given.get("role") or ROLES[0]).lower()
     if role not in ROLES:
-        raise Invalid(
-            f"there is no role {role[:40]!r}", field="role", remedy=f"use one of: {', '.join(ROLES)}"
-        )
+        raise Invalid(f"unknown role {role[:40]!r}", field="role", remedy=f"use one of: {', '.join(ROLES)}")
     source = given.get("source") or EVERYWHERE
     if source and sources and source not in sources:
         known = ", ".join(sources)
-        raise Invalid(f"there is no source {source[:60]!r}", field="source", remedy=f"use one of: {known}")
+        raise Invalid(f"unknown source {source[:60]!r}", field="source", remedy=f"use one of: {known}")
     return RosterEntry(given["sender"], given["name"], given["squad"], role, source)
 
 
 def speaker_of(row: Mapping[str, Any]) -> Speaker:
-    """An entry as the understanding sees it."""
+    """Return the speaker of a roster row."""
     return Speaker(row["sender"], row["name"], row["squad"], row["role"])
 
 

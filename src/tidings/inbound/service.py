@@ -1,4 +1,4 @@
-"""The desk of inbound: all that a face may do with what comes in, in one place."""
+"""The inbound service used by the API, CLI and dashboard."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .webhooks import InboundWebhooks
 
 @dataclass(frozen=True, slots=True)
 class InboundService:
-    """The parts, each with its own rules."""
+    """Inbox, roster, ingestion, webhooks and pollers."""
 
     sources: Mapping[str, SourceSettings]
     inbox: Inbox
     roster: Roster
-    intake: InboxIngestion
-    listening: InboundWebhooks
+    ingestion: InboxIngestion
+    webhooks: InboundWebhooks
     pollers: Sequence[Poller]
     store: Store
 
     async def open(self) -> None:
-        """Make the sources known to the store: what is said from now on counts."""
+        """Register new sources; messages sent from now on are handled."""
         if not self.sources:
             return
         known = {row["name"] for row in await self.store.read("source_list", limit=1000)}
@@ -42,7 +42,7 @@ class InboundService:
             )
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         for poller in self.pollers:
             await poller.source.close()
 
@@ -56,11 +56,11 @@ def open_inbound(
     tell: NoticeSteps = notice_event_steps,
     emit: Emit = discard_event,
 ) -> InboundService:
-    """Put the parts together; the pollers are actors, for whoever works."""
+    """Build the service; its pollers are actors that a worker runs."""
     roster = Roster(store, tuple(sources))
-    intake = InboxIngestion(store, clock, roster, production=production, tell=tell, emit=emit)
+    ingestion = InboxIngestion(store, clock, roster, production=production, tell=tell, emit=emit)
     pollers = [
-        Poller(store, clock, source, settings, intake, tell=tell, emit=emit)
+        Poller(store, clock, source, settings, ingestion, tell=tell, emit=emit)
         for settings in sources.values()
         if (source := polled(settings, now=clock.wall)) is not None
     ]
@@ -68,8 +68,8 @@ def open_inbound(
         sources,
         Inbox(store, clock, sources),
         roster,
-        intake,
-        InboundWebhooks(clock, intake, sources),
+        ingestion,
+        InboundWebhooks(clock, ingestion, sources),
         pollers,
         store,
     )

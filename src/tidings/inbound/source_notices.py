@@ -1,4 +1,4 @@
-"""Notices: what an admin must know about what comes in, written with the change it tells of.
+"""Notices to admins about sources, written in the transaction that caused them.
 
 By default a notice is an event for subscribers; pass other `NoticeSteps` to notify admins directly.
 """
@@ -19,21 +19,21 @@ CHANGED = "inbox.changed"
 
 
 class SourceNotice(NamedTuple):
-    """One thing an admin must know, and what to do about it."""
+    """A problem that an admin should know, with its remedy."""
 
     type: str
     tenant: str
     source: str
     problem: str
     remedy: str
-    about: str = ""  # what is told once; the source, where nothing is said
+    about: str = ""  # the deduplication key; default: the source
 
 
 NoticeSteps = Callable[[SourceNotice], Sequence[Step]]
 
 
 def notice_event_steps(notice: SourceNotice) -> Sequence[Step]:
-    """As an event: durable, retried, for everybody who listens."""
+    """Return the steps that publish a notice as an event to all subscribers."""
     body = {"source": notice.source, "problem": notice.problem, "remedy": notice.remedy}
     return [
         Step(

@@ -1,4 +1,4 @@
-"""Listening: what is called in, at an address of its own or through a channel's call-backs."""
+"""Receives the webhooks of sources (/inbound/NAME) and the inbound messages in callbacks of channels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sources.settings import SourceSettings
 
 
 class InboundWebhooks:
-    """Takes in what platforms call with."""
+    """Verifies, parses and ingests webhooks and callbacks."""
 
     def __init__(self, clock: Clock, intake: InboxIngestion, sources: Mapping[str, SourceSettings]) -> None:
         self._intake = intake
@@ -22,7 +22,7 @@ class InboundWebhooks:
         self._called = {name: called(source, now=clock.wall) for name, source in sources.items()}
 
     async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-        """A call-back of a channel that was verified already; one that no source listens to says nothing."""
+        """Ingest a verified callback of a channel; ignored if no source uses the channel."""
         for source in self._sources.values():
             if source.channel == channel and source.kind in READERS:
                 said = READERS[source.kind](source, payload)
@@ -30,13 +30,13 @@ class InboundWebhooks:
                     await self._intake.called(source, said)
 
     async def call(self, name: str, call: WebhookRequest) -> IngestionResult:
-        """A request to /inbound/NAME; raises NotGenuine before anything is looked at."""
+        """Ingest a request to /inbound/NAME; raises UnverifiedWebhook before it parses anything."""
         own = self._called.get(name)
         if own is None:
             raise NotFound(
-                f"no source called {name[:60]!r} is called here",
+                f"source {name[:60]!r} has no webhook",
                 field="source",
-                remedy="give it secrets under [inbound.sources]; one with a channel uses /callbacks/CHANNEL",
+                remedy="set its secrets in [inbound.sources]; sources with a channel use /callbacks/CHANNEL",
             )
         said = own.called(call)
         return await self._intake.called(self._sources[name], said)

@@ -28,7 +28,7 @@ def routes(inbound: InboundService) -> APIRouter:
         """Receive inbound messages. Answered when they are durable; duplicates are ignored."""
         try:
             call = WebhookRequest(dict(request.headers), dict(request.query_params), await request.body())
-            result = await inbound.listening.call(source, call)
+            result = await inbound.webhooks.call(source, call)
         except ClientDisconnect:
             raise MalformedBody("the request was interrupted", remedy="send it again") from None
         except UnverifiedWebhook as error:

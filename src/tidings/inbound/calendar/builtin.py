@@ -1,7 +1,7 @@
-"""The built-in shift calendar: own tables, every change kept with what was and what became.
+"""The built-in shift calendar in our own tables, with a history of all changes.
 
-A change and its day are written in one transaction that holds the day, so two writers cannot lose each
-other's; the key is unique, so the same command twice is one change with one answer.
+A change and its day are written in one transaction that locks the day, so concurrent writers lose no update.
+The idempotency key is unique, so a repeated command is one change with one answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GRID = 30
 
 
 class BuiltinCalendar:
-    """`Calendar` on our own store."""
+    """A shift calendar in the store."""
 
     grid = GRID
     weeks = (4, 12)
@@ -32,11 +32,11 @@ class BuiltinCalendar:
         self._changes = RequestBatcher(self._apply_all)
 
     async def day(self, date: str) -> CalendarDay:
-        """One operational day as it is."""
+        """Read one operational day."""
         return await self._days.find(date)
 
     async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
-        """Several days, in one question."""
+        """Read several days with one query."""
         found = await self._read(dates)
         return [found[date] for date in dates]
 
@@ -47,11 +47,11 @@ class BuiltinCalendar:
         return {date: _day(date, lines.get(date, "{}")) for date in dates}
 
     async def preview(self, command: CalendarCommand) -> CalendarDay:
-        """The day as it would be."""
+        """Return the day as it would be after the command."""
         return after(await self.day(command.date), command)
 
     async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
-        """Do it, or answer as before if this key has done it."""
+        """Execute a command; a known key gets the same answer again."""
         problem = command_problem(command, grid=self.grid)
         if problem is not None:
             return CalendarAnswer(False, problem)
@@ -60,7 +60,7 @@ class BuiltinCalendar:
     async def _apply_all(
         self, asked: Sequence[tuple[CalendarCommand, str]]
     ) -> list[CalendarAnswer | Exception]:
-        """Changes of different days in one transaction; each day's own one after the other."""
+        """Write the changes of different days in one transaction, and those of the same day one by one."""
         ids: dict[str, int] = {}
         waiting = list(asked)
         while waiting:
@@ -84,12 +84,12 @@ class BuiltinCalendar:
         return {row["key"]: row["id"] for row in made}
 
     async def close(self) -> None:
-        """Nothing of its own is open."""
+        """Do nothing: the store is closed by its owner."""
 
 
 @lru_cache(1024)
 def _day(date: str, lines: str) -> CalendarDay:
-    """A day from its lines; most reads find it as it was."""
+    """Parse a day from its lines; cached, because most reads find it unchanged."""
     return day_of(date, orjson.loads(lines))
 
 

@@ -1,6 +1,6 @@
-"""What a day says: one line per squad, 48 half hours from 0600. Pure.
+"""One operational day as a grid: one line per squad, 48 half hours from 0600. Pure.
 
-c  has a crew        n  marked as without        .  not on the calendar
+c  has a crew        n  marked as "no crew"        .  not on the calendar
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARKS: Mapping[ShiftAction, str] = {
 }
 ACTIONS: Mapping[str, ShiftAction] = {mark: action for action, mark in MARKS.items()}
 
-# What fulfils a command: a squad that was never on the calendar has no crew either.
+# The marks that satisfy a command: a squad that is not on the calendar has no crew either.
 _FULFILS: Mapping[ShiftAction, str] = {
     ShiftAction.ADD: "c",
     ShiftAction.NO_CREW: "n.",
@@ -33,15 +33,15 @@ _LONGEST_SQUAD = 40
 
 
 class SlotRun(NamedTuple):
-    """Half hours in a row that are alike."""
+    """Consecutive half hours with the same mark."""
 
     mark: str
     first: int
-    last: int  # the one after
+    last: int  # exclusive
 
 
 def line(day: CalendarDay, squad: str) -> str:
-    """A squad's whole day."""
+    """Return a squad's day as a string of 48 marks."""
     places = [NOTHING] * HALF_HOURS
     for place in day.no_crew.get(squad, ()):
         places[place] = NO_CREW
@@ -51,7 +51,7 @@ def line(day: CalendarDay, squad: str) -> str:
 
 
 def day_of(date: str, lines: Mapping[str, str]) -> CalendarDay:
-    """A day of its squads' lines."""
+    """Build a day from the lines of its squads."""
     return CalendarDay(
         date,
         {squad: _places(text, CREWED) for squad, text in lines.items()},
@@ -60,19 +60,19 @@ def day_of(date: str, lines: Mapping[str, str]) -> CalendarDay:
 
 
 def touched_slots(day: CalendarDay, command: CalendarCommand) -> str:
-    """What the day says of the half hours that a command touches."""
+    """Return the marks of the half hours that a command covers."""
     first, last = bounds(command)
     return line(day, command.squad)[first:last]
 
 
 def bounds(command: CalendarCommand) -> tuple[int, int]:
-    """The first half hour that a command touches, and the one after its last."""
+    """Return the half hours that a command covers, as [first, last)."""
     first, last = slot(command.start), slot(command.end)
     return first, last if last > first else HALF_HOURS
 
 
 def after(day: CalendarDay, command: CalendarCommand) -> CalendarDay:
-    """The day once a command is done."""
+    """Return the day after a command."""
     first, last = bounds(command)
     squad, old = command.squad, line(day, command.squad)
     new = old[:first] + MARKS[command.action] * (last - first) + old[last:]
@@ -84,19 +84,19 @@ def after(day: CalendarDay, command: CalendarCommand) -> CalendarDay:
 
 
 def fulfils(action: ShiftAction, image: str) -> bool:
-    """Whether these half hours say what the command wants."""
+    """Return whether these marks satisfy the action."""
     return set(image) <= set(_FULFILS[action])
 
 
 def command_problem(command: CalendarCommand, *, grid: int) -> str | None:
-    """Why a command cannot be given to a calendar with a grid of so many minutes; None if it can."""
+    """Return why a calendar with this grid (in minutes) cannot accept a command; None if it can."""
     if not command.squad.strip() or len(command.squad) > _LONGEST_SQUAD or not command.squad.isprintable():
-        return "the squad has no name, or one that cannot be used"
+        return "the squad name is missing or invalid"
     if read_date(command.date) is None:
-        return f"the date {command.date!r} is not a day written as YYYYMMDD"
+        return f"the date {command.date!r} is not a date in the format YYYYMMDD"
     for name, time in (("start", command.start), ("end", command.end)):
         if not _is_time(time):
-            return f"the {name} {time!r} is not a time written as HHMM"
+            return f"the {name} {time!r} is not a time in the format HHMM"
         if int(time[2:]) % grid if grid < 60 else int(time[2:]):
             return f"the {name} {time} is not on the calendar's grid of {grid} minutes"
     if slot(command.end) <= slot(command.start) and command.end != "0600":
@@ -105,7 +105,7 @@ def command_problem(command: CalendarCommand, *, grid: int) -> str | None:
 
 
 def runs(text: str) -> list[SlotRun]:
-    """A line in pieces that are alike."""
+    """Split a line into runs of the same mark."""
     found: list[SlotRun] = []
     for mark, same in groupby(text):
         first = found[-1].last if found else 0
@@ -114,19 +114,19 @@ def runs(text: str) -> list[SlotRun]:
 
 
 def shifts(day: CalendarDay, squad: str) -> list[SlotRun]:
-    """When a squad has a crew, or is marked as without one."""
+    """Return the runs in which a squad has a crew or is marked as "no crew"."""
     return [run for run in runs(line(day, squad)) if run.mark != NOTHING]
 
 
 def gaps(day: CalendarDay) -> list[SlotRun]:
-    """When nobody has a crew."""
+    """Return the runs in which no squad has a crew."""
     busy = frozenset[int]().union(*day.crewed.values()) if day.crewed else frozenset()
     text = "".join(CREWED if place in busy else NOTHING for place in range(HALF_HOURS))
     return [run for run in runs(text) if run.mark == NOTHING]
 
 
 def undo_commands(command: CalendarCommand, image: str) -> list[CalendarCommand]:
-    """The commands that bring back what these half hours said before."""
+    """Return the commands that restore the previous marks."""
     first, _ = bounds(command)
     return [
         CalendarCommand(
@@ -137,13 +137,13 @@ def undo_commands(command: CalendarCommand, image: str) -> list[CalendarCommand]
 
 
 def clock(place: int) -> str:
-    """The time at which a half hour of the day begins, as HHMM."""
+    """Return the start of a half hour as HHMM."""
     minutes = (6 * 60 + 30 * place) % (24 * 60)
     return f"{minutes // 60:02d}{minutes % 60:02d}"
 
 
 def read_date(text: str) -> Date | None:
-    """YYYYMMDD as a date."""
+    """Parse YYYYMMDD; None if it is not a date."""
     if len(text) != 8 or not (text.isascii() and text.isdigit()):
         return None
     try:
@@ -153,12 +153,12 @@ def read_date(text: str) -> Date | None:
 
 
 def dates(first: Date, count: int) -> list[str]:
-    """So many days in a row, as YYYYMMDD."""
+    """Return `count` consecutive days as YYYYMMDD."""
     return [f"{first + timedelta(days=n):%Y%m%d}" for n in range(count)]
 
 
 def squads_of(days: Iterable[CalendarDay], known: Sequence[str]) -> list[str]:
-    """Everybody on these days: those that are known first, in their order."""
+    """Return all squads on these days, the known ones first."""
     others = {squad for day in days for squad in (*day.crewed, *day.no_crew)} - set(known)
     return [*known, *sorted(others)]
 

@@ -1,8 +1,8 @@
-"""A shift calendar behind an address: a command API in which a GET writes and an error is HTTP 200.
+"""A remote shift calendar with a command API, in which a GET writes and errors have HTTP status 200.
 
-`preview` is always said, because it defaults to true and a command without it changes nothing. Errors come in
-two shapes. Success is no proof, so whoever commands reads back; and a time off the calendar's grid is never
-sent, because there it books the whole day.
+`preview` is always sent, because it defaults to true and then nothing changes. Errors come in two formats. A
+success response proves nothing, so commands are verified by reading back. A time off the calendar's grid is
+never sent, because the calendar would book the whole day.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ WORDS: Mapping[ShiftAction, str] = {
     ShiftAction.REMOVE: "obliterateShift",
 }
 MAX_ANSWER = 1 << 20
-AT_ONCE = 4  # days read at the same time
+AT_ONCE = 4  # days read concurrently
 
 
 class HttpCalendar:
-    """`Calendar` over HTTP."""
+    """A shift calendar over HTTP."""
 
     weeks = (1, 2)
 
@@ -50,20 +50,20 @@ class HttpCalendar:
         self._token = settings.token
         self._deadline = settings.deadline
         self._now = now
-        third = settings.deadline / 3  # as in webhooks: the rest can only be the answer's time
+        third = settings.deadline / 3  # leaves the rest for the response
         self._guard = SsrfGuard(settings.rules, look_up or partial(resolve_host, within=third))
         self._http = HttpClient(connect_within=third)
 
     async def day(self, date: str) -> CalendarDay:
-        """One operational day as it is."""
+        """Read one operational day."""
         said = await self._read({"action": "get_schedule_day", "date": date})
         problem = problem_of(said)
         if problem is not None:
-            raise CalendarUnavailable(f"the calendar did not show {date}: {problem}")
+            raise CalendarUnavailable(f"the calendar did not return {date}: {problem}")
         return _readable(date, said.get("day_schedule"))
 
     async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
-        """Several days, a few at a time."""
+        """Read several days, a few concurrently."""
         room = asyncio.Semaphore(AT_ONCE)
 
         async def one(date: str) -> CalendarDay:
@@ -73,7 +73,7 @@ class HttpCalendar:
         return list(await asyncio.gather(*(one(date) for date in dates)))
 
     async def preview(self, command: CalendarCommand) -> CalendarDay:
-        """The day as it would be; raises Refused where the calendar says no."""
+        """Return the day as it would be after the command; raises Conflict if the calendar refuses."""
         said = await self._read({**_asked(command), "preview": "true"})
         problem = problem_of(said)
         if problem is not None:
@@ -81,14 +81,14 @@ class HttpCalendar:
         return _readable(command.date, said.get("modified_grid"))
 
     async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
-        """Do it. The calendar knows no keys: whether it was done is seen by reading."""
+        """Send a command. The calendar supports no idempotency keys; the caller verifies by reading back."""
         problem = command_problem(command, grid=self.grid)
         if problem is not None:
             return CalendarAnswer(False, problem)
         try:
             answer = await self._ask({**_asked(command), "preview": "false"})
         except MaybeSent as error:
-            raise CalendarOutcomeUnknown(f"no answer after the command left: {error}") from error
+            raise CalendarOutcomeUnknown(f"no response to a sent command: {error}") from error
         if answer.status == 429:
             raise self._away(answer)
         if answer.status >= 500:
@@ -97,16 +97,16 @@ class HttpCalendar:
             return CalendarAnswer(False, f"HTTP {answer.status}: {answer.shown(hide=self._hidden)}")
         said = _object(answer)
         if said is None:
-            raise CalendarOutcomeUnknown("the calendar's answer to a command cannot be read")
+            raise CalendarOutcomeUnknown("the calendar's response to a command is unreadable")
         problem = problem_of(said)
         return CalendarAnswer(problem is None, problem or f"change {said.get('changeId')}")
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
     async def _read(self, params: Mapping[str, str]) -> Mapping[str, Any]:
-        """A question that changes nothing."""
+        """Send a request that changes nothing."""
         try:
             answer = await self._ask(params)
         except MaybeSent as error:
@@ -115,7 +115,7 @@ class HttpCalendar:
             raise self._away(answer)
         said = _object(answer)
         if said is None:
-            raise CalendarUnavailable("the calendar's answer cannot be read")
+            raise CalendarUnavailable("the calendar's response is unreadable")
         return said
 
     async def _ask(self, params: Mapping[str, str]) -> HttpResponse:
@@ -130,7 +130,7 @@ class HttpCalendar:
                 max_response_size=MAX_ANSWER,
             )
         except (ForbiddenUrl, UnresolvedHost, NotSent) as error:
-            raise CalendarUnavailable(f"the calendar was not asked: {error}") from error
+            raise CalendarUnavailable(f"the calendar could not be called: {error}") from error
 
     def _away(self, answer: HttpResponse) -> CalendarUnavailable:
         after: timedelta | None = None
@@ -144,14 +144,14 @@ class HttpCalendar:
 
 
 def problem_of(said: Mapping[str, Any]) -> str | None:
-    """What went wrong, in either of its two shapes; None only where it says success."""
+    """Return the error in either of its two formats; None only for an explicit success."""
     if said.get("success") is True and said.get("status") != "error":
         return None
-    return str(said.get("error") or said.get("message") or "it did not say success")[:500]
+    return str(said.get("error") or said.get("message") or "no success reported")[:500]
 
 
 def read_day(date: str, schedule: Mapping[str, Any]) -> CalendarDay:
-    """The calendar's own form of a day; raises KeyError, TypeError or ValueError for what it is not."""
+    """Parse the calendar's format of a day; raises KeyError, TypeError or ValueError."""
     crewed: dict[str, set[int]] = {}
     no_crew: dict[str, set[int]] = {}
     for shift in schedule["shifts"]:
@@ -169,18 +169,17 @@ def read_day(date: str, schedule: Mapping[str, Any]) -> CalendarDay:
 
 
 def _readable(date: str, schedule: object) -> CalendarDay:
-    """A day, as JSON within JSON or as it is."""
+    """Parse a day given as an object or as a JSON string; raises CalendarUnavailable."""
     try:
         found = orjson.loads(schedule) if isinstance(schedule, str) else schedule
-        return read_day(date, found)  # type: ignore[arg-type]  # whatever it is, reading finds out
+        return read_day(date, found)  # type: ignore[arg-type]  # parsing validates it
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CalendarUnavailable(
-            f"the calendar's day {date} cannot be read ({type(error).__name__})"
-        ) from error
+        problem = f"the calendar's day {date} is unreadable ({type(error).__name__})"
+        raise CalendarUnavailable(problem) from error
 
 
 def _slots(start: str, end: str) -> range:
-    """The half hours from HH:MM to HH:MM; a day's last ends at 06:00."""
+    """Return the half hours from HH:MM to HH:MM; 06:00 is the end of the day."""
     first, last = slot(start.replace(":", "")), slot(end.replace(":", ""))
     return range(first, last if last > first else HALF_HOURS)
 

@@ -1,7 +1,7 @@
 """Shifts as an iCalendar feed (RFC 5545). Pure.
 
-An event's id is made of calendar, squad, day and start, so a shift that is lengthened stays the same event. A
-night shift belongs to the day it starts; times are in UTC, so that no program has to know our zone.
+An event's UID consists of calendar, squad, day and start, so a shift with a new end stays the same event. A
+night shift belongs to the day on which it starts. Times are in UTC, so clients need no time zone data.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ...model.time import moment
 from ..domain import CalendarDay
 from .day_grid import CREWED, SlotRun, clock, read_date, shifts
 
-_WIDTH = 75  # octets of a line, without its end
+_WIDTH = 75  # octets per line, without the line break
 
 
 def feed(
     name: str, days: Sequence[CalendarDay], squads: Sequence[str], *, timezone: ZoneInfo, now: int
 ) -> str:
-    """All shifts with a crew."""
+    """Return the feed of all shifts with a crew."""
     stamp = f"{moment(now):%Y%m%dT%H%M%SZ}"
     lines = [
         "BEGIN:VCALENDAR",
@@ -58,7 +58,7 @@ def _event(
 
 
 def _at(date: str, place: int, timezone: ZoneInfo) -> datetime:
-    """The instant at which a half hour of an operational day begins."""
+    """Return the start of a half hour of an operational day."""
     day = read_date(date)
     assert day is not None
     wall = datetime(day.year, day.month, day.day, 6, tzinfo=UTC) + timedelta(minutes=30 * place)
@@ -66,13 +66,13 @@ def _at(date: str, place: int, timezone: ZoneInfo) -> datetime:
 
 
 def escaped(text: str) -> str:
-    """A text value: commas, semicolons, backslashes and line ends are written otherwise."""
+    """Escape a text value: commas, semicolons, backslashes and line breaks."""
     text = text.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,")
     return text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\n")
 
 
 def fold(line: str) -> Iterator[str]:
-    """A line in pieces of at most 75 octets, never within a character; the later ones begin with a space."""
+    """Fold a line into pieces of at most 75 octets; continuation lines begin with a space."""
     piece, room = "", _WIDTH
     for character in line:
         size = len(character.encode())

@@ -1,4 +1,4 @@
-"""What the engine asks of a calendar beyond the port, and how one says that it is not there."""
+"""The calendar port for the engine and its errors."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ..domain import Calendar, CalendarDay
 
 
 class CalendarUnavailable(TemporaryError):
-    """The calendar does not answer, and nothing was changed."""
+    """The calendar is unavailable, and nothing was changed."""
 
     code = "calendar_unavailable"
 
     def __init__(self, problem: str, *, remedy: str = "", after: timedelta | None = None) -> None:
-        super().__init__(problem, remedy=remedy or "it is asked again by itself")
-        self.after = after  # its own wish
+        super().__init__(problem, remedy=remedy or "it is retried automatically")
+        self.after = after  # its Retry-After
 
 
 class CalendarOutcomeUnknown(CalendarUnavailable):
-    """The command left and no answer came: perhaps it was done, perhaps not."""
+    """A command was sent without a response: it may have been executed."""
 
 
 class ShiftCalendar(Calendar, Protocol):
-    """A calendar that can be shown."""
+    """A calendar with a grid and bulk reads."""
 
-    grid: int  # minutes; a command that is not on it is never sent
-    weeks: tuple[int, int]  # before and from this one on, that a feed may read at once
+    grid: int  # minutes; a command off the grid is never sent
+    weeks: tuple[int, int]  # weeks before and from the current one that a feed contains
 
     async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
-        """Several days, in their order."""
+        """Read several days, in order."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""

@@ -1,4 +1,4 @@
-"""The desk of the calendar: all that a face may ask of it. What changes anything goes through the ledger."""
+"""The calendar service for the API, CLI and dashboard. All changes go through the ledger."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from .port import ShiftCalendar
 
 CHANGE = {
     "action": Field("string", "add, no_crew or remove", "add", required=True),
-    "squad": Field("string", "whose shift", "34", required=True),
-    "date": Field("string", "the day it starts, YYYYMMDD or YYYY-MM-DD", "2027-01-15", required=True),
+    "squad": Field("string", "squad of the shift", "34", required=True),
+    "date": Field("string", "start date, YYYYMMDD or YYYY-MM-DD", "2027-01-15", required=True),
     "start": Field("string", "HHMM, on the calendar's grid", "1800", required=True),
     "end": Field("string", "HHMM; 0600 is the end of the day", "0600", required=True),
-    "who": Field("string", "who asks, for the history", "Ada"),
+    "who": Field("string", "name for the history", "Ada"),
 }
 
 _WEEK = re.compile(r"(\d{4})-?W(\d{2})", re.ASCII)
 _LONGEST_WHO = 100
 _LONGEST_KEY = 255
-_REMEMBERED = 30 * DAY  # how long a key of a change by hand is known
+_REMEMBERED = 30 * DAY  # retention of idempotency keys
 
 
 class CalendarService:
-    """What faces ask of the calendar."""
+    """Weeks, feed, history, manual changes and undo."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class CalendarService:
         self._zone = timezone
 
     async def week(self, week: str | None = None) -> Row:
-        """A week of the calendar, Monday to Sunday: who has a crew when, and when nobody has."""
+        """Return a week, Monday to Sunday: the shifts of each squad, and the gaps without any crew."""
         first = read_week(week) if week else monday(self.today())
         days = await self._calendar.days(dates(first, 7))
         squads = squads_of(days, self._squads)
@@ -81,22 +81,20 @@ class CalendarService:
         }
 
     async def feed(self, squad: str | None = None) -> str:
-        """The shifts of some weeks around today, for calendar programs (RFC 5545)."""
+        """Return the shifts of the weeks around today as an iCalendar feed (RFC 5545)."""
         back, ahead = self._calendar.weeks
         first = monday(self.today()) - timedelta(weeks=back)
         days = await self._calendar.days(dates(first, 7 * (back + ahead)))
         squads = squads_of(days, self._squads)
         if squad is not None and squad not in squads:
             raise NotFound(
-                f"there is no squad {squad[:40]!r}",
-                field="squad",
-                remedy=f"known squads: {', '.join(squads)}",
+                f"unknown squad {squad[:40]!r}", field="squad", remedy=f"known squads: {', '.join(squads)}"
             )
         chosen = squads if squad is None else [squad]
         return feed(self._calendar.name, days, chosen, timezone=self._zone, now=self._clock.now())
 
     async def changes(self, *, day: str | None = None, limit: int = 50, after: str | None = None) -> Page:
-        """What was asked of the calendar and what came of it, newest first."""
+        """List changes with their results, newest first."""
         chosen = None if day is None else _date(day)
         rows = await self._store.read(
             "effect_page",
@@ -110,18 +108,19 @@ class CalendarService:
         return Page([_shown(row) for row in rows], more)
 
     async def show(self, key: str) -> Row:
-        """One change with all that is known of it."""
+        """Show one change."""
         return _shown(await self._find(key))
 
     async def change(self, given: dict[str, Any], *, key: str | None = None) -> Row:
-        """Ask for a change by hand; it is done by the engine, like any other."""
+        """Request a manual change; a worker executes it. `key` is an idempotency key."""
         command = self._command(given)
         who = str(given.get("who") or "by hand")
         if len(who) > _LONGEST_WHO or not who.isprintable():
-            raise Invalid("who is too long or has control characters", field="who", remedy="use a short name")
+            remedy = f"use at most {_LONGEST_WHO} printable characters"
+            raise Invalid("who is too long or not printable", field="who", remedy=remedy)
         if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
-            remedy = f"use 1 to {_LONGEST_KEY} characters"
-            raise Invalid("the idempotency key is empty or too long", field="Idempotency-Key", remedy=remedy)
+            remedy = f"use 1 to {_LONGEST_KEY} printable characters"
+            raise Invalid("the idempotency key is invalid", field="Idempotency-Key", remedy=remedy)
         plan = EffectPlan(f"hand-{key or self._clock.new_id()}", self._calendar.name, who)
         asked = idempotency_key(plan, command)
         if key is None or not await self._store.read("effect_of_key", key=asked):
@@ -129,15 +128,15 @@ class CalendarService:
         return await self.show(asked)
 
     async def undo(self, key: str, *, who: str = "by hand") -> list[Row]:
-        """Bring back what the calendar said before a change, unless somebody has changed it since."""
+        """Restore the state before a change, unless it was changed since."""
         row = await self._find(key)
         undos = await self._store.read("effect_undos", key=key)
         if any(undo["state"] != EffectState.REFUSED for undo in undos):
-            raise Conflict(f"change {key} has been undone", remedy="undo the change that undid it")
+            raise Conflict(f"change {key} has already been undone", remedy="undo the change that undid it")
         command = command_of(row)
         if row["state"] != EffectState.CONFIRMED or row["pre"] is None or row["pre"] == row["expected"]:
             raise Conflict(
-                f"change {key} is {row['state']} and changed nothing that could be undone",
+                f"change {key} is {row['state']} and there is nothing to undo",
                 remedy="only confirmed changes can be undone",
             )
         if touched_slots(await self._calendar.day(command.date), command) != row["expected"]:
@@ -152,16 +151,15 @@ class CalendarService:
         return [await self.show(idempotency_key(plan, one)) for one in commands]
 
     async def _ask(self, plan: EffectPlan, commands: list[CalendarCommand], *, once: bool) -> None:
-        """Write plan and tasks; the same plan again is found, not written twice."""
+        """Write a plan and its tasks once; raises Conflict if the idempotency key has another change."""
         now = self._clock.now()
         tasks, rows = plan_effects(plan, commands, now=now)
         digest = idempotency_key(plan, commands[0])
         kept = IdempotencyRecord("calendar", plan.id, digest, "", now + _REMEMBERED) if once else None
         done = await self._store.enqueue(tasks, rows, once=kept)
         if done.earlier is not None and done.earlier["digest"] != digest:
-            raise Conflict(
-                "this Idempotency-Key was used for another change", remedy="use a new key for a new change"
-            )
+            remedy = "use a new key for a new change"
+            raise Conflict("this Idempotency-Key was used for another change", remedy=remedy)
         await self._store.hint()
 
     def _command(self, given: dict[str, Any]) -> CalendarCommand:
@@ -169,15 +167,15 @@ class CalendarService:
             action = ShiftAction(str(given["action"]).replace("-", "_"))
         except ValueError:
             remedy = f"use one of: {', '.join(ShiftAction)}"
-            raise Invalid(f"action is {str(given['action'])[:40]!r}", field="action", remedy=remedy) from None
+            unknown = f"unknown action {str(given['action'])[:40]!r}"
+            raise Invalid(unknown, field="action", remedy=remedy) from None
         squad = str(given["squad"])
         if squad not in self._squads:
-            remedy = f"known squads: {', '.join(self._squads)}; others are added in [inbound.calendar]"
-            raise Invalid(f"there is no squad {squad[:40]!r}", field="squad", remedy=remedy)
+            remedy = f"known squads: {', '.join(self._squads)}; add others in [inbound.calendar]"
+            raise Invalid(f"unknown squad {squad[:40]!r}", field="squad", remedy=remedy)
         times = [str(given[name]).replace(":", "") for name in ("start", "end")]
         command = CalendarCommand(action, squad, _date(str(given["date"])), times[0], times[1])
-        problem = command_problem(command, grid=self._calendar.grid)
-        if problem is not None:
+        if (problem := command_problem(command, grid=self._calendar.grid)) is not None:
             remedy = f"write times as HHMM on a grid of {self._calendar.grid} minutes"
             raise Invalid(problem, field="end" if problem.startswith("the end") else "start", remedy=remedy)
         return command
@@ -185,28 +183,28 @@ class CalendarService:
     async def _find(self, key: str) -> Row:
         rows = await self._store.read("effect_of_key", key=key)
         if not rows:
-            remedy = "see them all with: tidings calendar history"
-            raise NotFound(f"there is no change {key[:40]!r}", field="change", remedy=remedy)
+            remedy = "see: tidings calendar history"
+            raise NotFound(f"unknown change {key[:40]!r}", field="change", remedy=remedy)
         return rows[0]
 
     def today(self) -> Date:
-        """The operational day: until 0600 it is still yesterday's."""
+        """Return the current operational day, which begins at 0600."""
         return (moment(self._clock.now()).astimezone(self._zone) - timedelta(hours=6)).date()
 
 
 def monday(day: Date) -> Date:
-    """The first day of its week."""
+    """Return the Monday of a day's week."""
     return day - timedelta(days=day.weekday())
 
 
 def week_name(day: Date) -> str:
-    """A week as ISO 8601 names it."""
+    """Return the ISO 8601 week of a day."""
     year, week, _ = day.isocalendar()
     return f"{year}-W{week:02d}"
 
 
 def read_week(text: str) -> Date:
-    """A week by its name, or by any of its days; its Monday."""
+    """Parse a week or any of its days and return its Monday; raises Invalid."""
     found = _WEEK.fullmatch(text.strip().upper())
     try:
         if found:
@@ -230,10 +228,14 @@ def _date(text: str) -> str:
 
 def _shown_day(day: CalendarDay, squads: list[str]) -> Row:
     return {
-        "date": f"{day.date[:4]}-{day.date[4:6]}-{day.date[6:]}",
+        "date": _iso_date(day.date),
         "squads": {squad: [_shown_run(run) for run in shifts(day, squad)] for squad in squads},
         "gaps": [_shown_run(run) for run in gaps(day)],
     }
+
+
+def _iso_date(date: str) -> str:
+    return f"{date[:4]}-{date[4:6]}-{date[6:]}"
 
 
 def _shown_run(run: SlotRun) -> Row:
@@ -247,7 +249,7 @@ def _shown(row: Row) -> Row:
         "state": row["state"],
         "action": command.action.value,
         "squad": command.squad,
-        "date": f"{command.date[:4]}-{command.date[4:6]}-{command.date[6:]}",
+        "date": _iso_date(command.date),
         "start": command.start,
         "end": command.end,
         "who": row["who"],

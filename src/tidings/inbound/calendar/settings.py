@@ -1,4 +1,4 @@
-"""Settings of the calendar, and how they are read from the table `[inbound.calendar]`."""
+"""The settings table [inbound.calendar]."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from ..option_parsers import duration, flag, names, one_of
 
 TABLE = "inbound.calendar"
 KINDS = ("builtin", "http")
@@ -23,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class CalendarSettings:
-    """Which calendar the engine keeps, and who is on it."""
+    """The calendar and its squads."""
 
     kind: str = "builtin"
     name: str = "shifts"
@@ -38,11 +39,11 @@ class CalendarSettings:
 
     @property
     def rules(self) -> SsrfRules:
-        """What may be called."""
+        """The SSRF rules of the URL."""
         return SsrfRules(self.allow_private, self.allow_http)
 
     def describe(self) -> Mapping[str, Any]:
-        """Every option in plain values, safe to print."""
+        """Return all options as plain values with secrets masked."""
         shown: dict[str, Any] = {name: getattr(self, name) for name in READERS}
         shown |= {"squads": list(self.squads), "deadline": durations.humanize(self.deadline)}
         for name in ("token", "feed_token"):
@@ -50,76 +51,46 @@ class CalendarSettings:
         return {name: value for name, value in shown.items() if value is not None}
 
 
-def _kind(value: object) -> str:
-    if value not in KINDS:
-        raise ValueError(f"use one of: {', '.join(KINDS)}")
-    return str(value)
-
-
 def _name(value: object) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError("use letters, digits, - and _, at most 63 of them")
+        raise ValueError("must have letters, digits, - and _, at most 63 characters")
     return value
-
-
-def _squads(value: object) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError('use a list such as ["34", "35"]')
-    names = tuple(dict.fromkeys(str(name).strip() for name in given))
-    if not names or not all(0 < len(name) <= 40 and name.isprintable() for name in names):
-        raise ValueError('use a list of names of 1 to 40 characters, such as ["34", "35"]')
-    return names
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("use a text that is not empty")
+        raise ValueError("must be a non-empty string")
     return value
 
 
 def _feed_token(value: object) -> str:
     if not isinstance(value, str) or len(value) < 16:
-        raise ValueError("use at least 16 characters; make one with: openssl rand -hex 32")
+        raise ValueError("must have at least 16 characters; make one with: openssl rand -hex 32")
     return value
 
 
 def _grid(value: object) -> int:
     if str(value) not in ("30", "60"):
-        raise ValueError("use 30 or 60 minutes")
+        raise ValueError("must be 30 or 60 minutes")
     return int(str(value))
 
 
-def _length(value: Any) -> timedelta:
-    length = durations.parse(value)
-    if not length:
-        raise ValueError("use a duration longer than 0 s")
-    return length
-
-
-def _flag(value: object) -> bool:
-    said = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
-    if not isinstance(said, bool):
-        raise ValueError("use true or false")
-    return said
-
-
 READERS: Mapping[str, Callable[[Any], object]] = {
-    "kind": _kind,
+    "kind": one_of(KINDS),
     "name": _name,
-    "squads": _squads,
+    "squads": names(40, least=1),
     "url": _text,
     "token": _text,
     "grid": _grid,
-    "deadline": _length,
-    "allow_private": _flag,
-    "allow_http": _flag,
+    "deadline": duration,
+    "allow_private": flag,
+    "allow_http": flag,
     "feed_token": _feed_token,
 }
 
 
 def read(options: object) -> CalendarSettings:
-    """The settings that a table describes; raises Misconfigured naming the option and its remedy."""
+    """Parse the table; raises Misconfigured with the option and its remedy."""
     if not isinstance(options, Mapping):
         raise Misconfigured(f"{TABLE} is not a table", remedy=f"Write [{TABLE}] and its options below it")
     given: dict[str, Any] = {}
@@ -128,33 +99,33 @@ def read(options: object) -> CalendarSettings:
         if reader is None:
             close = get_close_matches(option, READERS, 1)
             remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(READERS)}"
-            raise _wrong(option, "there is no such option", remedy)
+            raise _wrong(option, "unknown option", remedy)
         try:
             given[option] = reader(value)
         except ValueError as error:
-            raise _wrong(option, "cannot be used", str(error).capitalize()) from None
+            raise _wrong(option, "invalid value", str(error).capitalize()) from None
     given.setdefault("grid", GRIDS[given.get("kind", "builtin")])
     settings = CalendarSettings(**given)
-    _judge(settings)
+    _validate(settings)
     return settings
 
 
-def _judge(settings: CalendarSettings) -> None:
-    """What does not fit together is refused before anything starts."""
+def _validate(settings: CalendarSettings) -> None:
+    """Check options that depend on each other."""
     if settings.kind == "builtin":
         strange = [name for name in ("url", "token") if getattr(settings, name) is not None]
         if strange:
-            raise _wrong(strange[0], "the built-in calendar has none", 'Leave it out, or set kind = "http"')
+            raise _wrong(strange[0], "not used by the built-in calendar", 'Remove it, or set kind = "http"')
         return
     if settings.url is None:
-        raise _wrong("url", "is missing", "Add the address of the calendar's command API")
+        raise _wrong("url", "missing", "Add the URL of the calendar's command API")
     try:
         check_url(settings.url, settings.rules)
     except ForbiddenUrl as error:
-        remedy = "Use a public https URL, or set allow_private and allow_http for one of your own"
-        raise _wrong("url", f"cannot be called: {error}", remedy) from None
+        remedy = "Use a public https URL, or set allow_private and allow_http for your own network"
+        raise _wrong("url", f"not allowed: {error}", remedy) from None
     if "?" in settings.url or "#" in settings.url:
-        raise _wrong("url", "has a query", "Write the address alone; the commands are added to it")
+        raise _wrong("url", "has a query or fragment", "Remove it; the commands are added as a query")
 
 
 def _wrong(option: str, problem: str, remedy: str) -> Misconfigured:

@@ -1,13 +1,13 @@
-"""The handler of kind `effect`: one command to a calendar, once, over any crash.
+"""The task handler of calendar commands: each is executed once, across crashes.
 
-    dies                                    found on the next run           what is done
-    after the plan, before the claim        planned                         as usual
-    after the claim, before the call        claimed, the day as before      sent
-    after the call, before its result       claimed, the day as expected    confirmed, not sent again
-    success said, nothing done              the day as before               conflict: a person decides
-    answer lost, somebody edited            neither                         conflict
+    crash or fault                          state at the next run           action
+    after the plan, before the claim        planned                         proceed
+    after the claim, before the call        claimed, the day as before      send
+    after the call, before its result       claimed, the day as expected    confirm without sending
+    success reported, nothing changed       the day as before               conflict: a person decides
+    answer lost, someone edited the day     neither                         conflict
 
-A result and its follow-up are one transaction, fenced by the claim; a run that finds a result does nothing.
+A result and its follow-up share one transaction, fenced by the claim; a run that finds a result does nothing.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from ..calendar.port import CalendarOutcomeUnknown, CalendarUnavailable, ShiftCa
 from .ledger import QUEUE, TRIES, Effect, EffectState, effect_of, followup
 from .verification import ReadBack, compare_read_back, superseded_state, verified_state
 
-_SENT = frozenset({EffectState.CLAIMED, EffectState.UNKNOWN})  # perhaps sent: read before anything else
+_SENT = frozenset({EffectState.CLAIMED, EffectState.UNKNOWN})  # possibly sent: read the calendar first
 
 
 def lane(policy: RetryPolicy, *, calls_within: timedelta) -> Lane:
-    """How commands are run: in doubt they are looked up, and an attempt is at the most four calls."""
+    """Return the lane of commands: unknown outcomes are looked up; an attempt makes at most four calls."""
     return Lane(
         QUEUE, policy=policy, on_unknown=OnUnknown.ASK, deadline=4 * calls_within + timedelta(seconds=5)
     )
 
 
 class EffectHandler:
-    """Runs commands on the calendars it is given, by name."""
+    """Runs commands on calendars, which it finds by name."""
 
     listens = False
 
@@ -54,21 +54,21 @@ class EffectHandler:
         self._newer = BatchedLookup(self._read_newer)
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Effect]:
-        """The commands of these tasks."""
+        """Load the commands of these tasks."""
         rows = await self._store.load("effect_load", [task.id for task in tasks])
         return {row[0]: effect_of(row) for row in rows}
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Nothing: results are written by the attempt itself."""
+        """Return nothing: `run` writes the results."""
         return ()
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """One attempt."""
+        """Execute one command."""
         effect: Effect = content
         try:
             return await self._attempt(task, effect)
         except WriteConflict:
-            return Defer(self._clock.now(), "somebody else has this command")
+            return Defer(self._clock.now(), "another process runs this command")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
 
@@ -77,7 +77,7 @@ class EffectHandler:
             return Done(effect.state.value)
         calendar = self._calendars.get(effect.calendar)
         problem = (
-            f"there is no calendar {effect.calendar!r} here"
+            f"unknown calendar {effect.calendar!r}"
             if calendar is None
             else command_problem(effect.command, grid=calendar.grid)
         )
@@ -87,7 +87,7 @@ class EffectHandler:
         if overtaking is not None:
             return await self._end(task, effect, overtaking, "later commands on these half hours are done")
         try:
-            return await self._bring_about(task, effect, calendar)
+            return await self._execute(task, effect, calendar)
         except CalendarUnavailable as error:
             return await self._wait(task, effect, error)
         except Conflict as error:
@@ -108,8 +108,8 @@ class EffectHandler:
             found[row["task"]].append((row["first_slot"], row["last_slot"]))
         return {each: found[each.task] for each in effects}
 
-    async def _bring_about(self, task: Task, effect: Effect, calendar: ShiftCalendar) -> Outcome:
-        """Read; then confirm what is done, or claim and send what is not."""
+    async def _execute(self, task: Task, effect: Effect, calendar: ShiftCalendar) -> Outcome:
+        """Read the day; confirm a command that is done, otherwise claim and send it."""
         command = effect.command
         now = touched_slots(await calendar.day(command.date), command)
         if effect.pre is not None and effect.expected is not None and effect.state in _SENT:
@@ -127,10 +127,10 @@ class EffectHandler:
         else:
             expected = touched_slots(await calendar.preview(command), command)
             if not fulfils(command.action, expected):
-                why = f"the calendar would not do it: it says {expected} where {command.action} was asked"
+                why = f"the calendar would not do it: its preview of {command.action} is {expected}"
                 return await self._end(task, effect, EffectState.REFUSED, why)
             if now == expected:
-                why = f"read: {now}; it was so already and nothing was sent"
+                why = f"read: {now}; already done, nothing was sent"
                 return await self._end(task, effect, EffectState.CONFIRMED, why)
         effect = await self._claim(task, effect, pre=now, expected=expected)
         return await self._send(task, effect, calendar, pre=now, expected=expected)
@@ -138,7 +138,7 @@ class EffectHandler:
     async def _send(
         self, task: Task, effect: Effect, calendar: ShiftCalendar, *, pre: str, expected: str
     ) -> Outcome:
-        """The call, and what the day says afterwards."""
+        """Send the command and verify it by reading the day back."""
         try:
             applied = await calendar.apply(effect.command, effect.key)
         except CalendarOutcomeUnknown as error:
@@ -157,27 +157,21 @@ class EffectHandler:
     # -- the ledger's moves
 
     async def _claim(self, task: Task, effect: Effect, *, pre: str, expected: str) -> Effect:
-        """Intent before effect: what is and what should be are durable before the call."""
-        params = {
-            "task": task.id,
-            "claim_no": task.claim_no,
-            "origin": effect.state.value,
-            "pre": pre,
-            "expected": expected,
-            "line": self._line(EffectState.CLAIMED, f"it is {pre} and should become {expected}"),
-        }
+        """Commit the current and the expected half hours before the call (write-ahead)."""
+        line = self._line(EffectState.CLAIMED, f"it is {pre} and should become {expected}")
+        params = {**_fence(task, effect), "pre": pre, "expected": expected, "line": line}
         await self._store.enqueue([], also=[Step("effect_claim", params, needed=True)], together=True)
         return effect._replace(state=EffectState.CLAIMED, pre=pre, expected=expected)
 
     async def _doubt(self, task: Task, effect: Effect, why: str) -> Outcome:
-        """Perhaps done: read again later; after the last try a person must."""
+        """Record an unknown outcome: read again later; on the last attempt, end as unknown."""
         if _is_last(task):
             return await self._end(task, effect, EffectState.UNKNOWN, why)
         await self._move(task, effect, EffectState.UNKNOWN, why)
         return Unknown(why)
 
     async def _wait(self, task: Task, effect: Effect, error: CalendarUnavailable) -> Outcome:
-        """The calendar is away. What was not sent stays planned; what may have been stays in doubt."""
+        """Retry while the calendar is unavailable; on the last attempt, end as refused or unknown."""
         if _is_last(task):
             over = EffectState.UNKNOWN if effect.state in _SENT else EffectState.REFUSED
             return await self._end(
@@ -191,7 +185,7 @@ class EffectHandler:
         return effect._replace(state=to)
 
     async def _end(self, task: Task, effect: Effect, to: EffectState, why: str) -> Outcome:
-        """The result, and the follow-up that tells of it, in one transaction."""
+        """Write the result and its follow-up in one transaction."""
         tasks, rows = followup(effect.plan, effect.tenant, effect.conversation, now=self._clock.now())
         step = self._step(task, effect, to, why, over=True)
         await self._store.enqueue(tasks, rows, also=[step], together=True)
@@ -200,18 +194,15 @@ class EffectHandler:
         return Done(f"{to}: {why}")
 
     def _step(self, task: Task, effect: Effect, to: EffectState, why: str, *, over: bool) -> Step:
-        params = {
-            "task": task.id,
-            "claim_no": task.claim_no,
-            "origin": effect.state.value,
-            "state": to.value,
-            "line": self._line(to, why),
-            "over": over,
-        }
+        params = {**_fence(task, effect), "state": to.value, "line": self._line(to, why), "over": over}
         return Step("effect_move", params, needed=True)
 
     def _line(self, state: EffectState, why: str) -> str:
         return f"{iso(self._clock.now())} {state}: {why}\n"
+
+
+def _fence(task: Task, effect: Effect) -> dict[str, Any]:
+    return {"task": task.id, "claim_no": task.claim_no, "origin": effect.state.value}
 
 
 def _is_last(task: Task) -> bool:

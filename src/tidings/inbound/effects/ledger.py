@@ -1,11 +1,11 @@
-"""The ledger: what a plan asks of a calendar, one row per command, written with its task in one transaction.
+"""The ledger of calendar commands: one row per command, written with its task in one transaction.
 
     planned ─▶ claimed ─▶ confirmed | refused | unknown
                               unknown ─(by reading only)─▶ confirmed | not_applied (sent again) | conflict
-    superseded: a later command on the same half hours is done already
+    superseded: a later command on the same half hours is done
 
-The key is a hash of tenant, calendar, command and plan. A plan's id is minted once, when the plan is stored:
-whoever recovers finds the same key, and a squad may lose, regain and lose its crew in three plans of one day.
+The idempotency key is a hash of tenant, calendar, command and plan. A plan's id is generated once, when the
+plan is stored, so recovery finds the same key, and the same command may appear in several plans of one day.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ..domain import CalendarCommand, ShiftAction
 
 QUEUE = "calendar"
 KIND = "effect"
-TRIES = 5  # of a calendar that does not answer
-PRIORITY = 4  # what was begun goes before what has just come in
+TRIES = 5  # while the calendar is unavailable
+PRIORITY = 4  # started work runs before new messages
 
 FOLLOWUP_QUEUE = "inbound"
 FOLLOWUP_KIND = "followup"
@@ -37,31 +37,31 @@ _COLUMNS = (
 
 
 class EffectState(StrEnum):
-    """Where a command stands."""
+    """The state of a command."""
 
     PLANNED = "planned"
     CLAIMED = "claimed"  # about to be sent, or sent
-    CONFIRMED = "confirmed"  # seen on the calendar
-    REFUSED = "refused"  # certainly not done
-    UNKNOWN = "unknown"  # perhaps done: only reading tells
-    NOT_APPLIED = "not_applied"  # read: it was not done, and may be sent again
-    CONFLICT = "conflict"  # neither what was nor what should be: a person decides
-    SUPERSEDED = "superseded"  # a later command has settled these half hours
+    CONFIRMED = "confirmed"  # verified on the calendar
+    REFUSED = "refused"  # not done
+    UNKNOWN = "unknown"  # possibly done: verify by reading
+    NOT_APPLIED = "not_applied"  # verified as not done; may be sent again
+    CONFLICT = "conflict"  # neither the previous nor the expected state: a person decides
+    SUPERSEDED = "superseded"  # a later command covers these half hours
 
 
 class EffectPlan(NamedTuple):
-    """What belongs to all commands of one plan."""
+    """The properties that all commands of a plan share."""
 
-    id: str  # minted once, when the plan is stored
+    id: str  # generated once, when the plan is stored
     calendar: str  # the calendar's name
-    who: str  # for people: who asked
-    conversation: str | None = None  # whom to tell of each result; None: nobody waits
+    who: str  # the person who asked, for the history
+    conversation: str | None = None  # receives the results; None: nobody waits
     tenant: str = "default"
-    undoes: str | None = None  # the key of the command that is taken back
+    undoes: str | None = None  # the key of the command that it undoes
 
 
 class Effect(NamedTuple):
-    """One row of the ledger, as the handler needs it."""
+    """One row of the ledger."""
 
     task: int
     key: str
@@ -79,31 +79,23 @@ class Effect(NamedTuple):
 def plan_effects(
     plan: EffectPlan, commands: Sequence[CalendarCommand], *, now: int
 ) -> tuple[list[NewTask], TableRows]:
-    """The tasks and ledger rows of a plan, for `store.enqueue`; the same command twice in a plan is one."""
+    """Return the tasks and ledger rows of a plan, for `store.enqueue`; duplicate commands are dropped."""
     commands = list(dict.fromkeys(commands))
     tasks = [
-        NewTask(
-            QUEUE,
-            KIND,
-            now,
-            plan.tenant,
-            PRIORITY,
-            ordering_key=f"{plan.calendar}/{command.date}",
-            max_attempts=TRIES,
-        )
-        for command in commands
+        NewTask(QUEUE, KIND, now, plan.tenant, PRIORITY, ordering_key=key, max_attempts=TRIES)
+        for key in [f"{plan.calendar}/{command.date}" for command in commands]
     ]
     return tasks, TableRows("effects", _COLUMNS, [_row(plan, command, now) for command in commands])
 
 
 def idempotency_key(plan: EffectPlan, command: CalendarCommand) -> str:
-    """What makes a command the same one on every try and in every process."""
-    said = orjson.dumps([plan.tenant, plan.calendar, list(command), plan.id])
-    return hashlib.sha256(said).hexdigest()[:32]
+    """Return the idempotency key of a command: the same for every attempt and process."""
+    identity = orjson.dumps([plan.tenant, plan.calendar, list(command), plan.id])
+    return hashlib.sha256(identity).hexdigest()[:32]
 
 
 def effect_of(row: Sequence[Any]) -> Effect:
-    """A row of the ledger, as it is loaded for its task."""
+    """Parse a ledger row as loaded for its task."""
     task, key, plan, tenant, calendar, day, squad, action, begins, ends, conversation, state, *rest = row
     pre, expected, told = rest
     command = CalendarCommand(ShiftAction(action), squad, day, begins, ends)
@@ -114,14 +106,14 @@ def effect_of(row: Sequence[Any]) -> Effect:
 
 
 def command_of(row: Row) -> CalendarCommand:
-    """What a row asks for."""
+    """Parse the command of a ledger row."""
     return CalendarCommand(ShiftAction(row["action"]), row["squad"], row["day"], row["begins"], row["ends"])
 
 
 def followup(
     plan: str, tenant: str, conversation: str | None, *, now: int
 ) -> tuple[list[NewTask], TableRows]:
-    """What tells a conversation of a result; nothing where nobody waits."""
+    """Return the follow-up task that reports a result to its conversation; empty if nobody waits."""
     tasks = (
         [NewTask(FOLLOWUP_QUEUE, FOLLOWUP_KIND, now, tenant, PRIORITY, ordering_key=conversation)]
         if conversation
@@ -131,21 +123,8 @@ def followup(
 
 
 def _row(plan: EffectPlan, command: CalendarCommand, now: int) -> tuple[Any, ...]:
-    first, last = bounds(command)
+    key = idempotency_key(plan, command)
     return (
-        idempotency_key(plan, command),
-        plan.id,
-        plan.tenant,
-        plan.calendar,
-        command.date,
-        command.squad,
-        command.action.value,
-        command.start,
-        command.end,
-        first,
-        last,
-        plan.conversation,
-        plan.who,
-        plan.undoes,
-        now,
-    )
+        key, plan.id, plan.tenant, plan.calendar, command.date, command.squad, command.action.value,
+        command.start, command.end, *bounds(command), plan.conversation, plan.who, plan.undoes, now,
+    )  # fmt: skip

@@ -1,7 +1,7 @@
-"""The aftermath: commands whose task ended otherwise than by their own result are closed and told of.
+"""The reconciler: closes and reports commands whose task ended without a result.
 
-A task may be given up by the kernel (it took its node down), be cancelled by a person, or be gone. Whatever
-was certainly not sent is then refused; the rest is unknown.
+A task may be quarantined by the kernel, cancelled by a person, or pruned. A command that was not sent is then
+refused; otherwise its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from ...model.time import iso
 from ...store.port import Row, Step, Store, WriteConflict
 from .ledger import followup
 
-LOOK = 5.0  # seconds between two looks
+LOOK = 5.0  # seconds between two steps
 PAGE = 100
 
 
 class EffectReconciler:
-    """An actor; one step closes one page."""
+    """An actor; one step closes one page of commands."""
 
     name = "aftermath"
 
@@ -25,7 +25,7 @@ class EffectReconciler:
         self._clock = clock
 
     async def step(self) -> float:
-        """Close what was left behind."""
+        """Close commands without a running task; returns the wait in seconds."""
         page = await self._store.read("effect_stray", limit=PAGE)
         for row in page:
             await self._close(row)
@@ -34,11 +34,11 @@ class EffectReconciler:
     async def _close(self, row: Row) -> None:
         now = self._clock.now()
         tasks, rows = followup(row["plan"], row["tenant"], row["conversation"], now=now)
-        line = f"{iso(now)} given up: nobody works on it any more\n"
+        line = f"{iso(now)} given up: its task ended without a result\n"
         step = Step("effect_give_up", {"task": row["task"], "line": line}, needed=True)
         try:
             await self._store.enqueue(tasks, rows, also=[step])
-        except WriteConflict:  # another node was faster
+        except WriteConflict:  # another process was faster
             return
         if tasks:
             await self._store.hint()

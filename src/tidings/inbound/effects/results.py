@@ -1,4 +1,4 @@
-"""What came of a plan, command by command: for the summary that its conversation gets."""
+"""The results of a plan, command by command."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .ledger import EffectState, command_of
 
 
 class EffectResult(NamedTuple):
-    """One command of a plan; `is_over` says that nobody works on it any more."""
+    """The result of one command; `is_over` means that its state is final."""
 
     command: CalendarCommand
     state: EffectState
     is_over: bool
-    reason: str  # the last thing that was found out about it
+    reason: str  # the last line of evidence
 
 
 async def effect_results(store: Store, plan: str) -> Sequence[EffectResult]:
-    """The commands of a plan, in their order."""
+    """Return the results of a plan's commands, in order."""
     rows = await store.read("effects_of_plan", plan=plan)
     return [
         EffectResult(
@@ -31,6 +31,6 @@ async def effect_results(store: Store, plan: str) -> Sequence[EffectResult]:
 
 
 def _last(evidence: str) -> str:
-    """The words of the last line, without its time and state."""
+    """Return the text of the last line, without time and state."""
     line = evidence.rstrip("\n").rpartition("\n")[2]
     return line.partition(": ")[2] or line

@@ -1,4 +1,4 @@
-"""What a reading of the calendar means for a command. Pure."""
+"""Verification by reading back: compares the calendar with the expected result of a command. Pure."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from .ledger import EffectState
 
 
 class ReadBack(StrEnum):
-    """What the touched half hours say."""
+    """The state of the half hours of a command."""
 
-    DONE = "done"  # as they should be afterwards
-    UNDONE = "undone"  # as they were before
-    OTHER = "other"  # neither: somebody else was there, or something else was done
+    DONE = "done"  # as expected
+    UNDONE = "undone"  # as before
+    OTHER = "other"  # neither: someone else changed them, or the calendar did something else
 
 
 def compare_read_back(now: str, *, pre: str, expected: str) -> ReadBack:
-    """Compare what is read with what was kept before the call."""
+    """Compare the half hours with those recorded before the call."""
     if now == expected:
         return ReadBack.DONE
     return ReadBack.UNDONE if now == pre else ReadBack.OTHER
 
 
 def verified_state(found: ReadBack, *, accepted: bool) -> EffectState:
-    """What a command has come to, by its answer and by what was read back. The answer is no proof."""
+    """Return the state of a command from the read-back; the calendar's answer alone proves nothing."""
     if found is ReadBack.DONE:
         return EffectState.CONFIRMED
     if found is ReadBack.UNDONE and not accepted:
@@ -33,8 +33,7 @@ def verified_state(found: ReadBack, *, accepted: bool) -> EffectState:
 
 
 def superseded_state(mine: tuple[int, int], newer: Sequence[tuple[int, int]]) -> EffectState | None:
-    """Whether later commands that are done leave no room for this one; half hours in common, but not all,
-    are a person's to decide."""
+    """Return SUPERSEDED if later commands cover all half hours, CONFLICT if some, otherwise None."""
     slots = set(range(*mine))
     settled = {slot for other in newer for slot in range(*other)}
     if slots <= settled:

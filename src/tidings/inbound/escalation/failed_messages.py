@@ -1,4 +1,4 @@
-"""Alarms: a message that failed for good calls a person, in the transaction that gives it up."""
+"""Opens a case for a message that failed permanently, in the transaction that fails it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .writer import EscalationWriter
 
 
 class EscalatingHandler:
-    """A handler of messages, with an alarm for those that it could not work through."""
+    """Wraps a task handler and escalates failed tasks."""
 
     listens = True
 
-    def __init__(self, handler: Handler, caller: EscalationWriter, clock: Clock) -> None:
+    def __init__(self, handler: Handler, escalations: EscalationWriter, clock: Clock) -> None:
         self._handler = handler
-        self._caller = caller
+        self._escalations = escalations
         self._clock = clock
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
-        """As the handler does."""
+        """Load the content with the wrapped handler."""
         return await self._handler.load(tasks)
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """As the handler does."""
+        """Run the task with the wrapped handler."""
         return await self._handler.run(task, content)
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """What the handler writes, and the calls."""
+        """Return the steps of the wrapped handler and the escalations."""
         own = list(self._handler.effects(moves)) if self._handler.listens else []
         for task, move in moves:
             if move.to is TaskState.FAILED:
@@ -43,4 +43,4 @@ class EscalatingHandler:
     def _call(self, task: Task, move: Transition) -> list[Step]:
         issue = f"a message failed {move.attempts} times: {move.detail}"
         call = Escalation("message_failed", issue, f"message_failed:{task.id}")
-        return self._caller.steps(call, task.tenant, task.ordering_key or "", None, self._clock.now())
+        return self._escalations.steps(call, task.tenant, task.ordering_key or "", None, self._clock.now())

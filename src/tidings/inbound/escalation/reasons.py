@@ -1,7 +1,7 @@
-"""Calls for a person: why, about whom, and what to do next. Pure.
+"""Escalation reasons and the text of the notice to admins. Pure.
 
-One table says for every reason whether it opens a case, within which time somebody should take it, and what
-the admins are told to do.
+For each reason, one table defines whether it opens a case, notifies the admins and has a deadline, and the
+remedy in the notice.
 """
 
 from __future__ import annotations
@@ -11,36 +11,35 @@ from typing import NamedTuple
 
 
 class EscalationReason(NamedTuple):
-    """What a reason asks of people."""
+    """How a reason is escalated."""
 
     remedy: str
     opens_case: bool = True
-    is_told: bool = True
+    notifies: bool = True
     has_deadline: bool = True
 
 
-_CLAIM = "take it with: tidings cases claim CASE --by NAME"
+_CLAIM = "claim it: tidings cases claim CASE --by NAME"
 REASONS: Mapping[str, EscalationReason] = {
-    "unclear": EscalationReason(f"answer in the group's place, or {_CLAIM}"),
+    "unclear": EscalationReason(f"answer in the group, or {_CLAIM}"),
     "calendar_down": EscalationReason(
-        "check the calendar; then hand the case back, or enter the shift by hand"
+        "check the calendar; then hand the case back, or enter the shift manually"
     ),
-    "partial": EscalationReason("enter by hand what was not done, then close the case"),
-    "not_done": EscalationReason("enter by hand what was not done, then close the case"),
+    "partial": EscalationReason("enter the missing shifts manually, then close the case"),
+    "not_done": EscalationReason("enter the missing shifts manually, then close the case"),
     "held": EscalationReason(
-        "say what it is: tidings cases handback CASE --related (to the open request) or --new"
+        "decide what it is: tidings cases handback CASE --related (to the open request) or --new"
     ),
-    "stuck": EscalationReason("look at the commands of its plan: tidings calendar history"),
+    "stuck": EscalationReason("check the commands of its plan: tidings calendar history"),
     "doubtful_answers": EscalationReason(_CLAIM),
     "unclaimed": EscalationReason(_CLAIM, opens_case=False),
     "message_failed": EscalationReason(
         "see: tidings inbox list --state failed; then: tidings inbox retry ID"
     ),
-    "intent_unsure": EscalationReason("look whether it was a request", opens_case=False),
-    "unsaid": EscalationReason("check the channel that replies go out on", opens_case=False),
+    "intent_unsure": EscalationReason("check whether it was a request", opens_case=False),
+    "unsaid": EscalationReason("check the reply channel", opens_case=False),
     "inbox_changed": EscalationReason(
-        "see whether what came of it still holds, and ask the sender to say anew what is meant",
-        opens_case=False,
+        "check whether its result is still wanted, or ask the sender for a new message", opens_case=False
     ),
     "source_failing": EscalationReason(
         "check the source and the database: tidings inbox sources", opens_case=False
@@ -48,13 +47,13 @@ REASONS: Mapping[str, EscalationReason] = {
     "source_overrun": EscalationReason(
         "check the machine that polls: tidings inbox sources", opens_case=False
     ),
-    "source_hole": EscalationReason("look into the group for what is missing", opens_case=False),
-    "review": EscalationReason("look whether it was a request", is_told=False, has_deadline=False),
+    "source_gap": EscalationReason("check the group for missing messages", opens_case=False),
+    "review": EscalationReason("check whether it was a request", notifies=False, has_deadline=False),
 }
 
 
 class Escalation(NamedTuple):
-    """One call for a person. The same key while nobody has dealt with it: counted, not told again."""
+    """One escalation. While it is unresolved, the same key is only counted and not sent again."""
 
     reason: str
     issue: str
@@ -66,7 +65,7 @@ class Escalation(NamedTuple):
 
 
 def format_escalation(call: Mapping[str, object]) -> str:
-    """The direct message to an admin: issue, workflow, squad, user, last message, what to do."""
+    """Format the message to an admin: issue, workflow, squad, user, last message, remedy."""
     reason = REASONS.get(str(call["reason"]), EscalationReason("see: tidings cases list"))
     lines = [f"Tidings needs you: {call['issue']}."]
     for name, title in (

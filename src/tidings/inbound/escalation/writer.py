@@ -1,4 +1,4 @@
-"""Calling a person: the case and the notice of a call, as steps for the transaction that caused it."""
+"""Writes the case and the notice of an escalation in the transaction that caused it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .reasons import REASONS, Escalation, EscalationReason
 
 
 class EscalationWriter:
-    """Makes the steps of calls. `within` is how soon a case should be taken."""
+    """Builds the steps of escalations. `within` is the deadline for claiming a case."""
 
     def __init__(self, new_id: Callable[[], str], *, within: timedelta = timedelta(hours=1)) -> None:
         self._new_id = new_id
@@ -22,21 +22,17 @@ class EscalationWriter:
     def steps(
         self, call: Escalation, tenant: str, conversation: str, message: str | None, now: int
     ) -> list[Step]:
-        """What is written; the same call again, while nobody has dealt with it, is only counted."""
+        """Return the steps; while an escalation is unresolved, the same key is only counted."""
         reason = REASONS.get(call.reason, EscalationReason("see: tidings cases list"))
         facts = {name: value for name, value in call._asdict().items() if value is not None and name != "key"}
         facts |= {"conversation": conversation}
         steps: list[Step] = []
         if reason.opens_case:
             steps.append(Step("case_add", self._case(call, reason, tenant, conversation, message, now)))
-        if reason.is_told:
+        if reason.notifies:
             notice = {
-                "id": self._new_id(),
-                "tenant": tenant,
-                "key": call.key,
-                "reason": call.reason,
-                "at": now,
-            }
+                "id": self._new_id(), "tenant": tenant, "key": call.key, "reason": call.reason, "at": now
+            }  # fmt: skip
             steps.append(Step("notice_add", {**notice, "facts": orjson.dumps(facts).decode()}))
         return steps
 

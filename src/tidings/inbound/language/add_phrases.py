@@ -1,4 +1,4 @@
-"""How squads say that they have a crew, or that they want to be put on."""
+"""Phrases for "we have a crew" and "add us"."""
 
 from __future__ import annotations
 

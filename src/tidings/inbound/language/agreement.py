@@ -1,7 +1,7 @@
-"""Two readings of one message, by phrases and by weight: what both clearly say is sure, the rest is loose.
+"""Combines the results of parser and classifier; without clear agreement a confirmation is needed. Pure.
 
-What is loose is read back before anything is booked. The bars were chosen on authors whom the weights
-had not met; see docs/reference/shift-language.md. Pure.
+The thresholds were chosen on messages of authors that were not in the training data; see
+docs/reference/shift-language.md.
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ from ..domain import ShiftRequest
 from .classifier import Classification
 from .parser import ParsedMessage, ParserAgreement
 
-_ALONE = 0.68  # so likely must the second reading find it, if the first finds nothing
-_BARE = 0.45  # and so likely if hardly a word of it speaks of other things: "+42 sat night"
-_HEDGED = 0.82  # and so likely if it sounds like a question, a perhaps or the past
-_HALF = 0.95  # and so likely if a day or hours are missing: most talk of the past has no hours
-_NEVER = 0.1  # so unlikely, and the first reading alone is not enough
-_HARDLY = 0.5  # the same, if a day or hours are missing
-_CLEAR = 0.8  # so likely must be what is wanted, and each of its mentions
-_CLEARER = (0.95, 0.98)  # the same, if several things are wanted
+# Least probability at which the classifier's requests count although the parser finds none:
+_ALONE = 0.68
+_BARE = 0.45  # with almost no unrelated words: "+42 sat night"
+_HEDGED = 0.82  # if it sounds like a question, a possibility or the past
+_HALF = 0.95  # if a day or hours are missing, as in most talk about the past
+# Probability below which the parser's requests are dropped:
+_NEVER = 0.1
+_HARDLY = 0.5  # if a day or hours are missing
+# Least probability of the action and of each mention for clear agreement:
+_CLEAR = 0.8
+_CLEARER = (0.95, 0.98)  # with several requests
 
 
 def agree(first: ParsedMessage, second: Classification) -> ParsedMessage:
-    """What was heard, with how well the readings agree on it."""
+    """Return the parsed message with the agreement of parser (`first`) and classifier (`second`)."""
     if not first.requests:
         return _by_weight(first, second) if _stands_alone(first, second) else first
     if set(first.requests) == set(second.requests):
@@ -49,7 +52,7 @@ def _by_weight(first: ParsedMessage, second: Classification) -> ParsedMessage:
 
 
 def _stands_alone(first: ParsedMessage, second: Classification) -> bool:
-    """Is it likely enough without the first reading?"""
+    """Return whether the classifier is confident enough although the parser found nothing."""
     if not _is_whole(second.requests):
         return bool(second.requests) and second.likely >= _HALF
     if first.evidence.is_hedged:
@@ -58,30 +61,30 @@ def _stands_alone(first: ParsedMessage, second: Classification) -> bool:
 
 
 def _says_only_that(first: ParsedMessage) -> bool:
-    """The matter in plain words and nothing else: "we won't have a crew saturday", whatever it weighs."""
+    """Return whether the message is a plain request and nothing else: "we won't have a crew saturday"."""
     seen = first.evidence
     is_told = _is_whole(first.requests) or (seen.is_plain and seen.is_owned)
     return is_told and not seen.is_hedged and not first.noise
 
 
 def _is_clear(first: ParsedMessage, second: Classification) -> bool:
-    """Several things in one message are easily mixed up, unless it says nothing else and in plain words."""
+    """Return whether the agreement is clear; several requests need a higher probability."""
     is_simple = len(second.requests) == 1 or (first.evidence.is_plain and not first.noise)
     wanted, mentioned = (_CLEAR, _CLEAR) if is_simple else _CLEARER
     return second.likely >= wanted and second.margin >= mentioned
 
 
 def _is_part(some: Sequence[ShiftRequest], all_: Sequence[ShiftRequest]) -> bool:
-    """Of several days or hours, the weights leave out those that were only talked about."""
+    """Return whether the classifier drops some of the requests, such as days that were only mentioned."""
     return bool(some) and set(some) < set(all_) and len({request.action for request in all_}) == 1
 
 
 def _is_other(second: Classification, requests: Sequence[ShiftRequest]) -> bool:
-    """What is wanted is better known by weight than by phrase: "out us on, I meant put"."""
+    """Return whether the classifier clearly finds another action: "out us on, I meant put"."""
     wanted = {request.action for request in requests}
     return bool(second.requests) and len(wanted) == 1 and wanted != second.wanted and second.likely >= _CLEAR
 
 
 def _is_whole(requests: Sequence[ShiftRequest]) -> bool:
-    """Do all of them say when?"""
+    """Return whether all requests have a day and hours."""
     return bool(requests) and all(request.date and request.start and request.end for request in requests)

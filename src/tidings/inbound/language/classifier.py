@@ -1,4 +1,4 @@
-"""A second reading, by weight instead of by phrase: what is wanted, and which days, hours and squads."""
+"""A linear classifier: actions, and the days, hours and squads that belong to them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .tokens import ClockSpan, DayMention, SquadMention
 from .weights import Weights
 
 LIKELY = 0.5
-_PERHAPS = 0.4  # the likeliest, if nothing is likely; whoever listens sees how likely it is
+_PERHAPS = 0.4  # least probability of the best action if none is likely
 
 
 class Classification(NamedTuple):
-    """What the weights say. Several actions leave open which one belongs to which day: no requests."""
+    """The result of the classifier. Without a single best action there are no requests."""
 
     actions: Mapping[ShiftAction, float]
     requests: tuple[ShiftRequest, ...]
-    margin: float = 0.0  # how clear it is of the least clear mention whether it belongs, 0.5 to 1
+    margin: float = 0.0  # confidence of the least certain mention, 0.5 to 1
     warnings: tuple[str, ...] = ()
 
     @property
@@ -33,12 +33,12 @@ class Classification(NamedTuple):
 
     @property
     def likely(self) -> float:
-        """How likely anything is wanted at all."""
+        """The probability of the best action."""
         return max(self.actions.values())
 
 
 def classify(row: TokenRow, weights: Weights) -> Classification:
-    """The message as the weights read it."""
+    """Classify a message."""
     actions = weights.actions(message_features(row))
     wanted = [action for action, likely in actions.items() if likely >= LIKELY]
     if not wanted:
@@ -56,7 +56,7 @@ def classify(row: TokenRow, weights: Weights) -> Classification:
 
 
 def _has_two_sides(row: TokenRow) -> bool:
-    """ "We do until midnight, they do the rest": which is whose?"""
+    """Return whether both "we" and "they" occur: "we do until midnight, they do the rest"."""
     there = {token.text for token in row.tokens}
     return bool(there & {"they", "them", "their"}) and bool(there & {"we", "us", "our"})
 
@@ -64,7 +64,7 @@ def _has_two_sides(row: TokenRow) -> bool:
 def requests_from_mentions(
     row: TokenRow, action: ShiftAction, kept: set[int], warnings: list[str]
 ) -> tuple[ShiftRequest, ...]:
-    """One action, of these mentions: each squad, each day, all hours."""
+    """Build the requests of one action: each squad with each day and its hours."""
     items = [item for place, item in enumerate(row.items) if place in kept]
     squads: Sequence[str | None] = [item.name for item in items if isinstance(item, SquadMention)] or [
         row.own

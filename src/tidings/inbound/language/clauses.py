@@ -1,4 +1,4 @@
-"""Cuts a sentence into parts with one wanted thing each, and says which of its words want anything."""
+"""Splits a sentence into clauses with one act each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _THROUGH = frozenset({
     "erased", "withdrawn", "axed", "crossed", "cancelled", "canceled", "dropped", "released", "following",
     "two", "three", "both", "gap", "gaps", "open", "tail",
 })  # fmt: skip
-"""Words that may stand between a verb and its hours."""
+"""Words that may occur between a verb and its hours."""
 _NONE = ("nobody", "no people", "zero people", "no drivers", "no members", "no volunteers")
 _NOBODY_IS = frozenset({
     "ride", "work", "run", "drive", "respond", "crew", "staff",
@@ -33,7 +33,7 @@ _NOBODY_IS = frozenset({
     "working", "riding", "qualified", "cleared", "awake", "station", "building", "house", "base", "board",
     "roster", "staffing", "committed", "interested",
 })  # fmt: skip
-"""What nobody does, if it is said of a crew."""
+"""Words after "nobody" that refer to a crew."""
 _AUXILIARIES = frozenset({"can", "will", "able", "happy"})
 _SUBJECTLESS = frozenset(
     {"down", "out", "out of service", "available", "in service", "unavailable", "not available"}
@@ -44,14 +44,14 @@ _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
 @dataclass(slots=True)
 class Clause:
-    """A part of a sentence around one act."""
+    """A clause around one act."""
 
     act: Act | None
     items: list[Item] = field(default_factory=list)
 
 
 def crew_as_act(items: Sequence[Item]) -> list[Item]:
-    """ "No crew in the morning, crew in the afternoon": the second one says that there is one."""
+    """Turn a bare "crew" into an act: "no crew in the morning, crew in the afternoon"."""
     changed = list(items)
     for i, item in enumerate(items):
         before = items[i - 1] if i else None
@@ -68,16 +68,12 @@ def crew_as_act(items: Sequence[Item]) -> list[Item]:
 
 
 def split_clauses(items: list[Item]) -> list[Clause]:
-    """One part per act; the last comma, "and" or "then" between two acts divides them."""
+    """Split at the last comma, "and" or "then" between two acts."""
     places = _acts(items)
     if len(places) < 2:
         act = items[places[0]] if places else None
         return [Clause(act if isinstance(act, Act) else None, items)]
-    bounds = [
-        0,
-        *(_border(items, one, two) for one, two in pairwise(places)),
-        len(items),
-    ]
+    bounds = [0, *(_border(items, one, two) for one, two in pairwise(places)), len(items)]
     parts = []
     for place, low, high in zip(places, bounds, bounds[1:], strict=False):
         act = items[place]
@@ -99,7 +95,7 @@ def _border(items: Sequence[Item], one: int, two: int) -> int:
 
 
 def _acts(items: list[Item]) -> list[int]:
-    """Places of the acts that count: no echo of the one before, and none with an object that does not fit."""
+    """Return the places of the acts that count, without echoes and acts with an unrelated object."""
     places: list[int] = []
     for place, item in enumerate(items):
         if not isinstance(item, Act) or not _fits(items, place):
@@ -115,12 +111,12 @@ def _acts(items: list[Item]) -> list[int]:
 
 
 def _says_more(first: Item, second: Act) -> bool:
-    """Is the echo the one that names the matter? "Nobody signed up, so no crew"."""
+    """Return whether the echo is the explicit act: "nobody signed up, so no crew"."""
     return isinstance(first, Act) and not first.is_plain and not first.absorbs and second.is_plain
 
 
 def _is_denied(items: Sequence[Item], place: int, before: int | None) -> bool:
-    """ "Do not add us", "cancel the no crew": two that turn each other round are left to a person."""
+    """Return whether the act is negated: "do not add us", "cancel the no crew"."""
     for item in reversed(items[:place]):
         if is_mark(item, *_SEPARATORS, Mark.PAUSE) or (isinstance(item, Word) and item.text in _REASONS):
             break
@@ -138,7 +134,7 @@ def _is_denied(items: Sequence[Item], place: int, before: int | None) -> bool:
 
 
 def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
-    """ "Nobody can ride", "need tonight covered": the second act belongs to the first."""
+    """Return whether the second act belongs to the first: "nobody can ride", "need tonight covered"."""
     first, between = items[one], items[one + 1 : two]
     assert isinstance(first, Act)
     if first.written == "neither" and not any(is_mark(item, Mark.THEN) for item in between):
@@ -158,7 +154,7 @@ def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
 
 
 def _fits(items: Sequence[Item], place: int) -> bool:
-    """ "Cover friday", not "cover the cost"; "42 is down", not "the radio is down"."""
+    """Accept "cover friday" and "42 is down", but not "cover the cost" and "the radio is down"."""
     act = items[place]
     assert isinstance(act, Act)
     after = items[place + 1 :]
@@ -188,13 +184,13 @@ def _fits(items: Sequence[Item], place: int) -> bool:
 
 
 def _is_of_crew(after: Sequence[Item]) -> bool:
-    """ "Nobody can ride", not "nobody likes mondays"."""
+    """Accept "nobody can ride", but not "nobody likes mondays"."""
     first = next((item for item in after if not _is_filler(item)), None)
     return not isinstance(first, Word) or first.text in _NOBODY_IS
 
 
 def _has_object(after: Sequence[Item]) -> bool:
-    """Is the next thing that counts a strange word? Whoever it is done for may stand between."""
+    """Return whether an unrelated word follows, skipping squads and pronouns."""
     rest = (item for item in after if not _is_through(item) and not isinstance(item, SquadMention))
     thing = next((item for item in rest if not is_mark(item, Mark.US, Mark.THEY, Mark.ME)), None)
     return isinstance(thing, Word)
@@ -213,7 +209,7 @@ def _written(item: Item) -> str:
 
 
 def _has_subject(before: Sequence[Item]) -> bool:
-    """Down, out of service: a squad is, or nobody is named. A thing that is down is no crew."""
+    """Return whether the subject of "down" or "out of service" is a squad or missing, not a thing."""
     for item in reversed(before):
         if isinstance(item, Word) and not item.is_filler:
             return False

@@ -1,8 +1,8 @@
-"""How sure the rules are: percentages measured on the tuning messages, never a feeling.
+"""The measured confidence of each kind of answer.
 
-For a yes or a no it is the share of such answers that were right, with one doubt added on each side so that
-no answer is certain. `tests/unit/test_language_evaluation.py` measures again and holds the table to it. A
-"don't know" is put into the band that is listed for review by rule.
+For yes and no it is the share of correct answers on the tuning messages, with Laplace smoothing, so it never
+reaches 100. `tests/unit/test_language_evaluation.py` checks the table. An unknown answer gets a fixed value
+in the band for review.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .parser import ParsedMessage, ParserAgreement
 
 
 class ConfidenceGround(StrEnum):
-    """On what an answer rests."""
+    """Why an intent was decided; people see the value as "it ..."."""
 
-    COMPLETE = "names the matter, the day and the hours"
-    PARTIAL = "names the matter and a day or hours"
-    LOOSE = "says it in loose words, with a squad and a time"
-    APART = "is a request by one of two readings, or hardly by both"
-    OPEN = "names the matter, but asks, doubts or looks back"
-    UNPLACED = "says what is wanted, but neither day nor hours"
-    TIMED = "names the matter and a time, but not what is wanted"
-    FOREIGN = "is in another language, as far as one can tell"
-    MENTIONED = "has a word of the matter"
-    NOTHING = "has nothing of the matter"
+    COMPLETE = "states the action, the day and the hours"
+    PARTIAL = "states the action and a day or hours"
+    LOOSE = "is a colloquial request with a squad and a time"
+    APART = "is a request according to the parser or the classifier, but not clearly to both"
+    OPEN = "mentions a shift, but asks, doubts or refers to the past"
+    UNPLACED = "states the action, but neither day nor hours"
+    TIMED = "mentions a shift and a time, but no action"
+    FOREIGN = "seems to be in another language"
+    MENTIONED = "only mentions shifts"
+    NOTHING = "is not about shifts"
 
 
 MEASURED: Mapping[ConfidenceGround, int] = {
@@ -41,22 +41,14 @@ MEASURED: Mapping[ConfidenceGround, int] = {
     ConfidenceGround.MENTIONED: 98,
     ConfidenceGround.NOTHING: 99,
 }
+_NO = frozenset({ConfidenceGround.MENTIONED, ConfidenceGround.NOTHING})
 VERDICTS: Mapping[ConfidenceGround, bool | None] = {
-    ConfidenceGround.COMPLETE: True,
-    ConfidenceGround.PARTIAL: True,
-    ConfidenceGround.LOOSE: True,
-    ConfidenceGround.APART: True,
-    ConfidenceGround.OPEN: None,
-    ConfidenceGround.UNPLACED: None,
-    ConfidenceGround.TIMED: None,
-    ConfidenceGround.FOREIGN: None,
-    ConfidenceGround.MENTIONED: False,
-    ConfidenceGround.NOTHING: False,
+    ground: ground not in _NO if MEASURED[ground] > 50 else None for ground in ConfidenceGround
 }
 
 
 def confidence_ground(heard: ParsedMessage) -> ConfidenceGround:
-    """On what the answer to this message rests."""
+    """Return the reason for the intent of a message."""
     seen = heard.evidence
     if heard.accord is ParserAgreement.NONE:
         return ConfidenceGround.OPEN

@@ -1,6 +1,6 @@
-"""Words that are only polite: greetings, wishes, thanks, excuses. They say nothing and are taken out.
+"""Removes greetings, wishes, thanks and excuses.
 
-"If it helps, 42 will cover" is no condition, and "merry christmas" names no day.
+"If it helps, 42 will cover" is not a condition, and "merry christmas" is not a date.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RULES = tuple(
 
 
 def without_courtesies(text: str) -> str:
-    """What is said, without what is only polite."""
+    """Return the text without polite phrases."""
     for pattern, put, pieces in _RULES:
         if not pieces or any(map(text.__contains__, pieces)):
             text = pattern.sub(put, text)

@@ -57,7 +57,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 
 
 def days_of(kind: str, written: str, now: LocalMoment, night: Shift, whole: Shift) -> list[DayMention] | None:
-    """The days that a phrase names, or None if there is no such day (the 31st of February)."""
+    """Return the days of a phrase, or None if the date does not exist (February 31)."""
     words = written.strip()
     try:
         match kind:
@@ -88,20 +88,20 @@ def days_of(kind: str, written: str, now: LocalMoment, night: Shift, whole: Shif
 
 
 def next_week(day: DayMention, now: LocalMoment) -> DayMention:
-    """A weekday of the week after this one, whose weeks begin on Monday."""
+    """Move a weekday to next week; weeks begin on Monday."""
     monday = now.operational - timedelta(days=now.operational.weekday())
     return day._replace(date=monday + timedelta(days=7 + day.date.weekday()), rolls=False)
 
 
 def in_order(day: DayMention, before: DayMention | None) -> DayMention:
-    """ "Friday night and saturday night", said on a Saturday: the one that comes after friday."""
+    """Order weekdays: in "friday night and saturday night", sent on a Saturday, Saturday follows Friday."""
     if before is None or not (day.weekday and day.rolls and before.weekday) or before.date <= day.date:
         return day
     return day._replace(date=day.date + timedelta(days=7), rolls=False)
 
 
 def between(first: DayMention, last: DayMention) -> list[DayMention]:
-    """All days from one to another; a weekday range runs forward."""
+    """Return all days from one to another; a range of weekdays runs forward."""
     length = (last.date - first.date).days
     if first.weekday and last.weekday:
         length %= 7
@@ -114,7 +114,7 @@ def between(first: DayMention, last: DayMention) -> list[DayMention]:
 
 
 def merged(first: DayMention, second: DayMention) -> DayMention | None:
-    """A weekday with its date ("saturday the 10th") is one day; None if they are two, or disagree."""
+    """Merge a weekday with its date ("saturday the 10th"); None if they are two days or disagree."""
     if first.weekday == second.weekday:
         return None
     weekday, dated = (first, second) if first.weekday else (second, first)
@@ -124,14 +124,14 @@ def merged(first: DayMention, second: DayMention) -> DayMention | None:
 
 
 def disagree(first: DayMention, second: DayMention) -> bool:
-    """ "Friday the 10th", and the 10th is a Saturday."""
+    """Return whether weekday and date disagree: "friday the 10th", but the 10th is a Saturday."""
     weekday, dated = (first, second) if first.weekday else (second, first)
     is_dated = bool(re.search(r"\d", dated.written)) and not re.search(r"\d", weekday.written)
     return weekday.weekday and is_dated and weekday.date.weekday() != dated.date.weekday()
 
 
 def _spoken(now: LocalMoment) -> date:
-    """The day that people mean by today's name: at two it is still the night before, at five they are up."""
+    """Return the day that people call today: until 0400 it is still the previous day."""
     return now.today if now.minute >= _AWAKE else now.operational
 
 
@@ -164,7 +164,7 @@ def _weekend(words: str, now: LocalMoment, whole: Shift) -> list[DayMention]:
 
 
 def _nights(words: str, now: LocalMoment, night: Shift) -> list[DayMention]:
-    """ "The next two nights": tonight and tomorrow's."""
+    """Return the nights of "the next two nights", starting tonight."""
     steps = range(_number(words.split()[-2]))
     return [DayMention(_spoken(now) + timedelta(days=step), words, implied=night) for step in steps]
 
@@ -172,13 +172,7 @@ def _nights(words: str, now: LocalMoment, night: Shift) -> list[DayMention]:
 def _ahead(words: str, now: LocalMoment, night: Shift) -> DayMention:
     count, _, _, day = words.split()
     base = _weekday(day, now) if day in _BY_NAME else _relative(day, now, night)
-    return base._replace(
-        date=base.date + timedelta(weeks=_number(count)),
-        written=words,
-        rolls=False,
-        weekday=False,
-        implied=None,
-    )
+    return DayMention(base.date + timedelta(weeks=_number(count)), words)
 
 
 def _number(word: str) -> int:
@@ -186,7 +180,7 @@ def _number(word: str) -> int:
 
 
 def _monthday(day: int, today: date) -> date:
-    """The next month's day of that number, today included."""
+    """Return the next date with this day of the month, including today."""
     for step in range(12):
         month = today.month - 1 + step
         try:

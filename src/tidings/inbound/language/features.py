@@ -1,4 +1,4 @@
-"""What speaks for or against a reading, as names that have weights: words, neighbours, what there is."""
+"""The features of the classifier: words, neighboring words and properties of the message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOURS = frozenset({"<hours>", "<shift>"})
 
 
 def message_features(row: TokenRow) -> list[str]:
-    """Of what a message is about."""
+    """Return the features of a message."""
     words = ["^", *(token.text for token in row.tokens if token.text not in {".", ","}), "$"]
     there = set(words)
     when = "timed" if there & _TIMES else "timeless"
@@ -39,7 +39,7 @@ def message_features(row: TokenRow) -> list[str]:
 
 
 def mention_features(row: TokenRow, place: int, action: ShiftAction) -> list[str]:
-    """Of whether a day, hours or a squad belong to what is wanted."""
+    """Return the features of a mentioned day, hours or squad."""
     return sorted(set(_of_mention(row, place, action)))
 
 
@@ -98,7 +98,7 @@ def _clause(words: Sequence[str], at: int) -> tuple[int, int]:
 
 
 def _acts(row: TokenRow, clause: set[int], action: ShiftAction) -> str:
-    """Which acts stand in the clause of a mention, and whether what is wanted is said elsewhere."""
+    """Describe the acts in the clause of a mention, and whether the action occurs elsewhere."""
     acts = [(i, item.action) for i, item in enumerate(row.items) if isinstance(item, Act) and item.action]
     here = {wanted for i, wanted in acts if i in clause}
     elsewhere = any(wanted is action for i, wanted in acts if i not in clause)

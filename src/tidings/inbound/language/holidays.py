@@ -22,7 +22,7 @@ _FIXED: Mapping[str, tuple[int, int]] = {
 
 
 def _nth(month: int, weekday: int, nth: int) -> Callable[[int], date]:
-    """The nth such weekday of a month; counted from 1, or from its end with 0."""
+    """Return the rule for the nth weekday of a month; 0 is the last one."""
 
     def on(year: int) -> date:
         first = date(year, month, 1) if nth else date(year, month + 1, 1) - timedelta(days=7)
@@ -32,7 +32,7 @@ def _nth(month: int, weekday: int, nth: int) -> Callable[[int], date]:
 
 
 def _easter(year: int) -> date:
-    """Easter Sunday by the rule of the Gregorian calendar."""
+    """Return Easter Sunday in the Gregorian calendar."""
     golden, century, rest = year % 19, year // 100, year % 100
     moon = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
     shift = (32 + 2 * (century % 4) + 2 * (rest // 4) - moon - rest % 4) % 7
@@ -64,7 +64,7 @@ PATTERN = "|".join(_ALL)
 
 
 def holiday(words: str, today: date) -> date:
-    """The next one of that name, today included; a long weekend has no date of its own."""
+    """Return the next date of a holiday, including today; raises ValueError for a holiday weekend."""
     rule = next((rule for names, rule in _ALL.items() if re.fullmatch(names, words)), None)
     if rule is None:
         raise ValueError(words)

@@ -1,4 +1,4 @@
-"""Kinds of words that the phrases are made of: who, when, crews, verbs of having, covering and needing."""
+"""Word classes that the phrases are made of: people, times, crews, and verbs."""
 
 from __future__ import annotations
 

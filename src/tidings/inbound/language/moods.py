@@ -1,4 +1,4 @@
-"""How a sentence is meant: said, asked, perhaps, long ago, or about other things than crews."""
+"""The mood of a sentence: statement, question, possibility, condition, past, or another topic."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-# What speaks of the past, of a search or of what may be, asks for nothing. The first two spoil only their own
-# clause ("Bob was hurt, so we have no crew"), the others all of it ("if Bob is late, we have no crew").
+# The past, a search or a possibility is not a request. The first two affect only their own clause ("Bob was
+# hurt, so we have no crew"), the others the whole sentence ("if Bob is late, we have no crew").
 _EARLIER = re.compile(
     r"\b(?:yesterday|ago|used to"
     r"|last (?:night|week|weekend|month|year|time|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)"
@@ -117,7 +117,7 @@ _ASKS_OTHERS = re.compile(
 
 
 class Mood(NamedTuple):
-    """How a sentence is meant."""
+    """The mood of a sentence. Field names are features of the classifier: renaming them needs new weights."""
 
     is_perhaps: bool
     is_told: bool
@@ -127,13 +127,13 @@ class Mood(NamedTuple):
 
     @property
     def asks_nothing(self) -> bool:
-        """Whatever it names, nothing is to be done about it."""
+        """Whether the sentence requests nothing."""
         return self.is_perhaps or self.is_told or self.is_question
 
 
-@lru_cache(256)  # both readings ask
+@lru_cache(256)  # parser and classifier both ask
 def mood(sentence: str, *, ends_asking: bool) -> Mood:
-    """How a sentence is meant, by its words and its question mark."""
+    """Return the mood of a sentence by its words and its question mark."""
     is_question = (ends_asking or bool(_QUESTION.match(sentence))) and not _ASKED_FOR.search(sentence)
     return Mood(
         is_perhaps=bool(_PERHAPS.search(sentence)),
@@ -145,29 +145,29 @@ def mood(sentence: str, *, ends_asking: bool) -> Mood:
 
 
 def stays(sentence: str) -> bool:
-    """ "We keep 0000-0600", "friday is fine": nothing is to be changed there."""
+    """Return whether nothing should change: "we keep 0000-0600", "friday is fine"."""
     return bool(_STAYS.search(sentence))
 
 
 def is_condition(sentence: str) -> bool:
-    """Is it only said what would be, if?"""
+    """Return whether the sentence is a condition."""
     return bool(_CONDITION.search(sentence))
 
 
 def asks_others(sentence: str) -> bool:
-    """Is somebody else asked to do something?"""
+    """Return whether the sentence asks other people to do something."""
     return bool(_ASKS_OTHERS.match(sentence.strip()))
 
 
 def is_aside(sentence: str, *, concludes: bool) -> bool:
-    """Is all this only said beside the matter that follows? A condition binds what is concluded from it."""
+    """Return whether the text is an aside; a condition is not, because it applies to its conclusion."""
     if concludes and is_condition(sentence):
         return False
     return mood(sentence, ends_asking=False).asks_nothing
 
 
 def is_idle(sentence: str, act: str) -> bool:
-    """Does the clause of these words look back, or tell of a search that goes on?"""
+    """Return whether the clause of the act is about the past or an ongoing search."""
     if _EARLIER.match(sentence):
         return True
     clauses = [clause for clause in _CLAUSE.split(sentence) if act in clause] or [sentence]
@@ -175,12 +175,12 @@ def is_idle(sentence: str, act: str) -> bool:
 
 
 def is_of_things(sentence: str, act: str) -> bool:
-    """Does the clause of these words speak of radios, meetings and the like?"""
+    """Return whether the clause of the act is about radios, meetings and the like."""
     return any(_THINGS.search(clause) for clause in _CLAUSE.split(sentence) if act in clause)
 
 
 def _is_past(clause: str, act: str) -> bool:
-    """Its subject did, or had; what another did before ("the road was closed") does not count."""
+    """Return whether the clause is in the past; another subject ("the road was closed") does not count."""
     if _AHEAD.search(clause):
         return False
     subjects = [found.start() for found in _SUBJECT.finditer(clause[: clause.find(act)])]

@@ -1,4 +1,4 @@
-"""How squads say that there is no crew, or ask others to cover for them."""
+"""Phrases for "no crew" and requests for coverage."""
 
 from __future__ import annotations
 

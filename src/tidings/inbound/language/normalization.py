@@ -1,4 +1,4 @@
-"""One spelling for many: small letters, full forms ("won't" is "will not"), plain dashes, usual slips."""
+"""Normalizes a text: lower case, full forms ("won't" is "will not"), plain dashes, corrected typos."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rewrites import group
 from .typos import SAID, SHORT, WORDED, correct_typo
 
 LONGEST = 2_000
-"""Characters that are looked at. No request is longer, and a wall of text is for a person."""
+"""The number of characters that are read; no request is longer."""
 
 _MARKS = str.maketrans(
     {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"}
@@ -41,9 +41,9 @@ _NO_CREW = re.compile(r"🚑 ?[❌🚫⛔]|[❌🚫⛔] ?🚑")
 _PICTURE_ENDS = re.compile(r"(?<=[a-z!]) ?[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+ ?(?=[A-Z])")
 
 
-@lru_cache(256)  # a line is looked at for several things
+@lru_cache(256)  # each line is normalized several times
 def normalize(text: str) -> str:
-    """The text as the scanner expects it; line ends stay, all other blanks are one."""
+    """Return the text as the scanner expects it; line breaks stay, other whitespace is collapsed."""
     plain = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_MARKS)
     plain = _NO_CREW.sub(" no crew ", plain)
     plain = _PICTURE.sub(" ", _PICTURE_ENDS.sub(". ", plain)).lower()
@@ -61,6 +61,6 @@ def _replaced(text: str, rules: _Rules) -> str:
 
 
 def _tidied(text: str) -> str:
-    """Lines without blanks at their ends, and one blank between words."""
+    """Collapse whitespace and drop empty lines."""
     lines = (" ".join(line.split()) for line in text.splitlines())
     return "\n".join(line for line in lines if line)

@@ -6,33 +6,18 @@ import re
 
 _UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEENS = (
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
+    "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
     "nineteen",
-)
-_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fourty": 40, "fifty": 50, "sixty": 60,
-"seventy": 70, "eighty": 80,
-         "ninety": 90}  # fmt: skip
+)  # fmt: skip
+_TENS = {
+    "twenty": 20, "thirty": 30, "forty": 40, "fourty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
+    "eighty": 80, "ninety": 90,
+}  # fmt: skip
 _ORDINAL_UNITS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _ORDINAL_TEENS = (
-    "tenth",
-    "eleventh",
-    "twelfth",
-    "thirteenth",
-    "fourteenth",
-    "fifteenth",
-    "sixteenth",
-    "seventeenth",
-    "eighteenth",
-    "nineteenth",
-)
+    "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth",
+    "eighteenth", "nineteenth",
+)  # fmt: skip
 
 _CARDINALS = {word: number for number, word in enumerate((*_UNITS, *_TEENS), 1)}
 _ORDINALS = {
@@ -58,14 +43,14 @@ _NO_DAY = (
 
 
 def spelled_out(text: str) -> str:
-    """The text with its number words as digits, where they are times, days of a month or squads."""
+    """Replace number words by digits if they are times, days of a month or squads."""
     for pattern, written in _RULES:
         text = pattern.sub(written, text)
     return text
 
 
 def _number(word: str) -> int:
-    """The value of a number word, or of digits."""
+    """Return the value of a number word or of digits."""
     if word.isdigit():
         return int(word)
     first, _, second = word.replace("-", " ").partition(" ")
@@ -75,7 +60,7 @@ def _number(word: str) -> int:
 
 
 def _ordinal(found: re.Match[str]) -> str:
-    """ "Twenty-fourth" as "24th"; "th" is good enough for every one of them."""
+    """Replace "twenty-fourth" by "24th"; the suffix is always "th"."""
     ten, unit = found["ten"], found["unit"]
     return f"{(_TENS[ten] if ten else 0) + _ORDINALS[unit]}th"
 

@@ -1,7 +1,4 @@
-"""Reads one message: what is wanted of the calendar, as far as it was said. Pure.
-
-read(text, setting) -> Heard
-"""
+"""Parses one message into calendar requests. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from .time_windows import ShiftWindow, resolve_windows
 from .tokens import Act, ClockFormat, ClockSpan, ClockTime, LocalMoment
 
 _DAY_STARTS = 6
-_SHORT = 8  # words of a message that says no more than "no crew"
+_SHORT = 8  # words in a message that says no more than "no crew"
 _OTHERS = re.compile(
     r"\b(?:anybody|nobody|people|crew|folks|members|drivers|enough|bodies|takers|volunteers)\b"
 )
@@ -32,15 +29,15 @@ _PERSONAL = (" ride", " come", " be there", " make it", " work")
 
 
 class ParserAgreement(StrEnum):
-    """How well the two readings agree: this one by phrases, and the one by weight."""
+    """How well parser and classifier agree."""
 
-    SURE = "sure"  # both find the same, clearly
-    LOOSE = "loose"  # only one finds it, they differ, or hardly: to be read back
-    NONE = "none"  # the one denies what the other finds
+    SURE = "sure"  # both clearly find the same
+    LOOSE = "loose"  # they differ, or the agreement is weak: needs confirmation
+    NONE = "none"  # the classifier contradicts the parser
 
 
 class ParserContext(NamedTuple):
-    """Where and when something is said, and by whose squad."""
+    """The time of a message, the sender's squad, and the known squads and shift words."""
 
     now: LocalMoment
     squad: str | None
@@ -49,26 +46,26 @@ class ParserContext(NamedTuple):
 
 
 class ParseEvidence(NamedTuple):
-    """What speaks for a request."""
+    """The evidence for a request."""
 
-    is_placed: bool  # a day or hours
-    is_plain: bool  # names the matter
-    is_owned: bool  # a squad, or "we"
-    is_hedged: bool  # asked, past, perhaps, or about other things
-    mentions: bool  # has words of the matter at all
+    is_placed: bool  # has a day or hours
+    is_plain: bool  # has an explicit phrase
+    is_owned: bool  # has a squad or "we"
+    is_hedged: bool  # a question, the past, a possibility, or another topic
+    mentions: bool  # has any word about crews or shifts
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessage:
-    """What a message says. `fragment` is what it says without saying what is wanted."""
+    """A parsed message. `fragment` holds the days and hours of a message without an action."""
 
     requests: tuple[ShiftRequest, ...]
     warnings: tuple[str, ...]
     fragment: tuple[ShiftWindow, ...]
     fragment_squads: tuple[str, ...]
     is_ours: bool
-    has_hours: bool  # some, understood or not
-    clocks: tuple[ClockTime, ...]  # single times, which only a question gives a meaning
+    has_hours: bool  # has hours, understood or not
+    clocks: tuple[ClockTime, ...]  # single times, which only make sense as an answer
     evidence: ParseEvidence
     noise: int
     days: tuple[str, ...]
@@ -76,7 +73,7 @@ class ParsedMessage:
 
 
 def moment_of(at: int, timezone: str) -> LocalMoment:
-    """The hour on the clock of a zone."""
+    """Return the local time of an instant."""
     there = moment(at).astimezone(ZoneInfo(timezone))
     today = there.date()
     operational = today if there.hour >= _DAY_STARTS else today - timedelta(days=1)
@@ -84,13 +81,13 @@ def moment_of(at: int, timezone: str) -> LocalMoment:
 
 
 def parse_message(text: str, setting: ParserContext) -> ParsedMessage:
-    """Everything a message says, by phrases alone."""
+    """Parse a message with the phrases alone."""
     plain = normalize(text)
     return parse_scanned(plain, scan(plain, setting.now, Vocabulary(setting.squads, setting.shifts)), setting)
 
 
 def parse_scanned(plain: str, scanned: ScannedText, setting: ParserContext) -> ParsedMessage:
-    """What a text says that `spelling` has gone over and `scanner` has cut."""
+    """Parse a text that was normalized and scanned."""
     parts = sentences(plain, scanned, setting.now)
     statements = resolve_statements(parts)
     is_short = len(plain.split()) <= _SHORT
@@ -120,13 +117,13 @@ def parse_scanned(plain: str, scanned: ScannedText, setting: ParserContext) -> P
 
 
 def _days(requests: Sequence[ShiftRequest], loose: Sequence[ShiftStatement]) -> tuple[str, ...]:
-    """The days that are wanted; of a fragment, those that it names."""
+    """Return the days of the requests, or those of the fragment."""
     wanted = {request.date for request in requests if request.date}
     return tuple(sorted(wanted or {f"{day.date:%Y%m%d}" for s in loose for day in s.days}))
 
 
 def _bare_ends(statements: Sequence[ShiftStatement]) -> Iterator[ClockTime]:
-    """ "Till 7": which of the two, only a start that is known elsewhere can tell."""
+    """Yield ambiguous ends such as "till 7", which need a start from elsewhere."""
     for span in (
         slot for s in statements for pair in s.pairs for slot in pair.slots if isinstance(slot, ClockSpan)
     ):
@@ -135,14 +132,14 @@ def _bare_ends(statements: Sequence[ShiftStatement]) -> Iterator[ClockTime]:
 
 
 def _counts(statement: ShiftStatement, *, is_short: bool) -> bool:
-    """Is it meant? A plain phrase needs a time, a loose one somebody's name as well."""
+    """Return whether a statement is a request: an explicit phrase needs a time, others also an owner."""
     act = statement.act
     if act is None or act.action is None or statement.is_foreign or statement.is_idle or statement.is_tangled:
         return False
     if not statement.is_placed:
         return _is_bare(statement, act, is_short=is_short)
     if statement.is_theirs and not statement.is_ours and not statement.squads:
-        return False  # somebody's, but whose?
+        return False  # "they", without a squad
     if act.is_plain:
         is_ones = act.takes_object or act.written == "covered"
         return not (statement.is_mine and is_ones and not statement.squads)
@@ -161,7 +158,7 @@ def _counts(statement: ShiftStatement, *, is_short: bool) -> bool:
 
 
 def _is_bare(statement: ShiftStatement, act: Act, *, is_short: bool) -> bool:
-    """ "We have no crew", "remove our shift": all but the time, and nothing else."""
+    """Accept "we have no crew" and "remove our shift": complete but for the time, and nothing else."""
     if act.action is ShiftAction.ADD or not (act.is_plain or act.action is ShiftAction.REMOVE):
         return False
     if not is_owned(statement):
@@ -172,12 +169,12 @@ def _is_bare(statement: ShiftStatement, act: Act, *, is_short: bool) -> bool:
 
 
 def _is_of_others(act: Act) -> bool:
-    """ "I do not have anybody" is not said of oneself."""
+    """Return whether the phrase is about other people: "I do not have anybody"."""
     return bool(_OTHERS.search(act.written))
 
 
 def _is_ones(act: Act) -> bool:
-    """ "Can not ride tomorrow" is said by one person of himself."""
+    """Return whether one person speaks about themselves: "can not ride tomorrow"."""
     return act.written.endswith(_PERSONAL) and "anybody" not in act.written
 
 
@@ -199,18 +196,18 @@ def _requests(statement: ShiftStatement, setting: ParserContext, warnings: list[
 
 
 def without_echo(requests: Sequence[ShiftRequest]) -> tuple[ShiftRequest, ...]:
-    """Once each; and none that says less than another of the same kind."""
+    """Drop duplicates and requests that another one completes."""
     unique = list(dict.fromkeys(requests))
     return tuple(r for r in unique if not any(_says_less(r, other) for other in unique))
 
 
 def _without_clashes(requests: Sequence[ShiftRequest], warnings: list[str]) -> tuple[ShiftRequest, ...]:
-    """Two things that are said of the same hours leave them open: which one is meant, is asked."""
+    """Remove the hours of contradictory requests, so that the bot asks for them."""
     clashing = {one for one in requests for other in requests if _clash(one, other)}
     for one in sorted(clashing, key=str):
         day = date.fromisoformat(one.date or "")
-        told = f"{one.squad} on {day:%a} {day.day} {day:%b} {one.start} to {one.end}"
-        warnings.append(f"two things are said of {told}; which?")
+        where = f"{one.squad} on {day:%a} {day.day} {day:%b} {one.start} to {one.end}"
+        warnings.append(f"there are two requests for {where}; which?")
     open_ones = (r._replace(start=None, end=None) if r in clashing else r for r in requests)
     return tuple(dict.fromkeys(open_ones))
 
@@ -226,14 +223,9 @@ def _clash(one: ShiftRequest, other: ShiftRequest) -> bool:
 
 
 def is_complete(request: ShiftRequest) -> CalendarCommand:
-    """A request that has everything."""
-    return CalendarCommand(
-        request.action or ShiftAction.NO_CREW,
-        request.squad or "",
-        request.date or "",
-        request.start or "",
-        request.end or "",
-    )
+    """Return the command of a complete request."""
+    action, *slots = request
+    return CalendarCommand(action or ShiftAction.NO_CREW, *(slot or "" for slot in slots))
 
 
 def _says_less(less: ShiftRequest, more: ShiftRequest) -> bool:

@@ -1,7 +1,7 @@
-"""What a text must contain for a pattern to match it: to look for a piece of text is cheaper than to match.
+"""Literals that a text must contain for a pattern to match: a cheap prefilter.
 
-Most rules of a grammar are about words that a line does not have. Pieces are read off the pattern as Python
-understands it; where that is not plain, there are none, and the pattern is simply tried.
+Most patterns contain words that a line does not have. The literals come from Python's own parse of the
+pattern; if they cannot be determined, the pattern is always tried.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import re._constants as code  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from typing import Any
 
-_MOST = 12  # pieces; to look for more is no cheaper than to match
+_MOST = 12  # literals; searching for more is no cheaper than matching
 
 Pieces = frozenset[str]
 
 
 def required_literals(pattern: str) -> tuple[str, ...]:
-    """Pieces of small letters, one of which is in every text that the pattern matches; none: not known."""
+    """Return literals, one of which is in every text that the pattern matches; empty if unknown."""
     try:
         tree = parser.parse(pattern)
     except re.error:
         return ()
     if tree.state.flags & ~re.UNICODE:
-        return ()  # a flag may change what a letter stands for
+        return ()  # a flag may change what a letter matches
     found = _of_all(tree)
     return () if found is None or len(found) > _MOST else tuple(sorted(found))
 
 
 def _of_all(tree: Any) -> Pieces | None:
-    """Of things one after the other: the best of what any of them needs."""
+    """Return the best literals of a sequence."""
     best: Pieces | None = None
     letters = ""
     for kind, what in tree:
@@ -59,7 +59,7 @@ def _piece(letters: str) -> Pieces | None:
 
 
 def _better(one: Pieces | None, other: Pieces | None) -> Pieces | None:
-    """Longer pieces are rarer; of equally long ones, the fewer."""
+    """Prefer longer literals, which are rarer, then fewer."""
     if one is None or other is None:
         return other if one is None else one
     return max(one, other, key=lambda pieces: (min(map(len, pieces)), -len(pieces)))

@@ -1,7 +1,7 @@
-"""What is wanted, in the words of squads: no crew, add, remove; and the words that leave it open.
+"""All phrases, in the order in which they are tried.
 
-Texts come from `spelling`: small letters and full forms. A phrase is plain if it names the matter itself
-("no crew", "out of service"); otherwise ("down", "scratch") somebody's name has to stand with it.
+Texts are normalized: lower case and full forms. A phrase is plain if it is explicit ("no crew", "out of
+service"); other phrases ("down", "scratch") count only with an owner.
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ _OPEN = (
 )
 
 PHRASES: tuple[Phrase, ...] = (*NOT_MEANT, *NO_CREW, *ADD, *REMOVE, *_OPEN)
-"""In the order in which they are tried: a "not" goes before what it denies."""
+"""A negation comes before what it negates."""

@@ -1,4 +1,4 @@
-"""Does a message go on with what is open? By the open question, the day, a yes, a correction."""
+"""Decides whether a message continues an open request: by question, day, yes or no, and correction."""
 
 from __future__ import annotations
 
@@ -25,49 +25,49 @@ _SHORT = 6  # words
 def relate(
     text: str, heard: ParsedMessage, open_requests: Sequence[ShiftRequest], asked: str | None, *, quotes: bool
 ) -> WorkflowRelation:
-    """The first rule that knows; None where only a model or a person can tell."""
+    """Return the answer of the first matching rule; None if only a model or a person can decide."""
     plain = normalize(text)
     if quotes:
         return _yes(0.95, "it quotes a line of the thread")
     if is_cancelled(text):
-        return _yes(0.9, "it takes the request back")
+        return _yes(0.9, "it withdraws the request")
     if heard.requests:
         return _of_request(heard.requests, open_requests, corrects=is_correction(text))
     if asked and _answers(heard, asked):
-        return _yes(0.95, f"it tells the {asked} that was asked for")
+        return _yes(0.95, f"it answers the question for the {asked}")
     is_short = len(plain.split()) <= _SHORT
     if is_short and _YES_OR_NO.match(plain):
         return _yes(0.85, "it says yes or no")
     tells = bool(heard.fragment or heard.fragment_squads or heard.has_hours)
     if tells and is_correction(text):
-        return _yes(0.85, "it corrects what was said")
+        return _yes(0.85, "it corrects an earlier message")
     if tells and _names_day(heard, open_requests):
-        return _yes(0.8, "it names the day that is open")
+        return _yes(0.8, "it mentions the day of the open request")
     if tells and heard.noise <= 1:
-        return _yes(0.8, "it tells a time or a squad, and little else")
+        return _yes(0.8, "it has a time or a squad and little else")
     if is_short and _POINTS_BACK.search(plain):
-        return WorkflowRelation(None, 0.5, "it points back, but says little", NAME)
+        return WorkflowRelation(None, 0.5, "it refers to something without saying what", NAME)
     if heard.evidence.mentions and (tells or heard.evidence.is_owned):
-        return WorkflowRelation(None, 0.4, "it speaks of crews, but does not answer", NAME)
+        return WorkflowRelation(None, 0.4, "it mentions crews, but does not answer", NAME)
     return WorkflowRelation(False, 0.9, "it has nothing that the open request needs", NAME)
 
 
 def _of_request(
     new: Sequence[ShiftRequest], known: Sequence[ShiftRequest], *, corrects: bool
 ) -> WorkflowRelation:
-    """A whole request: the same one said again, a correction, or another."""
+    """Relate a complete request: a repetition, a correction, or a new one."""
     squads = {request.squad for request in known if request.squad}
     if squads and not any(request.squad in squads for request in new):
         return WorkflowRelation(False, 0.9, "it is about another squad", NAME)
     if any(_same(one, other) for one in new for other in known):
-        return _yes(0.85, "it says the open request again, or more of it")
+        return _yes(0.85, "it repeats or completes the open request")
     if corrects:
         return _yes(0.85, "it corrects the open request")
-    return WorkflowRelation(False, 0.85, "it is a request of its own", NAME)
+    return WorkflowRelation(False, 0.85, "it is a separate request", NAME)
 
 
 def _same(new: ShiftRequest, known: ShiftRequest) -> bool:
-    """The same matter: nothing that both name differs; or the opposite for the same day."""
+    """Return whether two requests agree in all stated slots, or are opposites for the same day."""
     if None not in (new.action, known.action) and new.action != known.action:
         return new.date is not None and new.date == known.date and new.squad == known.squad
     return all(
@@ -77,12 +77,12 @@ def _same(new: ShiftRequest, known: ShiftRequest) -> bool:
 
 
 def _answers(heard: ParsedMessage, asked: str) -> bool:
-    """Has it the kind of thing that was asked for?"""
+    """Return whether the message has a value for the slot of the question."""
     match asked:
         case "squad":
             return bool(heard.fragment_squads) or heard.evidence.is_owned
         case "date":
-            is_odd = bool(heard.warnings) and heard.noise <= 1  # a day that is over, or none of the calendar
+            is_odd = bool(heard.warnings) and heard.noise <= 1  # a past or invalid day
             return is_odd or any(window.date for window in heard.fragment)
         case "start" | "end":
             return heard.has_hours or bool(heard.clocks)

@@ -1,4 +1,4 @@
-"""How squads ask for an entry to be taken off the calendar."""
+"""Phrases for removing an entry from the calendar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the sentences of a message to what it wants: fragments are added, gaps filled from what is near."""
+"""Completes statements from their neighbors: fragments, missing days and squads, pronouns."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .statements import DayHours, Sentence, ShiftStatement, with_more
 from .tokens import Act, DayMention
 
 PURE = 2
-"""So many strange words may stand in a fragment, or with a loose word such as "nobody"."""
+"""The number of unrelated words from which a fragment or a phrase such as "nobody" does not count."""
 
 
 def resolve_statements(parts: Sequence[Sentence]) -> list[ShiftStatement]:
-    """The statements that want something, each with its day, hours and squad as far as they were said."""
+    """Return the statements with an act, each with its day, hours and squad as far as known."""
     parts = list(_resolved(parts))
     beside: list[ShiftStatement] = []
     return _inherited(_placed(_changing(_merged(parts, beside)), beside))
@@ -24,7 +24,7 @@ _KEEPS = ("keep", "leave")
 
 
 def _changing(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
-    """Without what stays, beside what changes: "take us off sunday night, keep us on saturday"."""
+    """Drop statements about what stays: "take us off sunday night, keep us on saturday"."""
     changes = [s for s in statements if s.act and s.act.action is not ShiftAction.ADD]
     if not changes:
         return list(statements)
@@ -32,12 +32,12 @@ def _changing(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
 
 
 def is_owned(statement: ShiftStatement) -> bool:
-    """Was it said whose crew it is?"""
+    """Return whether the statement has a squad or "we"."""
     return bool(statement.squads) or statement.is_ours
 
 
 def _resolved(parts: Sequence[Sentence]) -> Iterator[Sentence]:
-    """ "42 just phoned. They have no crew": they are the squad that was named last."""
+    """Resolve "they" to the last squad: "42 just phoned. They have no crew"."""
     named: tuple[str, ...] = ()
     for part in parts:
         statements: list[ShiftStatement] = []
@@ -50,7 +50,7 @@ def _resolved(parts: Sequence[Sentence]) -> Iterator[Sentence]:
 
 
 def _placed(statements: Sequence[ShiftStatement], beside: Sequence[ShiftStatement]) -> list[ShiftStatement]:
-    """A request without a day takes the only one of the message: "School is closed Friday! 54 will cover"."""
+    """Give a request without a day the only day of the message: "School is closed Friday! 54 will cover"."""
     days = {day.date for statement in beside for day in statement.days}
     if len(days) != 1 or any(statement.days for statement in statements):
         return list(statements)
@@ -68,7 +68,7 @@ def _in_light(statement: ShiftStatement, light: ShiftStatement) -> ShiftStatemen
 
 
 def _merged(parts: Sequence[Sentence], beside: list[ShiftStatement]) -> list[ShiftStatement]:
-    """The statements that want something, with the fragments that go on with them."""
+    """Merge fragments into the statements that they continue."""
     merged: list[ShiftStatement] = []
     waiting: list[ShiftStatement] = []
     asked: ShiftStatement | None = None
@@ -93,7 +93,7 @@ def _merged(parts: Sequence[Sentence], beside: list[ShiftStatement]) -> list[Shi
 
 
 def _gives_light(part: Sentence, statement: ShiftStatement) -> bool:
-    """May its day be that of a request beside it? Not if it was only asked, supposed or denied."""
+    """Return whether a request may take the day of this statement; not of a question or condition."""
     if statement.act is not None and statement.act.is_denied:
         return False
     mood = part.mood
@@ -102,7 +102,7 @@ def _gives_light(part: Sentence, statement: ShiftStatement) -> bool:
 
 
 def _corrected(statement: ShiftStatement, fragment: ShiftStatement) -> ShiftStatement:
-    """ "We can cover saturday morning. Correction: saturday afternoon"."""
+    """Apply a correction: "We can cover saturday morning. Correction: saturday afternoon"."""
     if len(statement.pairs) > 1 or len(fragment.pairs) > 1:
         return replace(statement, is_idle=True)
     (old,), (new,) = statement.pairs or (DayHours((), ()),), fragment.pairs
@@ -118,7 +118,7 @@ def _asks_nothing(part: Sentence, statement: ShiftStatement) -> bool:
 def _led(
     statement: ShiftStatement, waiting: Sequence[ShiftStatement], asked: ShiftStatement | None
 ) -> ShiftStatement:
-    """With what was said before it: a fragment, or the question that it answers."""
+    """Complete a statement from earlier fragments, or from the question that it answers."""
     if statement.days:
         return statement
     for before in waiting:
@@ -136,7 +136,7 @@ def _led(
 
 
 def _inherited(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
-    """Turned acts get their meaning, and missing days and squads come from the statement before, or after."""
+    """Resolve inverted acts, and take missing days and squads from neighboring statements."""
     turned = [s for s in (_turned(s, statements[:i]) for i, s in enumerate(statements)) if s]
     turned = _ordered(turned)
     kept = _shared(_echoed(turned)) or turned[:1]
@@ -154,7 +154,7 @@ def _inherited(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
 
 
 def _ordered(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
-    """The order says what is wanted, not the sigh before it that has the time.
+    """Prefer the instruction to the remark before it, which has the time.
 
     "That's not happening on wednesday, take it off"; "tonight I have a driver, but that makes no crew".
     """
@@ -177,7 +177,7 @@ def _ordered(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
 
 
 def _echoed(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
-    """ "35 needs coverage tonight, 54 has it": the second speaks of the same hours."""
+    """Copy the hours to an echo: "35 needs coverage tonight, 54 has it"."""
     result: list[ShiftStatement] = []
     for statement in statements:
         echoes = statement.act is not None and _echoes(statement.act) and not statement.is_placed
@@ -193,12 +193,12 @@ def _echoed(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
 
 
 def _echoes(act: Act) -> bool:
-    """ "54 has it", and "54 will cover": the hours that were said before."""
+    """Return whether an act refers to earlier hours: "54 has it", "54 will cover"."""
     return act.echoes or (act.action is ShiftAction.ADD and act.written.endswith(("cover", "covering")))
 
 
 def _shared(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
-    """Those with a time; one without gives its owner to one that wants the same ("full crew, we are in")."""
+    """Keep statements with a time; others pass their owner to the same action ("full crew, we are in")."""
     result = [s for s in statements if s.is_placed]
     for giver in (s for s in statements if not s.is_placed and s.act):
         for i, taker in enumerate(result):
@@ -208,7 +208,7 @@ def _shared(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
 
 
 def _given(giver: ShiftStatement, gives: Act, taker: ShiftStatement, takes: Act) -> ShiftStatement:
-    """What the one without a time says of the other: whose it is, or in plain words what is wanted."""
+    """Copy owner and explicitness from a statement without a time."""
     if gives.is_plain and not takes.is_plain:
         taker = replace(taker, act=takes._replace(is_plain=True))
     if takes.is_terse and is_owned(giver):

@@ -1,7 +1,7 @@
-"""Rewrites: what is typed, and the form that the rest of the package knows, kept as a table.
+"""The table of rewrites (rewrites.tsv).
 
-A line of the table has the name of its group, the full form and a pattern, in the order in which they are
-tried. `{NAME}` in a pattern stands for a piece that the module which uses the group gives.
+A line has a group, the replacement and a pattern, in the order in which they are tried. `{NAME}` in a pattern
+stands for a piece that the calling module provides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PIECE = re.compile(r"\{([A-Z_]+)\}")
 
 
 def group(name: str, **pieces: str) -> tuple[tuple[str, str], ...]:
-    """Every pattern of one group with its full form, in order."""
+    """Return the patterns of a group with their replacements, in order."""
     lines = (line.split("\t") for line in _lines())
     return tuple(
         (_PIECE.sub(lambda found: pieces[found[1]], pattern), full)

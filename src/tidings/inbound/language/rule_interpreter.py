@@ -1,4 +1,4 @@
-"""The rules mind: understands shift talk by a grammar, offline, the same every time."""
+"""The interpreter that answers by rules, offline and deterministically."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from .token_row import build_token_row
 from .weights import Weights, load_weights
 
 NAME = relation.NAME
-_REMEMBERED = 256  # lines: the same one is read for intent, relation and extraction
+_REMEMBERED = 256  # cached lines: each is parsed for intent, relation and extraction
 
 
 class RuleInterpreter:
-    """A `Mind` without a model. It knows the squads' shift words and nothing else."""
+    """An interpreter without a model."""
 
     name = NAME
 
     def __init__(
         self, shifts: Mapping[str, tuple[str, str]] | None = None, weights: Weights | None = None
     ) -> None:
-        """`shifts`: words with their hours, such as {"night": ("1900", "0700")}; the rest as by default."""
+        """`shifts`: shift words with their hours, such as {"night": ("1900", "0700")}, over the defaults."""
         self._shifts = shift_words(shifts)
         self._weights = weights or load_weights()
         self._heard = lru_cache(maxsize=_REMEMBERED)(self._understood)
 
-    async def intent(self, scene: InterpreterContext) -> Intent:
-        """Is this a request? None: perhaps."""
-        said = self._read(scene)
+    async def intent(self, context: InterpreterContext) -> Intent:
+        """Classify whether the message is a request; None: unknown."""
+        said = self._read(context)
         why = confidence_ground(said)
-        if VERDICTS[why] is False and is_foreign(scene.text[:LONGEST]):
+        if VERDICTS[why] is False and is_foreign(context.text[:LONGEST]):
             why = ConfidenceGround.FOREIGN
         return Intent(VERDICTS[why], said.days, MEASURED[why], f"it {why}", self.name)
 
-    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
-        """Does this go on with the open workflow? None: only a model or a person can tell."""
-        known = scene.open_requests or self._thread(scene).requests
-        return relation.relate(scene.text, self._read(scene), known, scene.asked, quotes=scene.quotes)
+    async def relate(self, context: InterpreterContext) -> WorkflowRelation:
+        """Decide whether the message continues the open workflow; None: unknown."""
+        known = context.open_requests or self._thread(context).requests
+        return relation.relate(context.text, self._read(context), known, context.asked, quotes=context.quotes)
 
-    async def extract(self, scene: InterpreterContext) -> Extraction:
-        """What the thread and this message ask for."""
-        thread = self._thread(scene)
+    async def extract(self, context: InterpreterContext) -> Extraction:
+        """Extract the requests of the thread and this message."""
+        thread = self._thread(context)
         current = Utterance(
-            scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role
+            context.speaker.name, context.speaker.squad, context.now, context.text, role=context.speaker.role
         )
-        said = self._read(scene)
-        apply_utterance(thread, current, said, scene.squads, scene.asked)
-        unknown = any(r.squad is not None and r.squad not in scene.squads for r in thread.requests)
+        said = self._read(context)
+        apply_utterance(thread, current, said, context.squads, context.asked)
+        unknown = any(r.squad is not None and r.squad not in context.squads for r in thread.requests)
         missing = [*(["squad"] if unknown and "squad" not in thread.missing else []), *thread.missing]
-        is_cut = len(scene.text) > LONGEST
+        is_cut = len(context.text) > LONGEST
         if is_cut:
             thread.warnings.append(f"only the first {LONGEST} characters were read")
         return Extraction(
@@ -71,18 +71,20 @@ class RuleInterpreter:
             is_loose=bool(said.requests) and (is_cut or said.accord is ParserAgreement.LOOSE),
         )
 
-    def _thread(self, scene: InterpreterContext) -> RequestThread:
-        """What was asked for before this message: as it is known, or by reading the lines again."""
-        lines = [line for line in scene.thread if not line.is_ours]
-        owner = lines[0].squad if lines else scene.speaker.squad
-        thread = RequestThread(owner, list(scene.open_requests))
-        for line in lines if not scene.open_requests else ():
-            said = self._heard(line.text, line.at, line.squad, scene.timezone, tuple(scene.squads))
-            apply_utterance(thread, line, said, scene.squads, None)
+    def _thread(self, context: InterpreterContext) -> RequestThread:
+        """Return the requests before this message: the known ones, or by parsing the thread."""
+        lines = [line for line in context.thread if not line.is_ours]
+        owner = lines[0].squad if lines else context.speaker.squad
+        thread = RequestThread(owner, list(context.open_requests))
+        for line in lines if not context.open_requests else ():
+            said = self._heard(line.text, line.at, line.squad, context.timezone, tuple(context.squads))
+            apply_utterance(thread, line, said, context.squads, None)
         return thread
 
-    def _read(self, scene: InterpreterContext) -> ParsedMessage:
-        return self._heard(scene.text, scene.now, scene.speaker.squad, scene.timezone, tuple(scene.squads))
+    def _read(self, context: InterpreterContext) -> ParsedMessage:
+        return self._heard(
+            context.text, context.now, context.speaker.squad, context.timezone, tuple(context.squads)
+        )
 
     def _understood(
         self, text: str, at: int, squad: str | None, timezone: str, squads: tuple[str, ...]
@@ -96,7 +98,7 @@ class RuleInterpreter:
 
 
 def _reasoning(thread: RequestThread) -> str:
-    """Who said what, in the order in which it was said."""
+    """Summarize who said what, in order."""
     if thread.notes:
         return "; then ".join(thread.notes)
-    return "it adds nothing to what is known" if thread.requests else "nothing in it asks for a shift"
+    return "it adds nothing new" if thread.requests else "it contains no request"

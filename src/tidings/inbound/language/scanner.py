@@ -1,4 +1,4 @@
-"""Cuts a text into pieces, left to right, the longest meaning first."""
+"""Cuts a text into tokens, left to right, the longest phrase first."""
 
 from __future__ import annotations
 
@@ -107,21 +107,21 @@ _BEFORE_SQUADS = frozenset(
 
 
 class Vocabulary(NamedTuple):
-    """What the scanner knows of these squads."""
+    """The known squads and shift words."""
 
     squads: tuple[str, ...]
     shifts: Mapping[str, Shift]
 
 
 class ScannedText(NamedTuple):
-    """The pieces of a text, and what was odd about them."""
+    """The tokens of a text, with warnings."""
 
-    pieces: Sequence[tuple[TextToken, int]]  # with the place where each begins
+    pieces: Sequence[tuple[TextToken, int]]  # each with its start
     warnings: Sequence[str]
 
 
 def scan(text: str, now: LocalMoment, vocabulary: Vocabulary) -> ScannedText:
-    """Cut a text that `spelling` has gone over."""
+    """Cut a normalized text into tokens."""
     scanner = _Scanner(text, now, vocabulary)
     for match in _pattern(vocabulary.squads, tuple(vocabulary.shifts)).finditer(text):
         scanner.take(match)
@@ -129,7 +129,7 @@ def scan(text: str, now: LocalMoment, vocabulary: Vocabulary) -> ScannedText:
 
 
 class _Scanner:
-    """Keeps what the next piece has to know: the pieces so far, and the text around."""
+    """The state of a scan: the text and the tokens so far."""
 
     def __init__(self, text: str, now: LocalMoment, vocabulary: Vocabulary) -> None:
         self.pieces: list[tuple[TextToken, int]] = []
@@ -160,7 +160,7 @@ class _Scanner:
         shifts = self._words.shifts
         found = day_phrases.days_of(kind, written, self._now, shifts["night"], shifts["all day"])
         if found is None:
-            self.warnings.append(f"there is no day {written.strip()!r}")
+            self.warnings.append(f"{written.strip()!r} is not a valid date")
             return []
         return found
 
@@ -171,11 +171,11 @@ class _Scanner:
         return self._named(name, match.start())
 
     def _foreign(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
-        """Engine 7 is none of these squads, and nobody books for it."""
+        """Mark a unit that is not a squad, such as "engine 7"."""
         return [Word(written), Marked(Mark.FOREIGN, written)]
 
     def _named(self, name: str, start: int) -> Sequence[TextToken]:
-        """A squad, known or not: an unknown one must not become the sender's own."""
+        """Return a squad, known or not: an unknown one must not become the sender's own."""
         if name not in self._words.squads:
             known = ", ".join(self._words.squads)
             self.warnings.append(f"there is no squad {name}; the squads are {known}")
@@ -192,7 +192,7 @@ class _Scanner:
         return [shift]
 
     def _is_day_shift(self, written: str, match: re.Match[str]) -> bool:
-        """ "Day" is a shift after a day or an article, or with its name; not in "long day"."""
+        """Return whether "day" is a shift: after a day or an article, but not in "long day"."""
         last = self.pieces[-1][0] if self.pieces else None
         if written == "days":
             return self._before(match.start()) not in _COUNTING and not _NO_SHIFT.match(
@@ -218,7 +218,7 @@ class _Scanner:
         return self._bare(written, value, at, match.end())
 
     def _is_squad(self, number: int, match: re.Match[str]) -> bool:
-        """A number that does something, or for which something is done."""
+        """Return whether a number is a squad: it does something, or something is done for it."""
         before = self._before(match.start())
         is_range = before.endswith("-")
         if _DOES.match(self._text, match.end()) and before not in _BEFORE_TIMES and not is_range:
@@ -239,7 +239,7 @@ class _Scanner:
         return [ClockTime(at % 720 + (720 if is_late else 0), ClockFormat.EXACT, written)]
 
     def _is_in_range(self, match: re.Match[str]) -> bool:
-        """ "2500-2600": four digits beside four others."""
+        """Return whether four digits are next to four others: "2500-2600"."""
         before, after = _RANGED_BEFORE.search(self._text[: match.start()]), match.end()
         return before is not None or _RANGED_AFTER.match(self._text, after) is not None
 
@@ -279,7 +279,7 @@ _DAY_KINDS = frozenset(kind for kind, _ in day_phrases.PATTERNS)
 
 @lru_cache(maxsize=64)
 def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str]:
-    """Everything the scanner knows, in one expression; the first that fits wins."""
+    """Build one expression of all tokens; the first match wins."""
     names = "|".join(re.escape(name) for name in sorted(squads, key=len, reverse=True)) or r"(?!)"
     words = "|".join(re.escape(name) for name in sorted(shifts, key=len, reverse=True))
     parts = [

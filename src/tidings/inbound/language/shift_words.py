@@ -1,6 +1,6 @@
-"""Shift words: what "night" or "morning" means to these squads (a setting).
+"""Shift words: the hours of "night" or "morning" (a setting).
 
-Times are minutes of the clock, 0 to 1439. A shift whose end is not after its start runs over midnight.
+Times are minutes of the day, 0 to 1439. A shift whose end is not after its start ends on the next day.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from ...model.errors import Invalid
 
 GRID = 30
-"""Whole and half hours; anything else is asked about."""
+"""Minutes: only whole and half hours are accepted."""
 
 _TIME = re.compile(r"([01]\d|2[0-3])([0-5]\d)")
 _NAME = re.compile(r"[a-z]+(?: [a-z]+)?")
 
 
 class Hours(NamedTuple):
-    """From one time of the clock to another; None: not said."""
+    """A start and an end time; None: not stated."""
 
     start: int | None
     end: int | None
@@ -55,35 +55,31 @@ ALIASES: Mapping[str, str] = {
 
 
 def shift_words(settings: Mapping[str, tuple[str, str]] | None = None) -> dict[str, Shift]:
-    """Every word by its spelling, the usual ones included; a setting replaces the usual hours."""
-    told = {**DEFAULTS, **(settings or {})}
+    """Return all shift words, with the settings overriding the defaults; raises Invalid."""
+    hours = {**DEFAULTS, **(settings or {})}
     words = {
-        name: Shift(name, Hours(_read(name, start), _read(name, end))) for name, (start, end) in told.items()
+        name: Shift(name, Hours(_read(name, start), _read(name, end))) for name, (start, end) in hours.items()
     }
     return words | {alias: words[name] for alias, name in ALIASES.items() if alias not in words}
 
 
 def minutes(time: str) -> int:
-    """HHMM as minutes of the clock."""
+    """Parse HHMM as minutes of the day."""
     return int(time[:2]) * 60 + int(time[2:])
 
 
 def hhmm(at: int) -> str:
-    """Minutes of the clock as HHMM."""
+    """Format minutes of the day as HHMM."""
     return f"{at // 60 % 24:02d}{at % 60:02d}"
 
 
 def _read(name: str, time: str) -> int:
     if not _NAME.fullmatch(name):
-        raise Invalid(
-            f"{name[:40]!r} is no shift word",
-            field="inbound.shifts",
-            remedy="use one or two words in small letters",
-        )
+        remedy = "use one or two lowercase words"
+        raise Invalid(f"invalid shift word {name[:40]!r}", field="inbound.shifts", remedy=remedy)
     if not _TIME.fullmatch(time) or minutes(time) % GRID:
+        remedy = "write whole or half hours as HHMM, such as 1800 or 0630"
         raise Invalid(
-            f"the shift {name!r} has the time {time[:10]!r}",
-            field="inbound.shifts",
-            remedy="write whole or half hours as HHMM, such as 1800 or 0630",
+            f"the shift {name!r} has the invalid time {time[:10]!r}", field="inbound.shifts", remedy=remedy
         )
     return minutes(time)

@@ -1,6 +1,6 @@
-"""Puts clock times and days together: ranges, open ends, "not this", "I mean that".
+"""Joins clock times and days into ranges, and applies "not this" and "I mean that".
 
-Works on the pieces of one sentence and gives back fewer: no clock and no preposition is left over.
+The input is the tokens of one sentence; the output has no single clock times and no prepositions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPENT = frozenset({Mark.TO, Mark.UNTIL, Mark.FROM, Mark.AT, Mark.BETWEEN, Mark.
 
 
 class JoinedSpans(NamedTuple):
-    """A sentence with its spans; `lone` are times that belong to no span."""
+    """A sentence with its spans; `lone` are times outside of spans."""
 
     items: Sequence[Item]
     lone: Sequence[ClockTime]
@@ -29,7 +29,7 @@ class JoinedSpans(NamedTuple):
 
 
 def join(pieces: Sequence[TextToken], now: LocalMoment) -> JoinedSpans:
-    """Ranges first, then days, then what was taken back."""
+    """Join ranges, then days, then apply negations and corrections."""
     if any(is_mark(piece, Mark.NEXT_WEEK) for piece in pieces):
         pieces = [
             day_phrases.next_week(p, now) if isinstance(p, DayMention) and p.weekday else p for p in pieces
@@ -43,7 +43,7 @@ def join(pieces: Sequence[TextToken], now: LocalMoment) -> JoinedSpans:
 
 
 def is_mark(item: Item | None, *marks: Mark) -> bool:
-    """Is it one of these small words?"""
+    """Return whether an item is one of these marks."""
     return isinstance(item, Marked) and item.mark in marks
 
 
@@ -67,7 +67,7 @@ def _clocks(pieces: Sequence[TextToken], lone: list[ClockTime]) -> list[Item]:
 
 
 def _span_at(pieces: Sequence[TextToken], i: int) -> tuple[int, list[Item]]:
-    """The span that begins with the clock at `i`: how many pieces it takes, and what becomes of them."""
+    """Parse the span that begins with the clock time at `i`; returns the number of tokens and the items."""
     start = pieces[i]
     assert isinstance(start, ClockTime)
     j = i + 1
@@ -99,17 +99,17 @@ def _span_at(pieces: Sequence[TextToken], i: int) -> tuple[int, list[Item]]:
 
 
 def _is_halved(clock: ClockTime) -> bool:
-    """ "6a 12p": as good as with a dash."""
+    """Return whether a time has "a" or "p": "6a 12p" is a range without a dash."""
     return clock.form is ClockFormat.EXACT and clock.written.rstrip("m").endswith(("a", "p"))
 
 
 def _names_end(pieces: Sequence[TextToken], k: int) -> bool:
-    """A day after the end belongs to it, unless its own hours follow."""
+    """Return whether a day after the end time belongs to it, which is false if its own hours follow."""
     return _day(pieces, k) is not None and not isinstance(_at(pieces, k + 1), ClockTime | Shift)
 
 
 def _follows(pieces: Sequence[TextToken], i: int, mark: Mark) -> bool:
-    """Is that the preposition of the clock at `i`? Days and small words may stand between."""
+    """Return whether this preposition precedes the clock time at `i`, skipping days and fillers."""
     while i > 0:
         i -= 1
         piece = pieces[i]
@@ -124,7 +124,7 @@ def _follows(pieces: Sequence[TextToken], i: int, mark: Mark) -> bool:
 
 
 def _dates(pieces: Sequence[Item], warnings: list[str]) -> list[Item]:
-    """Ranges of days, and weekdays with their date."""
+    """Join ranges of days, and weekdays with their date."""
     items: list[Item] = []
     i = 0
     while i < len(pieces):
@@ -140,7 +140,7 @@ def _dates(pieces: Sequence[Item], warnings: list[str]) -> list[Item]:
 
 
 def _is_bound(pieces: Sequence[Item], i: int) -> bool:
-    """ "Out of service until friday" is not on friday; until when, and from when, has to be asked."""
+    """Return whether the day is an open end: "out of service until friday" is not a request for Friday."""
     return is_mark(_at(pieces, i - 1), Mark.UNTIL) and not isinstance(_at(pieces, i + 1), ClockSpan | Shift)
 
 
@@ -180,7 +180,7 @@ def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, 
 
 
 def _denied(items: Sequence[Item]) -> list[Item]:
-    """Without what stands after "not": "not saturday, sunday" is sunday."""
+    """Remove what follows "not": "not saturday, sunday" is Sunday."""
     kept: list[Item] = []
     i = 0
     while i < len(items):
@@ -200,12 +200,12 @@ def _denied(items: Sequence[Item]) -> list[Item]:
 
 
 def _is_verb(item: Item | None) -> bool:
-    """ "We can not go saturday" speaks of saturday."""
+    """Return whether "not" negates a verb: "we can not go saturday" is about Saturday."""
     return isinstance(item, Word) and item.text in _VERBS
 
 
 def _replaced(items: Sequence[Item]) -> list[Item]:
-    """Without what "I mean" takes back: a day for a day, hours for hours."""
+    """Remove what "I mean" corrects: a day for a day, hours for hours."""
     kept: list[Item] = []
     for i, item in enumerate(items):
         if not is_mark(item, Mark.MEANT):
@@ -219,7 +219,7 @@ def _replaced(items: Sequence[Item]) -> list[Item]:
 
 
 def _kinds(items: Sequence[Item]) -> list[tuple[type, ...]]:
-    """What is named first after "I mean": days, hours, or both."""
+    """Return what follows "I mean" first: days, hours, or both."""
     kinds: list[tuple[type, ...]] = []
     for item in items:
         if is_mark(item, Mark.MEANT) or (kinds and is_mark(item, Mark.COMMA, Mark.AND, Mark.THEN)):

@@ -1,4 +1,4 @@
-"""Who wants what, when: sentences become statements, each with one thing that is wanted."""
+"""Parses sentences into statements: who wants what, and when; one act each."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _EDITS = frozenset({
     "restore", "throw", "slap", "stick", "plug", "pop", "toss",
     "additions", "addition", "confirm", "crew", "crews", "yes", "full",
 })  # fmt: skip
-"""Orders to the calendar: the squad after them is the one that is meant."""
+"""Instructions to the calendar: the squad after them is the owner."""
 
 
 class DayHours(NamedTuple):
-    """Days and the hours that were said for them; either may be empty."""
+    """Days with their hours; either may be empty."""
 
     days: tuple[DayMention, ...]
     slots: tuple[HoursMention, ...]
@@ -56,18 +56,18 @@ class DayHours(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShiftStatement:
-    """One thing that is wanted, as it was said."""
+    """One act with its squads, days and hours, as stated."""
 
     act: Act | None
     squads: tuple[str, ...] = ()
     is_ours: bool = False
     is_theirs: bool = False
-    is_foreign: bool = False  # of a unit that is none of these squads
-    is_mine: bool = False  # somebody speaks of himself
+    is_foreign: bool = False  # about a unit that is not a squad
+    is_mine: bool = False  # one person speaks about themselves
     pairs: tuple[DayHours, ...] = ()
-    noise: int = 0
-    is_idle: bool = False  # tells of the past, or of a search
-    is_tangled: bool = False  # squads and days by turns: whose is which?
+    noise: int = 0  # unrelated words
+    is_idle: bool = False  # about the past or a search
+    is_tangled: bool = False  # squads and days alternate, so ownership is unclear
 
     @property
     def days(self) -> tuple[DayMention, ...]:
@@ -79,26 +79,26 @@ class ShiftStatement:
 
     @property
     def is_placed(self) -> bool:
-        """Says when."""
+        """Whether it has a day or hours."""
         return any(pair.days or pair.slots for pair in self.pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence as far as it was understood."""
+    """A parsed sentence."""
 
     statements: tuple[ShiftStatement, ...]
     mood: Mood
     mentions_crew: bool
     corrects: bool = False  # begins with "I mean" or the like
-    leads: bool = False  # what follows is concluded from it
-    stays: bool = False  # says only that something is as it was
+    leads: bool = False  # the next sentence is a conclusion from it
+    stays: bool = False  # only says that something stays the same
     lone: tuple[ClockTime, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def sentences(text: str, scan: ScannedText, now: LocalMoment) -> list[Sentence]:
-    """The sentences of a text, with what each says."""
+    """Parse the sentences of a text."""
     found: list[Sentence] = []
     begin = 0
     pieces: list[TextToken] = []
@@ -119,7 +119,7 @@ def sentences(text: str, scan: ScannedText, now: LocalMoment) -> list[Sentence]:
 
 
 def _leads(end: TextToken | None, sentence: Sentence, said: str) -> bool:
-    """Ends it with "so", or with a "but" of the same people, and no condition?"""
+    """Return whether it ends with "so", or with "but" about the same people, and is not a condition."""
     if is_condition(said):
         return False
     concludes = isinstance(end, Word) and end.text in _THEREFORE
@@ -127,7 +127,7 @@ def _leads(end: TextToken | None, sentence: Sentence, said: str) -> bool:
 
 
 def _starts_anew(said: str, pieces: Sequence[tuple[TextToken | None, int]], i: int) -> bool:
-    """Thanks, a doubt or a question stands before; does the matter itself begin here, without a full stop?"""
+    """Return whether the request begins here, after thanks, a doubt or a question without a period."""
     piece, after = pieces[i][0], pieces[i + 1][0] if i + 1 < len(pieces) else None
     if is_mark(piece, Mark.US) or isinstance(piece, SquadMention):
         says = isinstance(after, Act) and after.action is ShiftAction.NO_CREW and after.is_plain
@@ -165,14 +165,14 @@ def _sentence(
 
 
 def _corrects(pieces: Sequence[TextToken]) -> bool:
-    """ "Sorry, 1800-2300", "no, tuesday night"."""
+    """Return whether a sentence is a correction: "sorry, 1800-2300", "no, tuesday night"."""
     first, second = pieces[0], pieces[1] if len(pieces) > 1 else None
     said = first.text if isinstance(first, Word) else ""
     return is_mark(first, Mark.MEANT) or said in _SORRY or (said == "no" and is_mark(second, Mark.COMMA))
 
 
 def _is_part(items: Sequence[Item]) -> bool:
-    """ "The first half of tonight" without hours: which ones, has to be asked."""
+    """Return whether a part of a shift is named without hours: "the first half of tonight"."""
     if any(isinstance(item, ClockSpan) for item in items):
         return False
     told = [i for i in items if not (isinstance(i, Word) and i.is_filler)]
@@ -183,7 +183,7 @@ def _is_part(items: Sequence[Item]) -> bool:
 
 
 def _is_foreign(made: ShiftStatement, said: str) -> bool:
-    """Of another unit, or of somebody whose name is none of these squads."""
+    """Return whether the statement is about another unit, or about a name that is not a squad."""
     if made.is_foreign or made.act is None or made.squads or made.is_ours or made.is_theirs:
         return made.is_foreign
     return has_strange_subject(said, made.act.written)
@@ -198,7 +198,7 @@ def _is_idle(said: str, act: Act | None) -> bool:
 
 
 def with_more(statement: ShiftStatement, other: ShiftStatement) -> ShiftStatement:
-    """A statement, and a fragment that goes on with it."""
+    """Merge a fragment into the statement that it continues."""
     first, second = _flat(statement.pairs), _flat(other.pairs)
     if len(first) == 1 and second and isinstance(first[0], DayMention) and isinstance(second[0], DayMention):
         one = merged(first[0], second[0])  # "monday. 1/4 day shift"
@@ -234,7 +234,7 @@ def _statement(cut: Clause) -> ShiftStatement:
 
 
 def _to_the_point(items: list[Item], act: Act | None) -> list[Item]:
-    """Without the days and squads of other clauses that tell a tale, if the clause of the act has its own."""
+    """Drop the days and squads of unrelated clauses if the clause of the act has its own."""
     segments = _segments(items)
     core = next((segment for segment in segments if any(item is act for item in segment)), None)
     if act is None or core is None:
@@ -262,7 +262,7 @@ def _to_the_point(items: list[Item], act: Act | None) -> list[Item]:
 
 
 def _segments(items: Sequence[Item]) -> list[list[Item]]:
-    """The clauses of a sentence, each with the comma or word that ends it."""
+    """Split a sentence into clauses, each with the comma or word that ends it."""
     segments: list[list[Item]] = [[]]
     for item in items:
         if isinstance(item, Word) and item.text in _CLAUSES:
@@ -274,7 +274,7 @@ def _segments(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _is_heading(segment: Sequence[Item], shared: set[date]) -> bool:
-    """ "Status for this weekend: saturday": the heading names the day, too."""
+    """Return whether a clause is a heading: "Status for this weekend: saturday"."""
     return is_mark(segment[-1] if segment else None, Mark.PAUSE) and bool(shared or _strange(segment))
 
 
@@ -283,7 +283,7 @@ def _strange(items: Sequence[Item]) -> int:
 
 
 def _noise(items: Sequence[Item], act: Act | None) -> int:
-    """Strange words; those of another clause ("no crew, both drivers are sick") do not count."""
+    """Count unrelated words, except in another clause ("no crew, both drivers are sick")."""
     place = items.index(act) if act in items else 0
     end = len(items)
     if act is not None:
@@ -297,10 +297,10 @@ def _is_reason(item: Item) -> bool:
 
 
 def _is_mine(items: Sequence[Item], act: Act | None) -> bool:
-    """Does somebody speak of himself? The nearest one before the act is who acts; else anybody named."""
+    """Return whether the person who acts is "I": the nearest before the act, otherwise anyone named."""
     place = items.index(act) if act in items else len(items)
     after = next((i for i in items[place + 1 :] if not (isinstance(i, Word) and i.is_filler)), None)
-    if isinstance(after, SquadMention) or is_mark(after, Mark.US):  # "put us on", whoever asks for it
+    if isinstance(after, SquadMention) or is_mark(after, Mark.US):  # "put us on"
         return False
     for item in reversed(items[:place]):
         if isinstance(item, SquadMention) or is_mark(item, Mark.US, Mark.THEY, Mark.ME):
@@ -309,7 +309,7 @@ def _is_mine(items: Sequence[Item], act: Act | None) -> bool:
 
 
 def _without_helped(cut: Clause) -> list[Item]:
-    """ "54 will take 42's friday": the crew is 54's; whose shift it was does not matter."""
+    """Drop the squad that is helped: in "54 will take 42's friday" the crew is 54's."""
     act = cut.act
     if (
         act is None
@@ -327,7 +327,7 @@ def _without_helped(cut: Clause) -> list[Item]:
 
 
 def _without_called(items: Sequence[Item]) -> list[Item]:
-    """ "Hey 54 we can take friday": whoever is called is not who does it."""
+    """Drop a squad that is only addressed: "hey 54 we can take friday"."""
     called = {
         place
         for place, (one, two) in enumerate(pairwise(items))
@@ -337,19 +337,19 @@ def _without_called(items: Sequence[Item]) -> list[Item]:
 
 
 def _helps(act: Act, after: Sequence[Item]) -> bool:
-    """ "Covering 54 tuesday night": whoever says so covers, and 54 is helped."""
+    """Return whether the following squad is helped: "covering 54 tuesday night"."""
     return act.written == "covering" and bool(after) and isinstance(after[0], SquadMention)
 
 
 def _is_tangled(items: Sequence[Item]) -> bool:
-    """ "43 on wednesday, 54 on thursday"."""
+    """Return whether squads and days alternate: "43 on wednesday, 54 on thursday"."""
     kinds = [isinstance(item, SquadMention) for item in items if isinstance(item, SquadMention | DayMention)]
     turns = sum(one != two for one, two in pairwise(kinds))
     return turns > 2
 
 
 def _is_for(items: Sequence[Item]) -> bool:
-    """ "Covering saturday night for 54": by whom, is not said."""
+    """Return whether a squad follows "for": "covering saturday night for 54"."""
     return any(
         isinstance(two, SquadMention) and isinstance(one, Word) and one.text == "for"
         for one, two in pairwise(items)
@@ -357,7 +357,7 @@ def _is_for(items: Sequence[Item]) -> bool:
 
 
 def paired(items: Sequence[DayMention | HoursMention]) -> tuple[DayHours, ...]:
-    """Days with their hours: "fri 18-00 and sat 06-12", "18-06 on fri and sat", "fri 06-09 and 15-18"."""
+    """Pair days with hours: "fri 18-00 and sat 06-12", "18-06 on fri and sat", "fri 06-09 and 15-18"."""
     runs: list[tuple[bool, list[DayMention | HoursMention]]] = []
     for item in items:
         is_day = isinstance(item, DayMention)

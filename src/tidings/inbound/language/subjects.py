@@ -1,4 +1,4 @@
-"""Whose crew is it? A name before the verb that is no squad's: Lakewood, a brother's department, Dan."""
+"""Detects subjects that are not a squad: a town, another department, a person."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NOBODYS = frozenset({
 
 
 def has_strange_subject(sentence: str, act: str) -> bool:
-    """Is the one who has, needs or can something a name that belongs to no squad?"""
+    """Return whether the subject of the act is a name that is not a squad."""
     if _ANOTHERS.search(sentence):
         return True
     place = sentence.find(act)

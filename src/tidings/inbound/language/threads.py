@@ -1,7 +1,7 @@
-"""What a whole thread asks for: each line fills what is missing, and a later one may correct an earlier.
+"""Slot filling over a whole thread: each line may fill missing slots or correct earlier ones. Pure.
 
-Anybody may fill a gap. What a member of the owning squad said is changed only by that squad, an officer or an
-admin. Pure: the same lines give the same requests, so a run after a crash cannot differ.
+Anyone may fill a missing slot. A value from the owning squad can be changed only by that squad, an officer or
+an admin. The result is deterministic, so a run after a crash is the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .time_windows import cut, first_after
 from .tokens import ClockFormat, ClockTime
 
 SLOTS = ("squad", "date", "start", "end")
-"""In the order in which they are asked for."""
+"""In the order of the questions."""
 
 AUTHORITY = frozenset({"officer", "admin"})
 _CANCEL = re.compile(
@@ -34,7 +34,7 @@ _CORRECT = re.compile(
 
 @dataclass(slots=True)
 class RequestThread:
-    """The requests so far, who said what, and what has to be said about it."""
+    """The requests so far, with notes and warnings."""
 
     owner: str | None
     requests: list[ShiftRequest] = field(default_factory=list)
@@ -43,28 +43,28 @@ class RequestThread:
 
     @property
     def missing(self) -> list[str]:
-        """What is not known of some request, the most important first."""
+        """The slots that some request is missing, the most important first."""
         return [slot for slot in SLOTS if any(getattr(request, slot) is None for request in self.requests)]
 
 
 def is_cancelled(text: str) -> bool:
-    """Does this line take everything back?"""
+    """Return whether a line withdraws everything."""
     return bool(_CANCEL.search(normalize(text)))
 
 
 def is_correction(text: str) -> bool:
-    """Does this line say that something before was wrong?"""
+    """Return whether a line corrects an earlier one."""
     return bool(_CORRECT.search(normalize(text)))
 
 
 def apply_utterance(
     thread: RequestThread, line: Utterance, heard: ParsedMessage, squads: Sequence[str], asked: str | None
 ) -> None:
-    """One more line of the conversation, and what was heard in it."""
+    """Apply one more line of the conversation to the thread."""
     thread.warnings = []
     if is_cancelled(line.text) and (thread.requests or not heard.requests):
         thread.requests = []
-        thread.notes.append(f"{line.speaker} took it back")
+        thread.notes.append(f"{line.speaker} withdrew it")
         return
     before = list(thread.requests)
     may_change = line.squad in {None, thread.owner} or line.role in AUTHORITY
@@ -81,14 +81,14 @@ def apply_utterance(
     thread.warnings.extend(w for w in heard.warnings if not (settled and w.startswith(settled)))
     if is_news:
         thread.notes.append(
-            f"{line.speaker}{f' ({line.squad})' if line.squad else ''}: {_told(thread.requests)}"
+            f"{line.speaker}{f' ({line.squad})' if line.squad else ''}: {_summary(thread.requests)}"
         )
 
 
 def _with(
     known: Sequence[ShiftRequest], told: Sequence[ShiftRequest], *, may_change: bool, corrects: bool
 ) -> list[ShiftRequest]:
-    """Requests that were said in full: each fills an open one, corrects one, or stands beside them."""
+    """Add complete requests: each fills an open one, corrects one, or is new."""
     kept: list[ShiftRequest] = list(known)
     added: list[ShiftRequest] = []
     for new in told:
@@ -108,13 +108,13 @@ def _with(
 
 
 def _fits(known: ShiftRequest, new: ShiftRequest) -> bool:
-    """Does it say more of the same? Nothing that both name may differ, and something must be open."""
+    """Return whether the new request completes the known one: no stated slot differs, and one is open."""
     pairs = list(zip(known, new, strict=True))
     return all(None in pair or pair[0] == pair[1] for pair in pairs) and any(None in pair for pair in pairs)
 
 
 def _clashes(known: ShiftRequest, new: ShiftRequest, corrects: bool) -> bool:
-    """The opposite for the same hours, or another value after a word of correction."""
+    """Return whether two requests contradict: opposites for the same hours, or a correction."""
     if corrects:
         return known.action == new.action or None in (known.date, new.date) or known.date == new.date
     if known.action == new.action or None in known or None in new or known.date != new.date:
@@ -123,14 +123,9 @@ def _clashes(known: ShiftRequest, new: ShiftRequest, corrects: bool) -> bool:
 
 
 def _merge(first: ShiftRequest, second: ShiftRequest) -> ShiftRequest:
-    """The first, with its gaps filled by the second."""
-    return ShiftRequest(
-        first.action or second.action,
-        first.squad or second.squad,
-        first.date or second.date,
-        first.start or second.start,
-        first.end or second.end,
-    )
+    """Return the first request with missing slots filled from the second."""
+    filled = {name: getattr(second, name) for name, value in first._asdict().items() if value is None}
+    return first._replace(**filled)
 
 
 def _filled(
@@ -142,10 +137,10 @@ def _filled(
     *,
     corrects: bool,
 ) -> list[ShiftRequest]:
-    """A fragment ("1800-0600", "saturday", "42", "7") goes where it was asked for, or where it fits."""
+    """Fill a fragment ("1800-0600", "saturday", "42") into the slot of the question, or where it fits."""
     days = {request.date for request in thread.requests}
     if corrects and len(days) > 1 and any(window.date for window in heard.fragment):
-        thread.warnings.append("several days are open, and one cannot tell which of them is meant")
+        thread.warnings.append("several days are open, and it is unclear which one you mean")
         return thread.requests
     named = heard.fragment_squads or ((line.squad,) if heard.is_ours and asked == "squad" else ())
     filled: list[ShiftRequest] = []
@@ -181,7 +176,7 @@ def _answered(
 def _clocked(
     request: ShiftRequest, clocks: Sequence[ClockTime], asked: str | None, warnings: list[str]
 ) -> ShiftRequest:
-    """A single time, for the start or the end that was asked for."""
+    """Fill a single time into the start or end of the question."""
     if not clocks or asked not in {"start", "end"} or getattr(request, asked) is not None:
         return request
     clock = clocks[0]
@@ -198,7 +193,7 @@ def _clocked(
 
 
 def _on_days(request: ShiftRequest) -> list[ShiftRequest]:
-    """A window over 0600, put together from several lines, belongs to two days."""
+    """Split a window that crosses 0600 into two operational days."""
     if request.date is None or request.start is None or request.end is None:
         return [request]
     day = date.fromisoformat(request.date)
@@ -209,8 +204,8 @@ def _on_days(request: ShiftRequest) -> list[ShiftRequest]:
     ]
 
 
-def _told(requests: Sequence[ShiftRequest]) -> str:
-    """Requests in short, for the reasoning."""
+def _summary(requests: Sequence[ShiftRequest]) -> str:
+    """Format requests for the reasoning."""
     return "; ".join(
         f"{(r.action or 'something').replace('_', ' ')} {r.squad or 'squad?'} {r.date or 'date?'}"
         f" {r.start or '????'}-{r.end or '????'}"

@@ -1,7 +1,7 @@
-"""Hours on days: half-said times become windows of operational days, on the grid, or a warning.
+"""Resolves hours on days to windows of operational days on the grid, or to a warning.
 
-An operational day runs from 0600 to 0600. A window over 0600 is cut there. Nothing is guessed: what can be
-read in two ways, or lies off the grid, leaves its times open and says so.
+An operational day runs from 0600 to 0600; a longer window is split there. Nothing is guessed: ambiguous times
+and times off the grid stay open, with a warning.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _DAY = 24 * 60
 _BOUNDARY = 6 * 60
 _EVENING = 18 * 60
 _LONGEST_DAYS = 31
-_LONGEST_NIGHT = 14 * 60  # "1800-0800" is one; "1800-1200" has perhaps its ends the wrong way round
-_UNDER_WAY = 180  # "today 6-6", said at eight, is the day shift that has begun
+_LONGEST_NIGHT = 14 * 60  # "1800-0800" is valid; "1800-1200" may be reversed
+_UNDER_WAY = 180  # "today 6-6", sent at eight, is the day shift that has begun
 
 
 class ShiftWindow(NamedTuple):
-    """Hours of one operational day; None: not said, or not understood."""
+    """Hours of one operational day; None: not stated or not understood."""
 
     date: date | None
     start: str | None
@@ -31,14 +31,14 @@ class ShiftWindow(NamedTuple):
 
 
 class ResolvedWindows(NamedTuple):
-    """The windows, and what has to be said about them."""
+    """Windows with warnings."""
 
     windows: Sequence[ShiftWindow]
     warnings: Sequence[str]
 
 
 class _Timing(NamedTuple):
-    """Hours as they were resolved; `until` is the day of the end, if one was named."""
+    """Resolved hours; `until` is the day of the end, if stated."""
 
     hours: Hours
     until: DayMention | None = None
@@ -46,7 +46,7 @@ class _Timing(NamedTuple):
 
 
 def resolve_windows(pair: DayHours, now: LocalMoment) -> ResolvedWindows:
-    """Every window that days and hours stand for."""
+    """Return all windows of days and hours."""
     warnings: list[str] = []
     windows: list[ShiftWindow] = []
     for day in pair.days or (None,):
@@ -56,7 +56,7 @@ def resolve_windows(pair: DayHours, now: LocalMoment) -> ResolvedWindows:
 
 
 def is_past(day: date, end: int | None, now: LocalMoment) -> bool:
-    """Has this operational day, or its hours up to `end`, gone by?"""
+    """Return whether this operational day, or its hours up to `end`, is in the past."""
     behind = (now.operational - day).days
     return behind > 0 or (behind == 0 and end is not None and _end_offset(end) <= _offset(now.minute))
 
@@ -85,7 +85,7 @@ def _timings(pair: DayHours, day: DayMention | None, now: LocalMoment, warnings:
 
 
 def _halves_joined(spans: Sequence[ClockSpan]) -> list[ClockSpan]:
-    """ "Until 0200, starting 1800" is one window."""
+    """Join a start and an end: "until 0200, starting 1800" is one window."""
     starts = [span for span in spans if span.start and not span.end]
     ends = [span for span in spans if span.end and not span.start]
     if len(starts) == len(ends) == 1 and len(spans) == 2:
@@ -94,7 +94,7 @@ def _halves_joined(spans: Sequence[ClockSpan]) -> list[ClockSpan]:
 
 
 def _begins_in(shift: Shift, whole: Shift) -> bool:
-    """ "Tonight and tomorrow during the day": the day is not part of tonight."""
+    """Return whether a shift begins within another: in "tonight and tomorrow during the day", it does not."""
     start, first, last = shift.hours.start, *whole.hours
     if start is None or first is None or last is None:
         return False
@@ -102,7 +102,7 @@ def _begins_in(shift: Shift, whole: Shift) -> bool:
 
 
 def _could_lie_in(span: ClockSpan, shift: Shift) -> bool:
-    """Does the span tell hours of that shift, so that the word only names its part of the day?"""
+    """Return whether the span may lie in the shift, whose word then only names the part of the day."""
     if span.start is None or span.end is None:
         return True
     start, end = shift.hours
@@ -142,7 +142,7 @@ def _timing(
 
 
 def _runs_backwards(start: int | None, end: int | None, span: ClockSpan) -> bool:
-    """Both in the daytime and the end first, both the same, or longer than any night."""
+    """Return whether the end precedes or equals the start, or is later than any night shift."""
     if start is None or end is None or span.until:
         return False
     if start == end:
@@ -154,7 +154,7 @@ def _runs_backwards(start: int | None, end: int | None, span: ClockSpan) -> bool
 def _clock_pair(
     span: ClockSpan, shift: Shift | None, day: DayMention | None, now: LocalMoment
 ) -> tuple[int | None, int | None]:
-    """The clock times of a span; a bare hour is read by the other one, by its shift, or not at all."""
+    """Resolve the clock times of a span; an ambiguous hour by the other time or the shift, or not at all."""
     start, end = span.start, span.end
     if start and end:
         start, end = _softened(start, end), _softened(end, start)
@@ -178,7 +178,7 @@ def _clock_pair(
 
 
 def _softened(clock: ClockTime, other: ClockTime) -> ClockTime:
-    """ "6:30 to 10:30" is no clock of 24 hours, though "10:30" alone could be."""
+    """Treat "10:30" in "6:30 to 10:30" as ambiguous, although alone it is a 24-hour time."""
     is_short = ":" in clock.written and 600 <= clock.at < 780
     return (
         clock._replace(at=clock.at % 720, form=ClockFormat.BARE)
@@ -196,14 +196,14 @@ def _is_24h(clock: ClockTime) -> bool:
 
 
 def _as_24h(clock: ClockTime) -> int:
-    """ "7:30-15:30" is in the morning; so is "9 to 1500"."""
+    """Read an ambiguous time as 24-hour time: "7:30-15:30" and "9 to 1500" begin in the morning."""
     return clock.at + 720 if clock.form is ClockFormat.BARE and clock.written.startswith("12") else clock.at
 
 
 def _bare_start(
     start: ClockTime, end: ClockTime | None, shift: Shift | None, day: DayMention | None, now: LocalMoment
 ) -> int | None:
-    """A bare hour, by the part of the day it stands in; None if it could be either."""
+    """Resolve an ambiguous start by its part of the day; None if it could be morning or evening."""
     early, late = start.at, start.at + 720
     if shift and shift.hours.start is not None and shift.hours.end is not None:
         length = (shift.hours.end - shift.hours.start) % _DAY or _DAY
@@ -221,13 +221,11 @@ def _bare_start(
     hour = start.at // 60
     if hour in {0, *range(1, 6)}:
         return late
-    return (
-        early if end.at < start.at or end.at == 0 else None
-    )  # "9 to 5" is a working day, "7 to 9" could be either
+    return early if end.at < start.at or end.at == 0 else None  # "9 to 5" is a workday; "7 to 9" is ambiguous
 
 
 def _bare_end(end: ClockTime, shift: Shift | None, day: DayMention | None, now: LocalMoment) -> int | None:
-    """The first such hour after the shift's start, and after now on the same day."""
+    """Resolve an ambiguous end as the first such hour after the shift's start, and after now if today."""
     if shift is None or shift.hours.start is None:
         return None
     first = first_after(end.at, shift.hours.start)
@@ -242,7 +240,7 @@ def _bare_end(end: ClockTime, shift: Shift | None, day: DayMention | None, now: 
 
 
 def first_after(at: int, start: int) -> int:
-    """The first time after `start` at which a clock with twelve hours shows `at`."""
+    """Return the first time after `start` at which a 12-hour clock shows `at`."""
     return (start + ((at - start) % 720 or 720)) % _DAY
 
 
@@ -267,7 +265,7 @@ def _placed(
     if start < _BOUNDARY and not timing.by_night and not day.implied and len(windows) == 1:
         morning = day.date + timedelta(days=1)
         warnings.append(
-            f"{hhmm(start)} to {hhmm(end)} was read as the night of {day.date:%A}, early on {morning:%A}"
+            f"I read {hhmm(start)} to {hhmm(end)} as the night of {day.date:%A}, early on {morning:%A}"
         )
     if is_past(windows[-1][0], windows[-1][2], now):
         warnings.append(f"{hhmm(start)} to {hhmm(end)}: {_gone(windows[-1][0])}")
@@ -280,10 +278,10 @@ def _placed(
 def cut(
     day: date, start: int, end: int, *, until: date | None = None, by_night: bool = False
 ) -> list[tuple[date, int, int]]:
-    """A window from a day's time to another, cut at every 0600.
+    """Split a window at every 0600.
 
-    The early hours belong to the night of the day that was named; only a window that runs on over 0600, or
-    up to a day of its own, begins in the early hours of the calendar's day.
+    The early hours belong to the night of the stated day. Only a window that continues after 0600, or has a
+    stated end day, begins in the early hours of the calendar day.
     """
     is_early = start < _BOUNDARY and (until is not None or (start < _BOUNDARY < end and not by_night))
     on, at = (day - timedelta(days=1) if is_early else day), _offset(start)
@@ -302,7 +300,7 @@ def cut(
 
 
 def _ends_in(start: int, end: int | None) -> bool:
-    """Does it end within the operational day in which it starts?"""
+    """Return whether the window ends within the operational day in which it starts."""
     return end is not None and _offset(start) < _end_offset(end)
 
 
@@ -311,7 +309,7 @@ def _written(hours: Hours) -> tuple[str | None, str | None]:
 
 
 def _offset(at: int) -> int:
-    """Minutes since 0600."""
+    """Return the minutes since 0600."""
     return (at - _BOUNDARY) % _DAY
 
 

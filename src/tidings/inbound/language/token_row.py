@@ -1,4 +1,4 @@
-"""A message as a row of tokens for weighing: days, hours and squads by their kind, words as they are."""
+"""A message as the row of tokens that the classifier reads: mentions by kind, and words."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _OWN, _OTHER = "<own>", "<other>"
 
 
 class FeatureToken(NamedTuple):
-    """A word, or the kind of a mention; `place` is that of its item."""
+    """A word, or the kind of a mention; `place` is the index of its item."""
 
     text: str
     place: int
 
 
 class TokenRow(NamedTuple):
-    """A whole message. Items are as `spans` joins them; moods are those of its sentences."""
+    """A message with its items (joined by `spans`) and the moods of its sentences."""
 
     items: Sequence[Item]
     tokens: Sequence[FeatureToken]
@@ -35,14 +35,14 @@ class TokenRow(NamedTuple):
     now: LocalMoment
 
     def mentions(self) -> Iterator[int]:
-        """The places of days, hours and squads."""
+        """Return the places of days, hours and squads."""
         return (place for place, item in enumerate(self.items) if isinstance(item, MENTIONED))
 
 
 def build_token_row(
     text: str, scanned: ScannedText, now: LocalMoment, own: str | None, squads: Sequence[str]
 ) -> TokenRow:
-    """The row of a text that `spelling` has gone over and `scanner` has cut."""
+    """Build the row of a normalized and scanned text."""
     items: list[Item] = []
     moods: set[str] = set()
     begin = 0
@@ -67,7 +67,7 @@ def _moods(said: str, *, asks: bool) -> Iterator[str]:
 
 
 def _words(item: Item, own: str | None, squads: Sequence[str]) -> Sequence[str]:
-    """What stands in the row for an item."""
+    """Return the tokens of an item."""
     match item:
         case DayMention():
             return ["<day>"]

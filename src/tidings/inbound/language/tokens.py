@@ -1,4 +1,4 @@
-"""The pieces that a text is cut into. What is no piece is a `Word`, and counts only as noise."""
+"""The token types. Everything without a meaning is a `Word`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ClockFormat(StrEnum):
 
 
 class ClockTime(NamedTuple):
-    """A time of the clock in minutes; a bare one is kept as in the first half of the day."""
+    """A time in minutes of the day; an ambiguous one is stored as before noon."""
 
     at: int
     form: ClockFormat
@@ -27,48 +27,48 @@ class ClockTime(NamedTuple):
 
 
 class DayMention(NamedTuple):
-    """A day that somebody named."""
+    """A mentioned day."""
 
     date: date
     written: str
     rolls: bool = False  # a bare weekday: today's, or next week's if its hours are over
     weekday: bool = False
-    implied: Shift | None = None  # "tonight" says its hours, too
+    implied: Shift | None = None  # "tonight" implies hours
 
 
 class Act(NamedTuple):
-    """Words that say what is wanted. `action` None: all is well, nothing is wanted."""
+    """Words that state an action. `action` None: everything is fine, nothing is requested."""
 
     action: ShiftAction | None
-    is_plain: bool  # names the matter itself ("no crew"); otherwise ("down") an owner is needed
+    is_plain: bool  # explicit ("no crew"); other phrases ("down") need an owner
     written: str
-    absorbs: bool = False  # the next one belongs to it ("need ... covered")
-    turns: bool = False  # the opposite of what was said before ("the night is not")
-    takes_object: bool = False  # "cover what?": the word after it must fit
-    echoes: bool = False  # "54 has it": the hours are those that were said before
-    is_terse: bool = False  # "we got monday": only if nothing else is said
-    is_denied: bool = False  # "do not add us": who knows what is wanted then
+    absorbs: bool = False  # the next act belongs to it ("need ... covered")
+    turns: bool = False  # inverts the previous act ("the night is not")
+    takes_object: bool = False  # "cover what?": the next word must fit
+    echoes: bool = False  # "54 has it": takes the hours of the previous statement
+    is_terse: bool = False  # "we got monday": counts only without other words
+    is_denied: bool = False  # "do not add us": the request is unclear
 
 
 class Phrase(NamedTuple):
-    """A pattern for the scanner and what it says."""
+    """A pattern for the scanner with its act."""
 
     pattern: str
     act: Act
 
 
 def plain(action: ShiftAction, *patterns: str, takes_object: bool = False) -> list[Phrase]:
-    """Phrases that name the matter."""
+    """Return explicit phrases."""
     return [Phrase(p, Act(action, True, "", takes_object=takes_object)) for p in patterns]
 
 
 def loose(action: ShiftAction, *patterns: str, absorbs: bool = False) -> list[Phrase]:
-    """Phrases that need an owner."""
+    """Return phrases that need an owner."""
     return [Phrase(p, Act(action, False, "", absorbs=absorbs)) for p in patterns]
 
 
 def echo(action: ShiftAction, *patterns: str) -> list[Phrase]:
-    """ "54 has it": the hours are those that were said before."""
+    """Return phrases that take the hours of the previous statement: "54 has it"."""
     return [Phrase(p, Act(action, False, "", echoes=True)) for p in patterns]
 
 
@@ -80,7 +80,7 @@ class SquadMention(NamedTuple):
 
 
 class Mark(StrEnum):
-    """Small words with a job."""
+    """Function words and punctuation."""
 
     TO = "to"
     DASH = "-"
@@ -91,7 +91,7 @@ class Mark(StrEnum):
     AND = "and"
     COMMA = ","
     THEN = "then"
-    PAUSE = ":"  # also a dash between words: a new thought, but no new sentence
+    PAUSE = ":"  # also a dash between words; does not end the sentence
     STOP = "."
     ASKED = "?"
     NOT = "not"
@@ -113,19 +113,19 @@ class Word(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A mark and how it was written."""
+    """A mark with its original text."""
 
     mark: Mark
     written: str
 
 
 class ClockSpan(NamedTuple):
-    """A clock time to another; one of them may be open. `until` is a day named with the end."""
+    """A range of clock times; one of them may be open. `until` is the day of the end."""
 
     start: ClockTime | None
     end: ClockTime | None
     until: DayMention | None = None
-    follows: bool = False  # "after that": begins where the one before ended
+    follows: bool = False  # "after that": begins at the end of the previous span
 
 
 TextToken = ClockTime | DayMention | Act | SquadMention | Shift | Word | Marked
@@ -133,8 +133,8 @@ HoursMention = ClockSpan | Shift
 
 
 class LocalMoment(NamedTuple):
-    """The hour at which something is said, on the clock of its speaker."""
+    """The local time of a message."""
 
     today: date
     minute: int
-    operational: date  # the day whose 0600 to 0600 it is
+    operational: date  # the operational day, from 0600 to 0600

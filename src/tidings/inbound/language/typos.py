@@ -1,7 +1,4 @@
-"""How people type in a hurry: short forms, slips of the keyboard, words run together.
-
-Each pair is a pattern and the full form that the rest of the package knows.
-"""
+"""Abbreviations, typing errors and joined words, as pairs of pattern and replacement."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ _LONG = frozenset({
     "crews", "scratch", "august", "today", "squad", "please", "everybody", "unfortunately",
 })  # fmt: skip
 _SURE = 5
-"""Shorter words are left alone: one letter makes another word of them ("crew", "crow")."""
+"""Shorter words are not corrected: one letter makes another word ("crew", "crow")."""
 _OTHERS = frozenset({
     "services", "serviced", "scheduler", "scheduled", "schedules", "coveted", "stuffed", "stuffing",
     "remote", "sundae", "sundry", "clover", "cower", "coven", "covet", "covert", "comer", "covey", "shirt",
@@ -87,7 +84,7 @@ _NAMES = frozenset({"ned", "tak", "crews", "need", "needs", "taken", "takes", "h
 
 @lru_cache(maxsize=4_096)
 def correct_typo(word: str) -> str:
-    """The word that was meant, if one slip makes it one that matters here; else the word itself."""
+    """Return the known word that differs by one typing error, or the word itself."""
     if len(word) <= _SURE and word not in _NAMES and word not in _SHORT:
         short = next((known for known in sorted(_SHORT) if _is_short_slip(word, known)), None)
         if short is not None:
@@ -98,7 +95,7 @@ def correct_typo(word: str) -> str:
 
 
 def _is_short_slip(word: str, known: str) -> bool:
-    """Two letters swapped, one typed twice, or a vowel left out: what makes no other word."""
+    """Return whether letters are swapped or doubled, or a vowel is missing, which makes no other word."""
     if sorted(word) == sorted(known):
         return _is_slip(word, known) and word[0] == known[0]
     if len(word) == len(known) + 1:
@@ -107,7 +104,7 @@ def _is_short_slip(word: str, known: str) -> bool:
 
 
 def _is_slip(word: str, known: str) -> bool:
-    """One letter too many, missing, wrong, or two of them swapped."""
+    """Return whether one letter is extra, missing or wrong, or two are swapped."""
     if abs(len(word) - len(known)) > 1:
         return False
     same = next(

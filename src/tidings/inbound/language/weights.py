@@ -1,6 +1,6 @@
-"""What speaks how much: weights fitted on the messages in tests/corpora by `fitting`, kept as a table.
+"""The weights of the classifier (weights.tsv), trained on the messages in tests/corpora.
 
-The table has a line for each name: what it says of a message (no crew, add, remove), or of a mention.
+The table has one line per feature: its weights for a message (no crew, add, remove), or for a mention.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ _MOST = 30.0
 
 
 class Weights(NamedTuple):
-    """Of names that speak of a message, one for each action; and of names that speak of a mention."""
+    """The weights of message features, one per action, and of mention features."""
 
     message: Mapping[str, Sequence[float]]
     mention: Mapping[str, float]
 
     def actions(self, names: Sequence[str]) -> dict[ShiftAction, float]:
-        """How likely each action is wanted, 0 to 1."""
+        """Return the probability of each action, 0 to 1."""
         known = [self.message[name] for name in names if name in self.message]
         return {action: sigmoid(sum(each[i] for each in known)) for i, action in enumerate(ACTIONS)}
 
     def belongs(self, names: Sequence[str]) -> float:
-        """How likely a mention belongs to what is wanted, 0 to 1."""
+        """Return the probability that a mention belongs to the action, 0 to 1."""
         return sigmoid(sum(self.mention.get(name, 0.0) for name in names))
 
 
 def sigmoid(sum_of_weights: float) -> float:
-    """A sum of weights as a share."""
+    """Return the logistic function of a sum of weights."""
     return 1.0 / (1.0 + exp(-max(-_MOST, min(_MOST, sum_of_weights))))
 
 
 @lru_cache(1)
 def load_weights() -> Weights:
-    """The weights that come with the package."""
+    """Load the weights of the package."""
     return parse_weights(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
 
 
 def parse_weights(table: str) -> Weights:
-    """Weights from their table."""
+    """Parse a table of weights."""
     message: dict[str, tuple[float, ...]] = {}
     mention: dict[str, float] = {}
     for line in table.splitlines():
@@ -61,7 +61,7 @@ def parse_weights(table: str) -> Weights:
 
 
 def format_weights(weights: Weights) -> str:
-    """The table of weights."""
+    """Format weights as a table."""
     lines = ["# Made by `python -m tools.shift_language.train`; change the messages, not this file."]
     lines += [
         "\t".join((name, *(f"{value:.2f}" for value in each)))

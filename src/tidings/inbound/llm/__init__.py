@@ -1,6 +1,7 @@
 """The language model: prompts, any OpenAI-compatible endpoint, rate limit, budget, journal and fallback.
 
 answer_validation: checks an answer against its schema and closed lists (prompt injection). Pure.
+budget: the cost of an answer and the daily spending limit.
 chat_completions: request and response of an OpenAI-compatible endpoint, with Retry-After. Pure.
 endpoint: one HTTP call to the endpoint; the switch that forbids calls.
 errors: why the model gave no answer: unavailable, throttled, over budget, refused, unusable.

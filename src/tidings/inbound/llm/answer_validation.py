@@ -1,6 +1,7 @@
-"""Judging an answer: JSON, the schema, and then the closed lists, which no answer may leave. Pure.
+"""Validates an answer: JSON, the schema, then closed lists of squads, dates and times. Pure.
 
-Whether the sender may ask for it is not decided here.
+This limits prompt injection: an injected answer can only contain values that exist. Authorization of the
+sender is checked in `workflow.validation`.
 """
 
 from __future__ import annotations
@@ -25,45 +26,45 @@ LONGEST_WARNING = 200
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", re.DOTALL)
 
 
-def validate_answer(prompt: Prompt, scene: InterpreterContext, completion: Completion) -> ValidatedAnswer:
-    """What an answer says, or why it cannot be used."""
+def validate_answer(prompt: Prompt, context: InterpreterContext, completion: Completion) -> ValidatedAnswer:
+    """Return the parsed answer, or why it is invalid."""
     if is_refused(completion):
         return ValidatedAnswer(problem=f"refused: {printable(completion.refusal or completion.finish)}")
     if completion.tools and prompt.tools:
         return ValidatedAnswer()
     if completion.finish == "length":
-        return ValidatedAnswer(problem="the answer is too long and was cut: answer in fewer words")
+        return ValidatedAnswer(problem="the answer was too long and was cut off: answer in fewer words")
     try:
         parsed = orjson.loads(_bare(completion.content or ""))
     except orjson.JSONDecodeError as error:
         return ValidatedAnswer(problem=f"the answer is not JSON: {error}")
     wrong = json_schema.schema_violation(parsed, prompt.schema) or next(
-        _strays(prompt.name, parsed, scene.squads), None
+        _strays(prompt.name, parsed, context.squads), None
     )
     return ValidatedAnswer(problem=printable(wrong)) if wrong else ValidatedAnswer(parsed)
 
 
 def printable(text: str, most: int = LONGEST_REASON) -> str:
-    """Words of a model's, fit to be kept and shown: one line, not too long, nothing that cannot be seen."""
+    """Sanitize model text for storage and display: one line, limited length, printable characters."""
     words = " ".join(text.split())[:most]
     return "".join(sign for sign in words if sign.isprintable())
 
 
 def is_refused(completion: Completion) -> bool:
-    """Whether the model will not answer this at all."""
+    """Return whether the model refused to answer."""
     return bool(completion.refusal) or completion.finish == "content_filter"
 
 
 def _bare(content: str) -> str:
-    """Without the fence in which small models wrap their JSON."""
+    """Strip the code fence in which small models wrap their JSON."""
     fenced = _FENCED.fullmatch(content)
     return fenced[1] if fenced else content
 
 
 def _strays(name: str, parsed: Mapping[str, Any], squads: Sequence[str]) -> Iterator[str]:
-    """What fits the schema and still lies outside of what exists."""
+    """Yield the values that fit the schema but do not exist."""
     if name == "intent":
-        yield from (f"days has {day!r}, which is no date" for day in parsed["days"] if not _is_date(day))
+        yield from (f"days has {day!r}, which is not a date" for day in parsed["days"] if not _is_date(day))
     if name != "extract":
         return
     if len(parsed["requests"]) > MOST_REQUESTS:
@@ -73,10 +74,10 @@ def _strays(name: str, parsed: Mapping[str, Any], squads: Sequence[str]) -> Iter
         if request["squad"] is not None and request["squad"] not in squads:
             yield f"{at}.squad must be one of {', '.join(squads)}, or null with a warning"
         if request["date"] is not None and not _is_date(request["date"]):
-            yield f"{at}.date is no date"
+            yield f"{at}.date is not a date"
         for end in ("start", "end"):
             if request[end] is not None and not _is_time(request[end]):
-                yield f"{at}.{end} is no time of a day"
+                yield f"{at}.{end} is not a time of day"
 
 
 def _is_date(text: str) -> bool:
@@ -91,29 +92,26 @@ def _is_time(text: str) -> bool:
 
 
 def intent(parsed: Mapping[str, Any], source: str) -> Intent:
-    """A judged answer as an intent."""
+    """Convert a validated answer to an intent."""
     days, reason = tuple(parsed["days"]), printable(parsed["reason"])
     return Intent(parsed["is_request"], days, parsed["confidence"], reason, source)
 
 
 def relation(parsed: Mapping[str, Any], source: str) -> WorkflowRelation:
-    """A judged answer as a relation."""
+    """Convert a validated answer to a relation."""
     return WorkflowRelation(
         parsed["related"], float(parsed["confidence"]), printable(parsed["reason"]), source
     )
 
 
 def extraction(parsed: Mapping[str, Any], source: str) -> Extraction:
-    """A judged answer as an extraction."""
+    """Convert a validated answer to an extraction."""
     requests = tuple(
         ShiftRequest(
-            None if one["action"] is None else ShiftAction(one["action"]),
-            one["squad"],
-            one["date"],
-            one["start"],
-            one["end"],
+            ShiftAction(action) if action else None, *(one[name] for name in ShiftRequest._fields[1:])
         )
         for one in parsed["requests"]
+        for action in [one["action"]]
     )
     warnings = tuple(printable(one, LONGEST_WARNING) for one in parsed["warnings"][:MOST_WARNINGS])
     missing = tuple(dict.fromkeys(parsed["missing"]))

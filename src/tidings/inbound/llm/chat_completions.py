@@ -1,4 +1,4 @@
-"""One exchange with an OpenAI-compatible endpoint: the request, and what an answer means. Pure."""
+"""Requests and responses of an OpenAI-compatible endpoint, with Retry-After. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...wire.http_client import MAX_SHOWN, HttpResponse
 from ...wire.retry_after import MAX_RETRY_AFTER, retry_after
 from .prompt import Prompt, digest
 
-DEFAULT_RETRY_AFTER = timedelta(seconds=20)  # when a 429 names no wait
+DEFAULT_RETRY_AFTER = timedelta(seconds=20)  # for a 429 without Retry-After
 
 TOOLS: Mapping[str, Mapping[str, Any]] = {
     "read_day": {
@@ -33,7 +33,7 @@ TOOLS: Mapping[str, Mapping[str, Any]] = {
 
 
 class ToolCall(NamedTuple):
-    """What a model wants to read. `arguments` is a text that may be anything."""
+    """A tool call of the model. `arguments` is untrusted text."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class ToolCall(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """What a model answered."""
+    """An answer of the model."""
 
     content: str | None
     refusal: str | None = None
@@ -51,27 +51,27 @@ class Completion(NamedTuple):
     tokens_out: int = 0
 
     def raw(self) -> str:
-        """The answer itself, as it is journaled and replayed."""
+        """Serialize the answer for the journal."""
         shown = {"content": self.content, "refusal": self.refusal, "finish": self.finish}
         return orjson.dumps({**shown, "tools": [list(tool) for tool in self.tools]}).decode()
 
 
 def completion_from_journal(raw: str) -> Completion:
-    """A journaled answer; it costs nothing."""
+    """Parse a journaled answer, without tokens."""
     said = orjson.loads(raw)
     tools = tuple(ToolCall(*tool) for tool in said["tools"])
     return Completion(said["content"], said["refusal"], said["finish"], tools)
 
 
 class ValidatedAnswer(NamedTuple):
-    """What an answer was taken for: its content, or why it cannot be used."""
+    """A parsed answer, or why it is invalid."""
 
     parsed: Any = None
     problem: str | None = None
 
 
 class ModelCall(NamedTuple):
-    """One question to a model. `key` says which other calls are the same question."""
+    """One question to a model. Calls with the same `key` are the same question."""
 
     prompt: Prompt
     model: str
@@ -81,22 +81,22 @@ class ModelCall(NamedTuple):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What the prompt sets."""
+        """The model parameters of the prompt."""
         return {"max_tokens": self.prompt.max_tokens, "temperature": self.prompt.temperature}
 
     @property
     def input_hash(self) -> str:
-        """Of the rendered input alone."""
+        """The hash of the rendered input."""
         return digest(list(self.messages))
 
     @property
     def key(self) -> str:
-        """Prompt, rendered input, model, settings and attempt."""
+        """The hash of prompt, rendered input, model, settings and attempt."""
         return digest([self.prompt.hash, self.input_hash, self.model, self.settings, self.attempt])
 
 
 class RequestDialect(NamedTuple):
-    """In which dialect an endpoint takes a request; found out by asking."""
+    """The dialect that an endpoint accepts; found by trying."""
 
     structured: bool = True
     limit: str = "max_tokens"
@@ -105,27 +105,27 @@ class RequestDialect(NamedTuple):
 class ModelFailureKind(StrEnum):
     """Why there is no completion."""
 
-    LOST = "lost"  # no answer, half an answer, a server's fault: worth one more try
-    BUSY = "busy"  # told to wait
-    UNFIT = "unfit"  # this question is refused; others may pass
-    WRONG = "wrong"  # the key, the model or the account is refused, and so is everything else
+    LOST = "lost"  # no response, a truncated one or a server error: retry once
+    BUSY = "busy"  # throttled
+    UNFIT = "unfit"  # this request is rejected; others may succeed
+    WRONG = "wrong"  # key, model or account is rejected, so every request fails
 
 
 class ModelFailure(NamedTuple):
-    """No completion, and why."""
+    """Why a call has no completion."""
 
     kind: ModelFailureKind
     reason: str
     wait: timedelta | None = None
-    instead: RequestDialect | None = None  # the dialect in which the endpoint may take it
+    instead: RequestDialect | None = None  # the dialect to try next
 
 
 def request_body(call: ModelCall, shape: RequestDialect) -> bytes:
-    """The request."""
+    """Serialize a call in the endpoint's dialect."""
     messages = list(call.messages)
     if not shape.structured:
-        told = f"{messages[0]['content']}\n\n{schema_instructions(call.prompt)}"
-        messages[0] = {**messages[0], "content": told}
+        content = f"{messages[0]['content']}\n\n{schema_instructions(call.prompt)}"
+        messages[0] = {**messages[0], "content": content}
     wanted: dict[str, Any] = {
         "model": call.model,
         "messages": messages,
@@ -143,21 +143,21 @@ def request_body(call: ModelCall, shape: RequestDialect) -> bytes:
 
 
 def schema_instructions(prompt: Prompt) -> str:
-    """In which form the answer is wanted, in words."""
+    """Describe the answer's schema, for endpoints without structured output."""
     return f"Answer only with JSON that fits this schema: {orjson.dumps(prompt.schema).decode()}"
 
 
 def read_response(
     answer: HttpResponse, shape: RequestDialect, *, now: int, hide: str = ""
 ) -> Completion | ModelFailure:
-    """What came back, whatever it is. `hide` is the key, which an answer might repeat."""
+    """Parse any response. `hide` is the API key, which is redacted from errors."""
     try:
         said = orjson.loads(answer.body_prefix)
     except orjson.JSONDecodeError:
         said = None
     if answer.status == 200:
         return _completion(said) or ModelFailure(
-            ModelFailureKind.LOST, "the answer broke off, or is no completion"
+            ModelFailureKind.LOST, "the response is truncated or not a completion"
         )
     error = _Error.of(said)
     words = _shown(f"HTTP {answer.status}: {error.message or answer.shown()}", hide)
@@ -184,7 +184,7 @@ class _Error(NamedTuple):
 
     @classmethod
     def of(cls, said: object) -> _Error:
-        """An error as an object or as a text; codes as texts or numbers."""
+        """Parse an error given as an object or a string; codes may be strings or numbers."""
         error = said.get("error") if isinstance(said, dict) else None
         if isinstance(error, str):
             return cls(error)
@@ -235,11 +235,11 @@ def _wait(answer: HttpResponse, now: int) -> timedelta | None:
     exact = answer.header("retry-after-ms") or ""
     if exact.isascii() and exact.isdigit() and len(exact) < 12:
         return min(timedelta(milliseconds=int(exact)), MAX_RETRY_AFTER)
-    told = retry_after(answer.header("retry-after"), now=now)
-    if told is not None:
-        return told
+    wait = retry_after(answer.header("retry-after"), now=now)
+    if wait is not None:
+        return wait
     resets = [answer.header(f"x-ratelimit-reset-{of}") for of in ("requests", "tokens")]
-    return max((wait for reset in resets if (wait := _duration(reset)) is not None), default=None)
+    return max((reset for value in resets if (reset := _duration(value)) is not None), default=None)
 
 
 def _duration(value: str | None) -> timedelta | None:

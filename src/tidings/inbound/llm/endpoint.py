@@ -27,29 +27,24 @@ from .settings import ModelSettings, is_loopback
 
 SWITCH = "TIDINGS_LOCAL_MODEL_ONLY"
 MAX_ANSWER = 1 << 20
-_DIALECTS = 3  # that are tried before an endpoint's refusal counts
+_DIALECTS = 3  # dialects tried before a rejection counts
 
 
 def refuse_forbidden(settings: ModelSettings, environ: Mapping[str, str] | None = None) -> None:
-    """Raises Misconfigured when a real model would be called although that is forbidden."""
+    """Raise Misconfigured if the endpoint is remote but remote calls are forbidden."""
     environ = os.environ if environ is None else environ
-    by = (
-        SWITCH
-        if environ.get(SWITCH, "0") not in ("", "0")
-        else "inbound.model.forbid"
-        if settings.forbid
-        else None
-    )
+    by = SWITCH if environ.get(SWITCH, "0") not in ("", "0") else None
+    by = by or ("inbound.model.forbid" if settings.forbid else None)
     if by is not None and not is_loopback(settings.base_url):
         raise Misconfigured(
-            f"{by} forbids calls to real models, but inbound.model.base_url is {settings.base_url}",
-            remedy=f"Point base_url at this machine, or take {by} away",
+            f"{by} forbids calls to remote models, but inbound.model.base_url is {settings.base_url}",
+            remedy=f"Point base_url at this machine, or remove {by}",
             field="inbound.model.base_url",
         )
 
 
 class ModelEndpoint:
-    """Calls made one by one; what they mean for others is decided elsewhere."""
+    """Sends single calls to the endpoint."""
 
     def __init__(self, settings: ModelSettings, *, now: Callable[[], int]) -> None:
         refuse_forbidden(settings)
@@ -64,7 +59,7 @@ class ModelEndpoint:
         self._shape = RequestDialect(structured=settings.format == "schema")
 
     async def ask(self, call: ModelCall) -> Completion | ModelFailure:
-        """Ask once. An endpoint that does not know our dialect is asked again in another, and remembered."""
+        """Send one call. If the endpoint rejects the dialect, try another and remember it."""
         refuse_forbidden(self._settings)
         for _ in range(_DIALECTS):
             shape = self._shape
@@ -75,7 +70,7 @@ class ModelEndpoint:
         return found
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
     async def _post(self, request: bytes, shape: RequestDialect) -> Completion | ModelFailure:

@@ -1,4 +1,4 @@
-"""Why a model gave no answer. The ladder goes on with the rules, then with a person."""
+"""Why the model gave no answer. The fallback chain continues with the rules, then with a person."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from ...model.errors import OperatorError, TemporaryError
 
 
 class NoModelAnswer(TemporaryError):
-    """The model has no answer to this, for now."""
+    """The model gave no answer."""
 
     code = "model_unavailable"
 
 
 class ModelUnavailable(NoModelAnswer):
-    """It cannot be reached, or refuses us."""
+    """The endpoint is unreachable or rejects the request."""
 
 
 class ModelThrottled(NoModelAnswer):
-    """It asks us to wait until an instant."""
+    """The endpoint asks us to wait until a time, or the rate limit is exhausted."""
 
     def __init__(self, problem: str, *, until: int, remedy: str = "") -> None:
         super().__init__(problem, remedy=remedy)
@@ -24,18 +24,18 @@ class ModelThrottled(NoModelAnswer):
 
 
 class ModelBudgetExceeded(NoModelAnswer):
-    """What may be spent today is spent."""
+    """The daily budget is spent."""
 
 
 class ModelRefused(NoModelAnswer):
-    """It will not answer this."""
+    """The model refuses to answer."""
 
 
 class UnusableAnswer(NoModelAnswer):
-    """Its answer was wrong, and wrong again after it was told why."""
+    """The answer was invalid, also after one correction."""
 
 
 class AnswerNotRecorded(OperatorError):
-    """A replay came to a question that has no recorded answer."""
+    """A replay asked a question that has no recorded answer."""
 
     code = "not_recorded"

@@ -1,4 +1,4 @@
-"""A mind out of the settings: the model with the rules below it, or the rules alone."""
+"""Builds the interpreter from the settings: the model with the rules as fallback, or the rules alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def build_interpreter(
     *,
     shifts: Mapping[str, tuple[str, str]] = SHIFTS,
 ) -> Interpreter:
-    """Raises Misconfigured for prompts that cannot be used, or a model that may not be called."""
+    """Build the interpreter; raises Misconfigured for invalid prompts or a forbidden endpoint."""
     if settings is None:
         return rules
     prompts = load_prompts(settings.prompts)

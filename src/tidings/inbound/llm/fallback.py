@@ -1,23 +1,17 @@
-"""The ladder: the model, then the rules, then a person. Never a guess; `source` says who answered."""
+"""The fallback chain: the model, then the rules, then a person. `source` names who answered."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ..domain import Extraction, Intent, Interpreter, InterpreterContext, WorkflowRelation
 from .errors import ModelThrottled, NoModelAnswer
+from .model_client import ModelClient
 
 UNKNOWN = "unknown"
 
 Answer = TypeVar("Answer", Intent, WorkflowRelation, Extraction)
-
-
-class Closable(Protocol):
-    """What holds connections."""
-
-    async def close(self) -> None:
-        """Let go of them."""
 
 
 class FallbackInterpreter:
@@ -29,55 +23,43 @@ class FallbackInterpreter:
 
     name = "ladder"
 
-    def __init__(self, model: Interpreter, rules: Interpreter, *, closing: Closable | None = None) -> None:
+    def __init__(self, model: Interpreter, rules: Interpreter, *, closing: ModelClient | None = None) -> None:
         self._model = model
         self._rules = rules
         self._closing = closing
 
-    async def intent(self, scene: InterpreterContext) -> Intent:
-        """Is this a request?"""
-
-        def unknown(why: str) -> Intent:
-            return Intent(None, (), 0, why, UNKNOWN)
-
+    async def intent(self, context: InterpreterContext) -> Intent:
+        """Classify whether the message is a request."""
         return await _step_down(
-            lambda: self._model.intent(scene),
-            lambda: self._rules.intent(scene),
+            lambda: self._model.intent(context),
+            lambda: self._rules.intent(context),
             lambda found: found.is_request is not None,
             lambda found, why: found._replace(reason=f"{found.reason} ({why})"),
-            unknown,
+            lambda why: Intent(None, (), 0, why, UNKNOWN),
         )
 
-    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
-        """Does this go on with the open workflow?"""
-
-        def unknown(why: str) -> WorkflowRelation:
-            return WorkflowRelation(None, 0.0, why, UNKNOWN)
-
+    async def relate(self, context: InterpreterContext) -> WorkflowRelation:
+        """Decide whether the message continues the open workflow."""
         return await _step_down(
-            lambda: self._model.relate(scene),
-            lambda: self._rules.relate(scene),
+            lambda: self._model.relate(context),
+            lambda: self._rules.relate(context),
             lambda found: found.related is not None,
             lambda found, why: found._replace(reason=f"{found.reason} ({why})"),
-            unknown,
+            lambda why: WorkflowRelation(None, 0.0, why, UNKNOWN),
         )
 
-    async def extract(self, scene: InterpreterContext) -> Extraction:
-        """What exactly is wanted? Rules that find nothing at all do not know."""
-
-        def unknown(why: str) -> Extraction:
-            return Extraction((), (), (), why, UNKNOWN)
-
+    async def extract(self, context: InterpreterContext) -> Extraction:
+        """Extract the requests. Rules that find nothing count as no answer."""
         return await _step_down(
-            lambda: self._model.extract(scene),
-            lambda: self._rules.extract(scene),
+            lambda: self._model.extract(context),
+            lambda: self._rules.extract(context),
             lambda found: bool(found.requests or found.missing),
             lambda found, why: found._replace(reasoning=f"{found.reasoning} ({why})"),
-            unknown,
+            lambda why: Extraction((), (), (), why, UNKNOWN),
         )
 
     async def close(self) -> None:
-        """Let go of the model's connections."""
+        """Close the connections to the model."""
         if self._closing is not None:
             await self._closing.close()
 
@@ -98,4 +80,4 @@ async def _step_down(
         return explained(found, why.problem)
     if isinstance(why, ModelThrottled):
         raise why
-    return unknown(f"neither the model nor the rules know: {why.problem}")
+    return unknown(f"neither the model nor the rules have an answer: {why.problem}")

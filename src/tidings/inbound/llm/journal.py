@@ -1,7 +1,7 @@
-"""The journal of calls: written before and after each, and asked before any is made.
+"""The journal of model calls: recorded before and after each call, and read before a new one.
 
-An answered call is the cassette of its question: when a message is worked through again after a crash, the
-model is not asked again. A row that stays 'asked' is a call whose end nobody saw; it may have cost something.
+When a message is handled again after a crash, its questions are answered from the journal. A row that stays
+'asked' is a call that was interrupted by a crash; it may have cost money.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _trace: ContextVar[str | None] = ContextVar("trace", default=None)
 
 @contextmanager
 def trace_calls(trace: str) -> Iterator[None]:
-    """Calls made in here are noted as caused by this message."""
+    """Attribute the calls in this context to a message."""
     token = _trace.set(trace)
     try:
         yield
@@ -34,19 +34,19 @@ def trace_calls(trace: str) -> Iterator[None]:
 
 
 class ModelJournal:
-    """All calls to models, in the database."""
+    """The model calls in the database."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def recall(self, key: str) -> Completion | None:
-        """What was answered to this question before."""
+        """Return the journaled answer to a question."""
         rows = await self._store.read("model_recall", key=key)
         return completion_from_journal(rows[0]["raw"]) if rows else None
 
     async def asked(self, call: ModelCall, endpoint: str) -> int:
-        """Write a call down before it is made; gives back its number."""
+        """Record a call before it is made and return its id."""
         fields = {
             "at": self._clock.now(),
             "trace": _trace.get(),
@@ -72,7 +72,7 @@ class ModelJournal:
         cost: int,
         ms: int,
     ) -> None:
-        """The answer and what it cost, in one transaction."""
+        """Record the answer and its cost in one transaction."""
         used = {"tokens_in": completion.tokens_in, "tokens_out": completion.tokens_out, "cost": cost}
         parsed = None if judged.parsed is None else orjson.dumps(judged.parsed).decode()
         row = {
@@ -92,27 +92,27 @@ class ModelJournal:
         )
 
     async def failed(self, id_: int, reason: str, *, ms: int) -> None:
-        """No answer came."""
+        """Record a call without an answer."""
         await self._store.write([Step("model_failed", {"id": id_, "error": reason, "ms": ms})])
 
     async def spent(self) -> int:
-        """What today has cost so far, in billionths."""
+        """Return today's cost in billionths."""
         return int((await self._store.read("model_spent", day=self.today()))[0]["cost"])
 
     async def days(self, since: str, *, limit: int = PAGE) -> list[Row]:
-        """Calls, tokens and cost by day, model, prompt and version, newest day first."""
+        """List calls, tokens and cost by day, model, prompt and version, newest day first."""
         return await self._store.read("model_days", since=since, limit=limit)
 
     async def newest(self, *, before: int | None = None, limit: int = 20) -> list[Row]:
-        """Calls, newest first."""
+        """List calls, newest first."""
         return await self._store.read("model_calls", before=_NO_ID if before is None else before, limit=limit)
 
     async def of(self, trace: str) -> list[Row]:
-        """The calls that one message caused, oldest first."""
+        """List the calls that one message caused, oldest first."""
         return await self._store.read("model_trace", trace=trace, limit=PAGE)
 
     async def cassette(self) -> AsyncIterator[Mapping[str, Any]]:
-        """Every answered call as a line of a cassette, newest first: what `RecordedMind` replays."""
+        """Yield every answered call as a line of a cassette, newest first, for `RecordedInterpreter`."""
         before: int | None = None
         while rows := await self.newest(before=before, limit=PAGE):
             for row in rows:
@@ -122,5 +122,5 @@ class ModelJournal:
             before = rows[-1]["id"]
 
     def today(self) -> str:
-        """The day that is paid for now, in UTC."""
+        """Return the current day of the budget, in UTC."""
         return f"{moment(self._clock.now()):%Y-%m-%d}"

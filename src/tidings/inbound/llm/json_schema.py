@@ -1,7 +1,7 @@
-"""The part of JSON Schema that prompts may use: what every provider of structured output understands. Pure.
+"""The subset of JSON Schema that prompts may use and every provider of structured output supports. Pure.
 
-A schema is checked when the prompt is loaded, an answer when it comes: nobody relies on a provider's promise
-to keep to it.
+Schemas are checked when the prompt is loaded, and answers when they arrive, because a provider's structured
+output is not trusted.
 """
 
 from __future__ import annotations
@@ -19,30 +19,20 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "null": lambda value: value is None,
 }
-_WORDS = frozenset(
-    {
-        "type",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "enum",
-        "pattern",
-        "minimum",
-        "maximum",
-    }
-    | {"description"}
-)
+_KEYWORDS = frozenset({
+    "type", "properties", "required", "additionalProperties", "items", "enum", "pattern", "minimum",
+    "maximum", "description",
+})  # fmt: skip
 
 
 def check_schema(schema: object, place: str = "the schema") -> None:
-    """Raises ValueError with what is wrong with a schema."""
+    """Raise ValueError if the schema is invalid or not supported."""
     if not isinstance(schema, dict):
         raise ValueError(f"{place} is not an object")
-    if unknown := sorted(set(schema) - _WORDS):
-        raise ValueError(f"{place} has {unknown[0]!r}, which not every provider understands")
+    if unknown := sorted(set(schema) - _KEYWORDS):
+        raise ValueError(f"{place} has {unknown[0]!r}, which not every provider supports")
     if not (types := _types(schema)) or not set(types) <= set(_IS):
-        raise ValueError(f"{place} has no type, or one that JSON does not have")
+        raise ValueError(f"{place} has a missing or unknown type")
     if "array" in types:
         check_schema(schema.get("items"), f"{place}.items")
     if "object" in types:
@@ -53,15 +43,15 @@ def check_schema(schema: object, place: str = "the schema") -> None:
 def _refuse_object(schema: Mapping[str, Any], place: str) -> None:
     properties = schema.get("properties")
     if not isinstance(properties, dict) or schema.get("additionalProperties") is not False:
-        raise ValueError(f"{place} must have properties, and additionalProperties false")
+        raise ValueError(f"{place} must have properties and additionalProperties = false")
     if set(schema.get("required", ())) != set(properties):
-        raise ValueError(f"{place} must require each of its properties")
+        raise ValueError(f"{place} must require all its properties")
     for name, inner in properties.items():
         check_schema(inner, f"{place}.{name}")
 
 
 def schema_violation(value: object, schema: Mapping[str, Any]) -> str | None:
-    """The first thing in which a value differs from its schema; None when it fits."""
+    """Return the first violation of the schema, or None if the value is valid."""
     return next(_problems(value, schema, ""), None)
 
 
@@ -73,7 +63,7 @@ def _problems(value: Any, schema: Mapping[str, Any], place: str) -> Iterator[str
     elif "enum" in schema and value not in schema["enum"]:
         yield f"{named} must be one of {', '.join(str(one) for one in schema['enum'])}"
     elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
-        yield f"{named} must look like {schema['pattern']}"
+        yield f"{named} must match {schema['pattern']}"
     elif isinstance(value, int | float) and not isinstance(value, bool):
         least, most = schema.get("minimum", value), schema.get("maximum", value)
         if not least <= value <= most:
@@ -88,7 +78,7 @@ def _problems(value: Any, schema: Mapping[str, Any], place: str) -> Iterator[str
 def _of_object(value: Mapping[str, Any], properties: Mapping[str, Any], place: str) -> Iterator[str]:
     inside = f"{place}." if place else ""
     for name in value.keys() - properties.keys():
-        yield f"{inside}{name} is not asked for"
+        yield f"{inside}{name} is not allowed"
     for name, inner in properties.items():
         if name not in value:
             yield f"{inside}{name} is missing"

@@ -1,4 +1,4 @@
-"""Understanding by a language model: a prompt, an answer, and one correction if it is wrong."""
+"""The interpreter that asks a language model, with one correction of an invalid answer."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .settings import MOST_ROUNDS, ModelSettings
 
 
 class AnswerProvider(Protocol):
-    """Whoever has a model's answers: the line to one, or a recording."""
+    """Provides a model's answers: a model client or a recording."""
 
     async def answer(self, call: ModelCall) -> Completion:
-        """The answer to one question; raises a NoAnswer, or NotRecorded."""
+        """Return the answer to one question; raises NoModelAnswer or AnswerNotRecorded."""
 
 
 class ModelInterpreter:
-    """Asks one question at a time. It reads and answers, and does nothing.
+    """Asks a model, without side effects.
 
-    The same scene gives the same question, to the letter: give the message's own time as `now`, and a repeat
-    after a crash is answered from the journal.
+    Questions are deterministic: with the message's own time as `now`, a repetition after a crash is answered
+    from the journal.
     """
 
     name = "model"
@@ -38,72 +38,72 @@ class ModelInterpreter:
         self,
         settings: ModelSettings,
         prompts: Mapping[str, Prompt],
-        teller: AnswerProvider,
+        provider: AnswerProvider,
         *,
         shifts: Mapping[str, tuple[str, str]] = SHIFTS,
     ) -> None:
         self._settings = settings
         self._prompts = prompts
-        self._teller = teller
+        self._provider = provider
         self._shifts = shifts
 
-    async def intent(self, scene: InterpreterContext) -> Intent:
-        """Is this a request?"""
-        return answer_validation.intent(*await self._ask("intent", scene))
+    async def intent(self, context: InterpreterContext) -> Intent:
+        """Classify whether the message is a request."""
+        return answer_validation.intent(*await self._ask("intent", context))
 
-    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
-        """Does this go on with the open workflow?"""
-        return answer_validation.relation(*await self._ask("relate", scene))
+    async def relate(self, context: InterpreterContext) -> WorkflowRelation:
+        """Decide whether the message continues the open workflow."""
+        return answer_validation.relation(*await self._ask("relate", context))
 
-    async def extract(self, scene: InterpreterContext) -> Extraction:
-        """What exactly is wanted, of the whole thread?"""
-        return answer_validation.extraction(*await self._ask("extract", scene))
+    async def extract(self, context: InterpreterContext) -> Extraction:
+        """Extract the requests of the whole thread."""
+        return answer_validation.extraction(*await self._ask("extract", context))
 
-    async def _ask(self, name: str, scene: InterpreterContext) -> tuple[Any, str]:
-        """The answer, as judged, and who gave it. Tools are answered, a wrong answer is corrected once."""
+    async def _ask(self, name: str, context: InterpreterContext) -> tuple[Any, str]:
+        """Return the validated answer and its source. Serves tool calls; corrects an invalid answer once."""
         prompt = self._prompts[name]
         model = self._settings.model(prompt.role)
-        messages = render_prompt(prompt, scene, self._shifts)
-        judge = partial(answer_validation.validate_answer, prompt, scene)
+        messages = render_prompt(prompt, context, self._shifts)
+        judge = partial(answer_validation.validate_answer, prompt, context)
         is_corrected = False
         for attempt in range(1, MOST_ROUNDS + 1):
-            said = await self._teller.answer(ModelCall(prompt, model, tuple(messages), attempt, judge))
+            said = await self._provider.answer(ModelCall(prompt, model, tuple(messages), attempt, judge))
             if answer_validation.is_refused(said):
                 raise ModelRefused(
                     f"{model} refused to answer: {answer_validation.printable(said.refusal or said.finish)}"
                 )
             if said.tools and prompt.tools:
-                messages += _served(said, {day.date: day for day in scene.days})
+                messages += _served(said, {day.date: day for day in context.days})
                 continue
             parsed, problem = judge(said)
             if problem is None:
                 return parsed, f"{self.name}:{model}"
             if is_corrected:
-                raise UnusableAnswer(f"{model} answered what cannot be used, twice: {problem}")
+                raise UnusableAnswer(f"{model} gave an invalid answer twice: {problem}")
             is_corrected = True
             messages += _correction(prompt, said, problem)
-        raise UnusableAnswer(f"{model} came to no answer within {MOST_ROUNDS} rounds")
+        raise UnusableAnswer(f"{model} gave no answer within {MOST_ROUNDS} rounds")
 
 
 def _correction(prompt: Prompt, said: Completion, problem: str) -> Messages:
-    told = f"That answer cannot be used: {problem}. {schema_instructions(prompt)}"
-    return [{"role": "assistant", "content": said.content or ""}, {"role": "user", "content": told}]
+    request = f"That answer cannot be used: {problem}. {schema_instructions(prompt)}"
+    return [{"role": "assistant", "content": said.content or ""}, {"role": "user", "content": request}]
 
 
 def _served(said: Completion, days: Mapping[str, CalendarDay]) -> Messages:
-    """The model's wish to read, and what it gets to read."""
-    wishes = [
+    """Return the model's tool calls and their results."""
+    calls = [
         {"id": tool.id, "type": "function", "function": {"name": tool.name, "arguments": tool.arguments}}
         for tool in said.tools
     ]
     answers = [
         {"role": "tool", "tool_call_id": tool.id, "content": _read_day(tool, days)} for tool in said.tools
     ]
-    return [{"role": "assistant", "content": said.content, "tool_calls": wishes}, *answers]
+    return [{"role": "assistant", "content": said.content, "tool_calls": calls}, *answers]
 
 
 def _read_day(tool: ToolCall, days: Mapping[str, CalendarDay]) -> str:
-    """A day as it was read before; there is nothing else to be had, and nothing is changed."""
+    """Return a calendar day of the context, the only data that tools can read."""
     try:
         date = orjson.loads(tool.arguments)["date"]
     except (orjson.JSONDecodeError, KeyError, TypeError):

@@ -1,8 +1,8 @@
-"""Prompts: Markdown files with front matter, checked when the engine starts, hashed with all they say.
+"""Prompt files: Markdown with front matter, validated at startup and identified by a hash.
 
 A file has four parts: front matter between +++ lines (name, version, role, max_tokens, temperature, tools),
-the headings Instructions and Material, and under Answer the JSON schema. What people write is material: a
-placeholder of theirs in the instructions is refused.
+the headings Instructions and Material, and the JSON schema under Answer. Against prompt injection, variables
+from the chat are allowed only in the material.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _FRONT = frozenset({"name", "version", "role", "max_tokens", "temperature", "too
 
 
 class ModelRole(StrEnum):
-    """Which of the configured models answers."""
+    """The role of a configured model."""
 
     SMALL = "small"
     LARGE = "large"
 
 
 class Prompt(NamedTuple):
-    """One prompt, checked. `hash` covers everything that could change an answer."""
+    """A validated prompt. `hash` covers everything that may change an answer."""
 
     name: str
     version: int
@@ -62,33 +62,33 @@ class Prompt(NamedTuple):
 
     @property
     def hash(self) -> str:
-        """Of name, version, text, settings and schema together."""
+        """The hash of name, version, text, settings and schema."""
         return digest(self._asdict())
 
 
 def digest(value: object) -> str:
-    """A short hash of the canonical JSON of a value."""
+    """Return a short hash of the canonical JSON of a value."""
     return sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def load_prompts(folder: Path | None = None) -> Mapping[str, Prompt]:
-    """All prompts, those of a folder in place of our own. Raises Misconfigured for one that is no good."""
+    """Load the built-in prompts, overridden by those in `folder`; raises Misconfigured for an invalid one."""
     own = {name: parse_prompt(name, text, f"the built-in prompt {name}") for name, text in _built_in()}
     if folder is None:
         return own
     if not folder.is_dir():
-        raise _refused(f"{folder} is not a folder", "Name a folder with prompts, or leave prompts out")
+        raise _refused(f"{folder} is not a folder", "Set prompts to a folder with prompt files, or remove it")
     brought = {path.stem: _bring(path, own) for path in sorted(folder.glob("*.md"))}
     return {**own, **brought}
 
 
 def parse_prompt(name: str, text: str, where: str) -> Prompt:
-    """One file as a prompt; raises Misconfigured, which says what is wrong with it."""
+    """Parse and validate a prompt file; raises Misconfigured."""
     form = _FORM.fullmatch(text.replace("\r\n", "\n"))
     if form is None:
         raise _refused(
-            f"{where} does not have the form of a prompt",
-            "It needs front matter between +++ lines, then the headings # Instructions, # Material and "
+            f"{where} is not a valid prompt file",
+            "Write front matter between +++ lines, then the headings # Instructions, # Material and "
             "# Answer with a JSON schema in a json block",
         )
     front = _front(form["front"], name, where)
@@ -113,21 +113,21 @@ def _built_in() -> Iterator[tuple[str, str]]:
 
 
 def _bring(path: Path, own: Mapping[str, Prompt]) -> Prompt:
-    """A prompt of the user's, which answers with at least what ours answers with."""
+    """Load a user's prompt; its schema must contain all fields of the built-in one."""
     if path.stem not in own:
         close = get_close_matches(path.stem, own, 1)
         hint = f"Did you mean {close[0]}.md?" if close else f"Prompts are {', '.join(f'{n}.md' for n in own)}"
-        raise _refused(f"{path} is no prompt that anybody asks for", hint)
+        raise _refused(f"{path} is not a known prompt", hint)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not a text"
+        why = getattr(error, "strerror", None) or "not a text file"
         raise _refused(f"{path} cannot be read ({why})", "Check its permissions") from None
     prompt = parse_prompt(path.stem, text, str(path))
     wanted = own[path.stem].schema["properties"]
     for field, inner in wanted.items():
         if prompt.schema.get("properties", {}).get(field) != inner:
-            raise _refused(f"{path} changes {field!r} in its schema", f"Keep it as it is: {inner}")
+            raise _refused(f"{path} changes {field!r} in its schema", f"Keep it as: {inner}")
     return prompt
 
 
@@ -138,28 +138,26 @@ def _front(text: str, name: str, where: str) -> dict[str, Any]:
         raise _refused(f"the front matter of {where} is not TOML: {error}", "Correct that line") from None
     if unknown := sorted(set(front) - _FRONT):
         raise _refused(
-            f"{where} has {unknown[0]!r} in its front matter", f"Known are {', '.join(sorted(_FRONT))}"
+            f"{where} has the unknown key {unknown[0]!r} in its front matter",
+            f"Known keys: {', '.join(sorted(_FRONT))}",
         )
-    checks = {
-        "name": front.get("name") == name,
-        "version": _is_whole(front.get("version"), 1, 1_000_000),
-        "role": front.get("role") in tuple(ModelRole),
-        "max_tokens": _is_whole(front.get("max_tokens"), 1, 100_000),
-        "temperature": type(front.get("temperature", 0)) in (int, float)
-        and 0 <= front.get("temperature", 0) <= 2,
-        "tools": isinstance(front.get("tools", []), list) and set(front.get("tools", [])) <= TOOLS,
-    }
-    remedies = {
-        "name": f'Write name = "{name}", as its file is called',
-        "version": "Write a whole number, and a higher one whenever you change the prompt",
-        "role": 'Write role = "small" or "large"',
-        "max_tokens": "Write a whole number from 1 to 100000",
-        "temperature": "Write a number from 0 to 2; 0 answers the same each time",
-        "tools": f"Tools only read; there is {', '.join(sorted(TOOLS))}",
-    }
-    for key, is_fine in checks.items():
-        if not is_fine:
-            raise _refused(f"{where} has no usable {key} ({front.get(key)!r})", remedies[key])
+    heat, tools = front.get("temperature", 0), front.get("tools", [])
+    is_heat = type(heat) in (int, float) and 0 <= heat <= 2
+    is_version = _is_whole(front.get("version"), 1, 1_000_000)
+    for key, is_valid, remedy in (
+        ("name", front.get("name") == name, f'Write name = "{name}", the name of the file'),
+        ("version", is_version, "Write a whole number, and increase it whenever you change the prompt"),
+        ("role", front.get("role") in tuple(ModelRole), 'Write role = "small" or "large"'),
+        ("max_tokens", _is_whole(front.get("max_tokens"), 1, 100_000), "Write a whole number up to 100000"),
+        ("temperature", is_heat, "Write a number from 0 to 2; 0 is the most deterministic"),
+        (
+            "tools",
+            isinstance(tools, list) and set(tools) <= TOOLS,
+            f"Known tools: {', '.join(sorted(TOOLS))}",
+        ),
+    ):
+        if not is_valid:
+            raise _refused(f"{where} has an invalid {key} ({front.get(key)!r})", remedy)
     return front
 
 
@@ -172,13 +170,13 @@ def _schema(text: str, where: str) -> Mapping[str, Any]:
         schema = orjson.loads(text)
         schemas.check_schema(schema)
     except (ValueError, re.error) as error:
-        raise _refused(f"the schema of {where} cannot be used: {error}", "Correct it") from None
+        raise _refused(f"the schema of {where} is invalid: {error}", "Correct it") from None
     found: Mapping[str, Any] = schema
     return found
 
 
 def _check_placeholders(prompt: Prompt, where: str) -> None:
-    """Each one is known and stands where it may, and none is missing that the question cannot do without."""
+    """Check that placeholders are known, are in an allowed section, and that required ones are present."""
     try:
         instructions, material = set(names(prompt.instructions)), set(names(prompt.material))
     except ValueError as error:
@@ -186,19 +184,20 @@ def _check_placeholders(prompt: Prompt, where: str) -> None:
     if theirs := sorted(instructions & UNTRUSTED_VARIABLES):
         raise _refused(
             f"{where} has {{%{theirs[0]}%}} in its instructions",
-            "What people write is material and no instruction: move it below # Material",
+            "Move it below # Material: text from the chat must not be in the instructions",
         )
     if unknown := sorted((instructions | material) - TRUSTED_VARIABLES - UNTRUSTED_VARIABLES):
         close = get_close_matches(unknown[0], TRUSTED_VARIABLES | UNTRUSTED_VARIABLES, 1)
         hint = (
             f"Did you mean {{%{close[0]}%}}?"
             if close
-            else f"Known are {', '.join(sorted(TRUSTED_VARIABLES | UNTRUSTED_VARIABLES))}"
+            else f"Known placeholders: {', '.join(sorted(TRUSTED_VARIABLES | UNTRUSTED_VARIABLES))}"
         )
-        raise _refused(f"{where} has the placeholder {{%{unknown[0]}%}}, which stands for nothing", hint)
+        raise _refused(f"{where} has the unknown placeholder {{%{unknown[0]}%}}", hint)
     if missing := sorted(NEEDED[prompt.name] - material):
         raise _refused(
-            f"{where} lacks the placeholder {{%{missing[0]}%}}", f"Put {{%{missing[0]}%}} below # Material"
+            f"{where} is missing the placeholder {{%{missing[0]}%}}",
+            f"Add {{%{missing[0]}%}} below # Material",
         )
 
 

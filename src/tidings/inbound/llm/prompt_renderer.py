@@ -1,6 +1,7 @@
-"""Rendering: a scene as the two texts a model gets, the same for the same scene. Pure.
+"""Renders a prompt deterministically. Pure.
 
-What people wrote goes in as JSON with escaped angle brackets, so that no text can end the place it stands in.
+Against prompt injection, user text is quoted as JSON with escaped angle brackets, so that it cannot end its
+section.
 """
 
 from __future__ import annotations
@@ -18,42 +19,42 @@ from ..domain import HALF_HOURS, CalendarDay, InterpreterContext, ShiftRequest, 
 from ..language.shift_words import DEFAULTS as SHIFTS
 from .prompt import Prompt
 
-LONGEST_TEXT = 4_000  # characters of one line of chat that a model gets to see
+LONGEST_TEXT = 4_000  # characters per chat line
 LONGEST_THREAD = 60  # the newest lines
 
 Messages = list[dict[str, Any]]
 
 
 def render_prompt(
-    prompt: Prompt, scene: InterpreterContext, shifts: Mapping[str, tuple[str, str]] = SHIFTS
+    prompt: Prompt, context: InterpreterContext, shifts: Mapping[str, tuple[str, str]] = SHIFTS
 ) -> Messages:
-    """The opening of the exchange: our instructions, then the material."""
-    now = moment(scene.now).astimezone(ZoneInfo(scene.timezone))
+    """Return the system message (instructions) and the user message (material)."""
+    now = moment(context.now).astimezone(ZoneInfo(context.timezone))
     ours = {
-        "squads": ", ".join(scene.squads),
+        "squads": ", ".join(context.squads),
         "today": f"{now:%A} {now:%Y%m%d}, {now:%H%M}",
-        "timezone": scene.timezone,
+        "timezone": context.timezone,
         "shifts": ", ".join(f"{word} {start} to {end}" for word, (start, end) in shifts.items()),
     }
-    theirs = {name: _quoted(value) for name, value in _said(scene, now).items()}
+    theirs = {name: _quoted(value) for name, value in _said(context, now).items()}
     return [
         {"role": "system", "content": fill_text(prompt.instructions, ours)},
         {"role": "user", "content": fill_text(prompt.material, {**ours, **theirs})},
     ]
 
 
-def _said(scene: InterpreterContext, now: datetime) -> Mapping[str, Any]:
+def _said(context: InterpreterContext, now: datetime) -> Mapping[str, Any]:
     return {
         "speaker": {
-            "name": _clip(scene.speaker.name),
-            "squad": scene.speaker.squad,
-            "role": scene.speaker.role,
+            "name": _clip(context.speaker.name),
+            "squad": context.speaker.squad,
+            "role": context.speaker.role,
         },
-        "message": _clip(scene.text),
-        "thread": [_line(line, now) for line in scene.thread[-LONGEST_THREAD:]],
-        "open": [_request(request) for request in scene.open_requests],
-        "asked": scene.asked,
-        "days": [day.date for day in scene.days],
+        "message": _clip(context.text),
+        "thread": [_line(line, now) for line in context.thread[-LONGEST_THREAD:]],
+        "open": [_request(request) for request in context.open_requests],
+        "asked": context.asked,
+        "days": [day.date for day in context.days],
     }
 
 
@@ -67,7 +68,7 @@ def _line(line: Utterance, now: datetime) -> Mapping[str, Any]:
 
 
 def _clip(text: str) -> str:
-    """Not too long, and without halves of characters, which JSON cannot hold."""
+    """Limit the length and replace lone surrogates, which JSON cannot contain."""
     return text[:LONGEST_TEXT].encode(errors="replace").decode()
 
 
@@ -76,7 +77,7 @@ def _request(request: ShiftRequest) -> Mapping[str, Any]:
 
 
 def shown_day(day: CalendarDay) -> Mapping[str, Any]:
-    """What the calendar says of a day, squad by squad, as spans of hours."""
+    """Return a calendar day as spans of hours per squad."""
     return {"date": day.date, "crewed": _by_squad(day.crewed), "no_crew": _by_squad(day.no_crew)}
 
 
@@ -85,7 +86,7 @@ def _by_squad(slots: Mapping[str, frozenset[int]]) -> Mapping[str, list[str]]:
 
 
 def spans(slots: frozenset[int]) -> list[str]:
-    """Half hours of an operational day as spans such as 0600-1800."""
+    """Format half hours of an operational day as spans such as 0600-1800."""
     found: list[list[int]] = []
     for slot in sorted(slots):
         if found and found[-1][1] == slot:

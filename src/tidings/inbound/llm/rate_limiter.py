@@ -1,7 +1,7 @@
-"""The limiter: one row per endpoint says when it may be called next, for all processes together.
+"""Rate limit, Retry-After and circuit breaker of an endpoint, shared by all processes in one row.
 
-A wait that the provider asks for, and the silence after it did not answer, park the row; nobody calls before
-then.
+A Retry-After blocks the endpoint until then. An endpoint that does not answer opens the breaker for
+`DOWN_FOR`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ...store.port import Row, Step, Store
 from .errors import ModelThrottled, ModelUnavailable, NoModelAnswer
 from .settings import ModelSettings
 
-DOWN_FOR = timedelta(seconds=60)  # before an endpoint that did not answer is tried again
+DOWN_FOR = timedelta(seconds=60)  # the breaker's timeout
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class ModelRateLimiter:
-    """Turns at one endpoint."""
+    """Limits the calls to one endpoint."""
 
     def __init__(self, store: Store, clock: Clock, settings: ModelSettings, sleep: Sleep) -> None:
         self._store = store
@@ -34,11 +34,11 @@ class ModelRateLimiter:
         self._joined = False
 
     def patience(self) -> int:
-        """Until when a question that is asked now may wait for its turns, all in all."""
+        """Return the time until which a question that starts now may wait."""
         return self._clock.now() + self._patience
 
     async def turn(self, until: int) -> None:
-        """Wait for the next free instant; raises when it lies behind `until`."""
+        """Wait for the next rate-limit slot; raises NoModelAnswer if it is after `until`."""
         await self._join()
         while True:
             now = self._clock.now()
@@ -47,21 +47,21 @@ class ModelRateLimiter:
             if taken:
                 await self._wait(taken[0]["at"] - now)
                 return
-            standing = (await self._store.read("model_endpoint_state", endpoint=self._name))[0]
-            free_at = max(standing["blocked_until"], standing["next_at"])
-            is_down = standing["block_kind"] == "down" and standing["blocked_until"] > now
+            row = (await self._store.read("model_endpoint_state", endpoint=self._name))[0]
+            free_at = max(row["blocked_until"], row["next_at"])
+            is_down = row["block_kind"] == "down" and row["blocked_until"] > now
             if is_down or free_at > until:
-                raise _refusal(standing, now)
+                raise _refusal(row, now)
             await self._wait(free_at - now)
 
     async def park(self, wait: timedelta, reason: str) -> None:
-        """The provider asked for this wait."""
+        """Block the endpoint for the provider's Retry-After."""
         await self._park("busy", wait, reason)
 
     async def down(self, reason: str) -> NoReturn:
-        """It does not answer: leave it alone for a while, and say so."""
+        """Open the breaker and raise ModelUnavailable."""
         await self._park("down", DOWN_FOR, reason)
-        raise ModelUnavailable(f"the model does not answer: {reason}", remedy="see: tidings models calls")
+        raise ModelUnavailable(f"the model is unavailable: {reason}", remedy="see: tidings models calls")
 
     async def _park(self, kind: str, wait: timedelta, reason: str) -> None:
         until = self._clock.now() + micros(wait)
@@ -79,15 +79,15 @@ class ModelRateLimiter:
             await self._sleep(length / SECOND)
 
 
-def _refusal(standing: Row, now: int) -> NoModelAnswer:
-    if standing["blocked_until"] > now and standing["block_kind"] == "down":
+def _refusal(row: Row, now: int) -> NoModelAnswer:
+    if row["blocked_until"] > now and row["block_kind"] == "down":
         return ModelUnavailable(
-            f"the model is left alone until {iso(standing['blocked_until'])}: {standing['block_reason']}"
+            f"the model is left alone until {iso(row['blocked_until'])}: {row['block_reason']}"
         )
-    if standing["blocked_until"] > now:
-        until = standing["blocked_until"]
+    if row["blocked_until"] > now:
+        until = row["blocked_until"]
         return ModelThrottled(
-            f"the model wants no calls before {iso(until)}: {standing['block_reason']}", until=until
+            f"the model wants no calls before {iso(until)}: {row['block_reason']}", until=until
         )
-    until = standing["next_at"]
+    until = row["next_at"]
     return ModelThrottled(f"the model's rate is used up until {iso(until)}", until=until)

@@ -1,9 +1,9 @@
-"""Settings of the language model: the table [inbound.model], checked before anything starts."""
+"""The settings table [inbound.model]."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
@@ -16,28 +16,29 @@ from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire import origin_checks
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from ..option_parsers import flag, one_of
 from .prompt import ModelRole
 
 FORMATS = ("schema", "object")
-BILLION = 1_000_000_000  # costs are kept in whole billionths of your currency
-MOST_ROUNDS = 4  # calls that one question may take: an answer, its correction, and tools between
+BILLION = 1_000_000_000  # costs are stored in whole billionths of your currency
+MOST_ROUNDS = 4  # calls per question: the answer, its correction, and tool calls
 
 
 class Price(NamedTuple):
-    """What a thousand tokens cost, in your currency."""
+    """The price of 1,000 tokens, in your currency."""
 
     input: Decimal
     output: Decimal
 
     def cost(self, tokens_in: int, tokens_out: int) -> int:
-        """In whole billionths, rounded up: a bill is never smaller than what we say."""
+        """Return the cost in whole billionths, rounded up."""
         exact = (self.input * tokens_in + self.output * tokens_out) * BILLION / 1000
         return int(exact.to_integral_value(rounding="ROUND_CEILING"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """An OpenAI-compatible endpoint and what it may cost."""
+    """An OpenAI-compatible endpoint with its models, limits and budget."""
 
     base_url: str
     small: str
@@ -53,41 +54,36 @@ class ModelSettings:
     forbid: bool = False
 
     def model(self, role: ModelRole) -> str:
-        """The model that answers in this role."""
+        """Return the model of a role."""
         return self.small if role is ModelRole.SMALL else self.large
 
     @property
     def budget(self) -> int | None:
-        """Of one day, in whole billionths."""
+        """The daily budget in whole billionths."""
         return None if self.budget_per_day is None else int(self.budget_per_day * BILLION)
 
     @property
     def longest(self) -> timedelta:
-        """What one question can take at the worst; the deadline of whoever asks must be longer."""
+        """The maximum duration of one question; the caller's deadline must be longer."""
         return (self.patience + 2 * self.timeout) * MOST_ROUNDS
 
     def describe(self) -> Mapping[str, Any]:
-        """All of it in plain values, without the key."""
-        return {
-            "base_url": self.base_url,
-            "small": self.small,
-            "large": self.large,
+        """Return all options as plain values with the key masked."""
+        shown: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("budget_per_day", "prompts"):
+            shown[name] = None if shown[name] is None else str(shown[name])
+        return shown | {
             "key": getattr(self.key, "shown", "***") if self.key else None,
             "timeout": durations.humanize(self.timeout),
             "patience": durations.humanize(self.patience),
-            "per_minute": self.per_minute,
-            "budget_per_day": None if self.budget_per_day is None else str(self.budget_per_day),
             "prices": {model: [str(one) for one in price] for model, price in self.prices.items()},
-            "prompts": None if self.prompts is None else str(self.prompts),
-            "format": self.format,
-            "forbid": self.forbid,
         }
 
 
 def read(table: object, folder: Path) -> ModelSettings:
-    """The table [inbound.model] as settings; raises Misconfigured. Paths count from `folder`."""
+    """Parse the table; raises Misconfigured. Paths are relative to `folder`."""
     if not isinstance(table, Mapping):
-        raise _refused("", "is not a table", "Write [inbound.model] and the options below it")
+        raise _refused("", "is not a table", "Write [inbound.model] and its options below it")
     given = {name: _one(name, value) for name, value in table.items()}
     if given.get("prompts") is not None:
         given["prompts"] = folder / given["prompts"]
@@ -99,12 +95,12 @@ def read(table: object, folder: Path) -> ModelSettings:
     for model in (settings.small, settings.large):
         if settings.budget_per_day is not None and model not in settings.prices:
             remedy = f'Add [inbound.model.prices."{model}"] with input and output per 1,000 tokens'
-            raise _refused("budget_per_day", f"cannot be kept: {model!r} has no price", remedy)
+            raise _refused("budget_per_day", f"cannot be enforced: {model!r} has no price", remedy)
     return settings
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL leads to this machine itself."""
+    """Return whether a URL points to this machine."""
     return origin_checks.is_loopback(urlsplit(url).hostname or "")
 
 
@@ -112,12 +108,12 @@ def _one(name: str, value: object) -> Any:
     read = OPTIONS.get(name)
     if read is None:
         close = get_close_matches(name, OPTIONS, 1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(OPTIONS)}"
-        raise _refused(name, "is no option", hint)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(OPTIONS)}"
+        raise _refused(name, "is not an option", hint)
     try:
         return read(value)
     except ValueError as error:
-        raise _refused(name, f"is {_shown(name, value)}, but {error}", "Correct it or leave it out") from None
+        raise _refused(name, f"is {_shown(name, value)}, but {error}", "Correct or remove it") from None
 
 
 def _shown(name: str, value: object) -> str:
@@ -131,29 +127,29 @@ def _refused(name: str, problem: str, remedy: str) -> Misconfigured:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("it must be a text")
+        raise ValueError("must be a non-empty string")
     return value.strip()
 
 
 def _key(value: object) -> str:
-    """Kept as it came, so that it stays a secret when it is shown."""
+    """Return the key unchanged, so that a wrapped secret stays wrapped."""
     if not isinstance(value, str) or not value.isascii() or not value.isprintable() or not value:
-        raise ValueError("it must be a text of printable ASCII")
+        raise ValueError("must be a string of printable ASCII characters")
     return value
 
 
 def _base_url(value: object) -> str:
-    """https, or http within one's own network, so that no key travels in clear."""
+    """Accept https URLs, and http only within the own network, because requests carry the key."""
     given = _text(value).rstrip("/")
     try:
         target = check_url(given, SsrfRules(allow_private=True, allow_http=True))
     except ForbiddenUrl as error:
-        raise ValueError(f"{error}; it must be a URL such as https://api.openai.com/v1") from None
+        raise ValueError(f"{error}; must be a URL such as https://api.openai.com/v1") from None
     near = is_loopback(given) or "." not in target.host or (target.address and _is_private(target.address))
     if target.scheme != "https" and not near:
-        raise ValueError("it must be an https URL: over http everybody on the way could read the key")
+        raise ValueError("must be an https URL: http would expose the key")
     if "?" in given or "#" in given:
-        raise ValueError("it must be a URL without ? and #")
+        raise ValueError("must be a URL without ? and #")
     return given
 
 
@@ -164,7 +160,7 @@ def _is_private(address: str) -> bool:
 def _length(value: object) -> timedelta:
     length = durations.parse(cast(str, value))
     if not timedelta() < length <= timedelta(minutes=10):
-        raise ValueError("it must be longer than nothing and at most 10m")
+        raise ValueError("must be greater than zero and at most 10m")
     return length
 
 
@@ -174,39 +170,26 @@ def _amount(value: object) -> Decimal:
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite() or not 0 <= amount <= 1_000_000:
-        raise ValueError("it must be a number from 0 to 1000000")
+        raise ValueError("must be a number from 0 to 1000000")
     return amount
 
 
 def _rate(value: object) -> float:
     rate = float(_amount(value))
     if not rate:
-        raise ValueError("it must be above 0")
+        raise ValueError("must be greater than zero")
     return rate
 
 
 def _prices(value: object) -> Mapping[str, Price]:
     if not isinstance(value, Mapping):
-        raise ValueError("it must be a table by model")
+        raise ValueError("must be a table of models")
     found = {}
     for model, price in value.items():
         if not isinstance(price, Mapping) or set(price) != {"input", "output"}:
             raise ValueError(f"the price of {model!r} must have input and output, per 1,000 tokens")
         found[str(model)] = Price(_amount(price["input"]), _amount(price["output"]))
     return found
-
-
-def _format(value: object) -> str:
-    if value not in FORMATS:
-        raise ValueError(f"it must be one of {', '.join(FORMATS)}")
-    return str(value)
-
-
-def _flag(value: object) -> bool:
-    said = {"true": True, "false": False}.get(str(value).lower())
-    if said is None:
-        raise ValueError("it must be true or false")
-    return said
 
 
 OPTIONS: Mapping[str, Callable[[object], Any]] = {
@@ -220,6 +203,6 @@ OPTIONS: Mapping[str, Callable[[object], Any]] = {
     "budget_per_day": _amount,
     "prices": _prices,
     "prompts": _text,
-    "format": _format,
-    "forbid": _flag,
+    "format": one_of(FORMATS),
+    "forbid": flag,
 }

@@ -1,8 +1,8 @@
-"""One question to a platform's API: its JSON, or why there is none. Nothing is changed by asking."""
+"""GET requests to a platform's API, with Retry-After."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -13,12 +13,13 @@ from pyreqwest.http import Url
 from ...wire.http_client import MAX_SHOWN, HttpClient, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from .port import SourceUnavailable
+from .settings import SourceSettings
 
-MAX_ANSWER = 8 << 20  # Telegram's longest is 4 MiB
+MAX_ANSWER = 8 << 20  # Telegram's largest response has 4 MiB
 
 
 class SourceApiResponse(NamedTuple):
-    """An answer: its status, its JSON object (None if it is none), its beginning for people."""
+    """A response: status, JSON object (None if it is not one), and an excerpt for error messages."""
 
     status: int
     body: Mapping[str, Any] | None
@@ -27,16 +28,16 @@ class SourceApiResponse(NamedTuple):
 
 
 class SourceApiClient:
-    """A platform's API. `hide` are the secrets that must not be shown."""
+    """The API of a source's platform. The token is redacted from excerpts."""
 
-    def __init__(self, base: str, *, deadline: timedelta, hide: Sequence[str]) -> None:
-        self._base = base
-        self._deadline = deadline
-        self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
-        self._http = HttpClient(connect_within=deadline / 3)
+    def __init__(self, settings: SourceSettings) -> None:
+        self._base = settings.base_url
+        self._deadline = settings.deadline
+        self._hide = {settings.token, quote(settings.token, safe="")} if settings.token else set()
+        self._http = HttpClient(connect_within=settings.deadline / 3)
 
     async def get(self, path: str, *, headers: Mapping[str, str] = {}, now: int) -> SourceApiResponse:
-        """GET once; raises SourceDown when nobody answers."""
+        """Send one GET request; raises SourceUnavailable if there is no response."""
         try:
             answer = await self._http.request(
                 "GET",
@@ -47,7 +48,7 @@ class SourceApiClient:
                 max_response_size=MAX_ANSWER,
             )
         except (NotSent, MaybeSent) as error:
-            raise SourceUnavailable(f"it does not answer: {self._shown(str(error))}") from None
+            raise SourceUnavailable(f"no response: {self._shown(str(error))}") from None
         raw = answer.body_prefix
         try:
             body = orjson.loads(raw) if raw.strip() else {}
@@ -61,7 +62,7 @@ class SourceApiClient:
         )
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
     def _shown(self, said: str) -> str:

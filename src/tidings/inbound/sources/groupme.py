@@ -1,28 +1,24 @@
-"""GroupMe: a group read by `after_id`, the only way without gaps; and the call-back of a bot.
+"""GroupMe groups: polled with `after_id`, which leaves no gaps, or by the callback of a bot.
 
-Ids are numbers written as texts, and grow. Deletions come as messages of the platform; edits only show in
-the list, so the newest page is looked at once more now and then, which also shows what was missed.
+Ids are increasing numbers in strings. Deletions arrive as system messages. Edits appear only in the list, so
+the poller periodically reads the newest page again, which also finds missed messages.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import orjson
-
-from ...model.errors import Invalid
 from ..domain import IncomingKind, IncomingMessage
 from .api_client import SourceApiClient
-from .payload import ident, inner, items, seconds, word
-from .port import SourceEntry, SourcePage, SourceUnavailable, UnverifiedWebhook, WebhookRequest
+from .payload import ident, inner, items, json_object, seconds, word
+from .port import SourceEntry, SourcePage, SourceUnavailable, UnverifiedWebhook, WebhookRequest, is_secret
 from .settings import SourceSettings
 
-THROTTLED_FOR = timedelta(seconds=60)  # GroupMe names no wait
-MOST_BACK = 100  # pages of a first look
+THROTTLED_FOR = timedelta(seconds=60)  # GroupMe sends no Retry-After
+MOST_BACK = 100  # pages of the first poll
 _THROTTLED = (420, 429)
 
 
@@ -32,11 +28,10 @@ class GroupMeSource:
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
         self._settings = settings
         self._now = now
-        hide = (settings.token,) if settings.token else ()
-        self._api = SourceApiClient(settings.base_url, deadline=settings.deadline, hide=hide)
+        self._api = SourceApiClient(settings)
 
     async def read(self, cursor: str | None, *, since: int) -> SourcePage:
-        """The page after the cursor; without one, all pages back to `since`."""
+        """Read the page after the cursor; without one, all pages back to `since`."""
         if cursor is None:
             return await self._first_look(since)
         found = await self._list(after_id=cursor)
@@ -44,29 +39,28 @@ class GroupMeSource:
         return SourcePage(heard, more=len(found) >= self._settings.page_size, holes=_nameless(found))
 
     async def look_back(self) -> Sequence[IncomingMessage]:
-        """The newest page: what is edited, and what should have been read."""
+        """Read the newest page with its edits."""
         heard: list[IncomingMessage] = []
         for message in reversed(await self._list()):
             heard += [one for one in (self._incoming(message), self._edit(message)) if one is not None]
         return heard
 
     def is_behind(self, id_: str, cursor: str) -> bool:
-        """Ids grow."""
+        """Return whether the id is at or before the cursor; ids increase."""
         return id_.isdigit() and cursor.isdigit() and int(id_) <= int(cursor)
 
     def called(self, call: WebhookRequest) -> list[IncomingMessage]:
-        """A bot's call-back; GroupMe signs nothing, so the address holds a secret."""
-        given = call.query.get("key", "").encode()
-        if not sum(hmac.compare_digest(given, secret.encode()) for secret in self._settings.secrets):
-            raise UnverifiedWebhook("the address has no valid key")
-        return incoming(self._settings, _object(call.body))
+        """Parse a bot's callback; GroupMe does not sign, so the URL contains a secret."""
+        if not is_secret(call.query.get("key", ""), self._settings):
+            raise UnverifiedWebhook("the URL has no valid key")
+        return incoming(self._settings, json_object(call.body, "GroupMe"))
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._api.close()
 
     async def _first_look(self, since: int) -> SourcePage:
-        """Newest first, page by page, until a message is older than the source is known."""
+        """Read backward, page by page, until a message is older than the source."""
         found: list[Mapping[str, Any]] = []
         for _ in range(MOST_BACK):
             page = await self._list(**({"before_id": ident(found[-1], "id")} if found else {}))
@@ -110,7 +104,7 @@ class GroupMeSource:
 
 
 def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[IncomingMessage]:
-    """One message of a list or of a call-back; none when it has no id."""
+    """Parse one message of a list or callback; empty if it has no id."""
     id_ = ident(message, "id")
     if not id_:
         return []
@@ -121,7 +115,7 @@ def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[Incom
         kind = IncomingKind.SYSTEM
         if word(event, "type") == "message.deleted":
             kind, original = IncomingKind.DELETE, ident(inner(event, "data"), "message_id") or None
-            sender = ""  # the platform's own, whoever deleted it
+            sender = ""  # GroupMe does not say who deleted it
     replies = [ident(one, "reply_id") for one in attached if word(one, "type") == "reply"]
     return [
         IncomingMessage(
@@ -145,13 +139,3 @@ def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[Incom
 
 def _nameless(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return ["GroupMe listed a message without an id"] if any(not ident(one, "id") for one in found) else []
-
-
-def _object(body: bytes) -> Mapping[str, Any]:
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
-        raise Invalid("the body is not a JSON object", remedy="send what GroupMe sends")
-    return found

@@ -1,32 +1,34 @@
-"""What a source is: it is read page by page, or it calls. It understands a platform and writes nothing."""
+"""The ports of sources: polled page by page, or called by webhook. Sources parse and write nothing."""
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from ..domain import IncomingMessage
+from .settings import SourceSettings
 
 
 class SourceEntry(NamedTuple):
-    """Something said, and where reading goes on behind it."""
+    """A message and the cursor after it."""
 
     incoming: IncomingMessage
-    cursor: str | None = None  # None: the cursor stays as it is
+    cursor: str | None = None  # None: unchanged
 
 
 class SourcePage(NamedTuple):
     """One page, oldest first."""
 
     heard: Sequence[SourceEntry] = ()
-    cursor: str | None = None  # behind all of it; None: where it was
-    more: bool = False  # the platform has more than this
-    holes: Sequence[str] = ()  # what is missing, in words
+    cursor: str | None = None  # after the whole page; None: unchanged
+    more: bool = False  # the platform has more pages
+    holes: Sequence[str] = ()  # descriptions of gaps
 
 
 class SourceUnavailable(Exception):
-    """The platform did not give what was asked for. `wait` is its own wish."""
+    """The platform returned no page. `wait` is its Retry-After."""
 
     def __init__(self, reason: str, *, wait: timedelta | None = None) -> None:
         super().__init__(reason)
@@ -34,28 +36,33 @@ class SourceUnavailable(Exception):
 
 
 class PolledSource(Protocol):
-    """A source that is read."""
+    """A source that is polled."""
 
     async def read(self, cursor: str | None, *, since: int) -> SourcePage:
-        """What follows the cursor. Without one: from the first message said at `since` or later."""
+        """Read the page after the cursor. Without one, start with the first message sent since `since`."""
 
     async def look_back(self) -> Sequence[IncomingMessage]:
-        """The newest once more, to notice what was edited, deleted or missed; nothing where ids tell it."""
+        """Read the newest page again to find edits, deletions and missed messages; may return nothing."""
 
     def is_behind(self, id_: str, cursor: str) -> bool:
-        """Whether a message with this id must have been read already."""
+        """Return whether a message with this id should have been read before."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
 
 
 class WebhookRequest(NamedTuple):
-    """A request that came in, as far as sources may look at it."""
+    """The parts of an HTTP request that sources may use."""
 
-    headers: Mapping[str, str]  # by names in small letters
+    headers: Mapping[str, str]  # by lowercase name
     query: Mapping[str, str]
     body: bytes
 
 
 class UnverifiedWebhook(Exception):
-    """Nothing shows that the platform sent this; the text says what is missing."""
+    """The webhook has no valid signature or secret."""
+
+
+def is_secret(given: str, settings: SourceSettings) -> bool:
+    """Compare a value with all secrets of a source in constant time."""
+    return bool(sum(hmac.compare_digest(given.encode(), secret.encode()) for secret in settings.secrets))

@@ -1,4 +1,4 @@
-"""Which kinds of sources there are, and what each can do."""
+"""The kinds of sources and what each supports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Now = Callable[[], int]
 
 
 class PushSource(Protocol):
-    """A source that is called at /inbound/NAME."""
+    """A source with a webhook at /inbound/NAME."""
 
     def called(self, call: WebhookRequest) -> list[IncomingMessage]:
-        """What was said; raises NotGenuine, or Invalid."""
+        """Verify and parse a request; raises UnverifiedWebhook or Invalid."""
 
 
 READERS: Mapping[str, Callable[[SourceSettings, Mapping[str, Any]], list[IncomingMessage]]] = {
@@ -29,7 +29,7 @@ READERS: Mapping[str, Callable[[SourceSettings, Mapping[str, Any]], list[Incomin
     WHATSAPP_CLOUD: whatsapp_cloud.incoming,
     WAHA: waha.incoming,
 }
-"""How a call-back that somebody else has verified is read."""
+"""Parsers of callbacks that a channel has already verified."""
 
 _POLLED: Mapping[str, Callable[..., PolledSource]] = {GROUPME: GroupMeSource, TELEGRAM: TelegramSource}
 _CALLED: Mapping[str, Callable[..., PushSource]] = {
@@ -40,11 +40,11 @@ _CALLED: Mapping[str, Callable[..., PushSource]] = {
 
 
 def polled(settings: SourceSettings, *, now: Now) -> PolledSource | None:
-    """A reader of this source, if it is read."""
+    """Build the poller's side of a source, if it is polled."""
     return _POLLED[settings.kind](settings, now=now) if settings.is_polled else None
 
 
 def called(settings: SourceSettings, *, now: Now) -> PushSource | None:
-    """What answers its calls, if it is called at an address of its own."""
+    """Build the webhook side of a source, if it has secrets."""
     make = _CALLED.get(settings.kind)
     return make(settings, now=now) if make is not None and settings.secrets else None

@@ -1,4 +1,4 @@
-"""Settings of sources: `[inbound.sources.NAME]`, read once, refused in a sentence."""
+"""The settings tables [inbound.sources.NAME]."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
-from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
 from ...wire.webhook_signatures import parse_secret
+from ..option_parsers import duration, flag, whole
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
 LARGEST_PAGE = 100
-BASE_URLS: Mapping[str, str] = {
-    GROUPME: "https://api.groupme.com/v3",
-    TELEGRAM: "https://api.telegram.org",
-}
+BASE_URLS: Mapping[str, str] = {GROUPME: "https://api.groupme.com/v3", TELEGRAM: "https://api.telegram.org"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One configured way in."""
+    """One configured source."""
 
     name: str
     kind: str
@@ -46,40 +43,19 @@ class SourceSettings:
 
     @property
     def is_polled(self) -> bool:
-        """Whether we ask; otherwise the platform calls."""
+        """Whether the source is polled; otherwise the platform calls a webhook."""
         return self.token is not None and self.kind in BASE_URLS and self.channel is None
 
     def plainly(self) -> Mapping[str, Any]:
-        """What was set; secrets among it are still wrapped."""
+        """Return the values that differ from the defaults; secrets stay wrapped."""
         values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
         return {name: value for name, (value, usual) in values.items() if name != "name" and value != usual}
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str | int) or isinstance(value, bool) or not str(value).strip():
-        raise ValueError("it must be a text that is not empty")
-    # A secret stays the wrapped text that is never shown.
-    return value if isinstance(value, str) else str(value)
-
-
-def _flag(value: object) -> bool:
-    said = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
-    if not isinstance(said, bool):
-        raise ValueError("it must be true or false")
-    return said
-
-
-def _length(value: Any) -> timedelta:
-    length = durations.parse(value)
-    if not length:
-        raise ValueError("it must be longer than nothing")
-    return length
-
-
-def _page(value: object) -> int:
-    if isinstance(value, bool) or not str(value).isdigit() or not 1 <= int(str(value)) <= LARGEST_PAGE:
-        raise ValueError(f"it must be a whole number from 1 to {LARGEST_PAGE}")
-    return int(str(value))
+        raise ValueError("must be a non-empty string")
+    return value if isinstance(value, str) else str(value)  # a secret stays wrapped
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -88,19 +64,19 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _base_url(value: object) -> str:
-    """An https URL, or http within one's own network, so that no token travels in clear."""
+    """Accept https URLs, and http only within the own network, because requests carry the token."""
     given = _text(value).rstrip("/")
     try:
         target = check_url(given, _ANY_HOST)
     except ForbiddenUrl as error:
-        raise ValueError(f"{error}; it must be an https URL") from error
+        raise ValueError(f"{error}; must be an https URL") from error
     if (target.scheme != "https" and not _is_near(target)) or "?" in given or "#" in given:
-        raise ValueError("it must be an https URL without ? and #")
+        raise ValueError("must be an https URL without ? and #")
     return given
 
 
 def _is_near(target: UrlTarget) -> bool:
-    """This machine, a private address, or a name without a dot."""
+    """Return whether the host is this machine, a private address, or a name without a dot."""
     if target.address is None:
         return "." not in target.host
     try:
@@ -114,20 +90,20 @@ OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "tenant": _text,
     "token": _text,
     "group": _text,
-    "poll_interval": _length,
-    "page_size": _page,
+    "poll_interval": duration,
+    "page_size": whole(1, LARGEST_PAGE),
     "base_url": _base_url,
-    "deadline": _length,
-    "expire_after": _length,
+    "deadline": duration,
+    "expire_after": duration,
     "channel": _text,
     "secrets": _texts,
     "own_senders": _texts,
-    "allow_speaking_for": _flag,
+    "allow_speaking_for": flag,
     "testers": _texts,
 }
-"""How each option is read; the order is that of the reference."""
+"""The parser of each option, in the order of the reference."""
 
-_NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {  # of each group at least one
+_NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {  # at least one option of each group
     GROUPME: (("group",), ("token", "secrets")),
     TELEGRAM: (("token", "secrets", "channel"),),
     WHATSAPP_CLOUD: (("channel",),),
@@ -138,45 +114,45 @@ KINDS = tuple(_NEEDED)
 
 
 def read_production(value: object) -> bool:
-    """Whether this is the real thing, where nobody speaks for somebody else."""
+    """Parse `inbound.production`, which disables impersonation."""
     try:
-        return _flag(value)
+        return flag(value)
     except ValueError as error:
         raise Misconfigured(
-            "inbound.production cannot be used", remedy=str(error), field="inbound.production"
+            "inbound.production is invalid", remedy=str(error), field="inbound.production"
         ) from None
 
 
 def read_sources(tables: object, *, production: bool) -> dict[str, SourceSettings]:
-    """All tables `[inbound.sources.NAME]`."""
+    """Parse all tables [inbound.sources.NAME]; raises Misconfigured."""
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise Misconfigured(
             "inbound.sources is not a table of tables",
-            remedy="Write [inbound.sources.NAME] and the options below it",
+            remedy="Write [inbound.sources.NAME] and its options below it",
             field="inbound.sources",
         )
     return {name: read_source(name, table, production=production) for name, table in tables.items()}
 
 
 def read_source(name: str, options: Mapping[str, Any], *, production: bool) -> SourceSettings:
-    """One table of the configuration; raises Misconfigured with the option and the remedy."""
+    """Parse one table; raises Misconfigured with the option and the remedy."""
     where = f"inbound.sources.{name}"
     if not _NAME.fullmatch(name):
         raise Misconfigured(
-            f"the source name {name!r} cannot be used",
-            remedy="Use letters, digits, - and _, at most 63 of them",
+            f"invalid source name {name!r}",
+            remedy="Use letters, digits, - and _, at most 63 characters",
             field=where,
         )
     kind = str(options.get("kind"))
     if kind not in _NEEDED:
         raise Misconfigured(
-            f"{where} has the kind {options.get('kind')!r}",
+            f"{where} has the unknown kind {options.get('kind')!r}",
             remedy=f"Use one of: {', '.join(KINDS)}",
             field=f"{where}.kind",
         )
     values = {key: _value(where, key, raw) for key, raw in options.items() if key != "kind"}
     settings = SourceSettings(name=name, kind=kind, **{"base_url": BASE_URLS.get(kind, ""), **values})
-    _judge(where, settings, production=production)
+    _validate(where, settings, production=production)
     return settings
 
 
@@ -184,22 +160,20 @@ def _value(where: str, key: str, raw: object) -> Any:
     if key not in OPTIONS:
         close = get_close_matches(key, OPTIONS, 1)
         remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: kind, {', '.join(OPTIONS)}"
-        raise Misconfigured(f"{where} has no option {key!r}", remedy=remedy, field=f"{where}.{key}")
+        raise Misconfigured(f"{where} has the unknown option {key!r}", remedy=remedy, field=f"{where}.{key}")
     try:
         return OPTIONS[key](raw)
     except ValueError as error:
-        raise Misconfigured(
-            f"{where}.{key} cannot be used", remedy=str(error), field=f"{where}.{key}"
-        ) from None
+        raise Misconfigured(f"{where}.{key} is invalid", remedy=str(error), field=f"{where}.{key}") from None
 
 
-def _judge(where: str, settings: SourceSettings, *, production: bool) -> None:
-    """Options that only together make sense."""
+def _validate(where: str, settings: SourceSettings, *, production: bool) -> None:
+    """Check options that depend on each other."""
     for group in _NEEDED[settings.kind]:
         if not any(getattr(settings, option) for option in group):
             raise Misconfigured(
-                f"{where} lacks {' or '.join(group)}",
-                remedy=f"A source of the kind {settings.kind} needs it",
+                f"{where} is missing {' or '.join(group)}",
+                remedy=f"A source of kind {settings.kind} needs it",
                 field=f"{where}.{group[0]}",
             )
     if settings.kind == WEBHOOK:
@@ -213,13 +187,13 @@ def _judge(where: str, settings: SourceSettings, *, production: bool) -> None:
                 ) from None
     elif any(len(secret) < 16 for secret in settings.secrets):
         raise Misconfigured(
-            f"{where}.secrets has one of under 16 characters",
+            f"{where}.secrets contains a secret of less than 16 characters",
             remedy="Make one with: openssl rand -hex 32",
             field=f"{where}.secrets",
         )
     if settings.allow_speaking_for and production:
         raise Misconfigured(
-            f"{where}.allow_speaking_for is refused in production: whoever is a tester could be anybody",
-            remedy="Leave it out, or set production = false under [inbound] on a test system",
+            f"{where}.allow_speaking_for is not allowed in production: testers could impersonate anyone",
+            remedy="Remove it, or set production = false under [inbound] on a test system",
             field=f"{where}.allow_speaking_for",
         )

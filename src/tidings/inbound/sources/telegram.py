@@ -1,28 +1,26 @@
-"""Telegram: updates fetched with an offset, or called in with a secret token.
+"""Telegram bots: updates polled with an offset, or by webhook with a secret token.
 
-An update below the offset is forgotten by Telegram, so the offset asked for is the stored one, which moved in
-the transaction that stored the messages. Update numbers follow each other: a missing one is a hole.
+Telegram deletes updates below the requested offset. The offset is therefore the stored cursor, which moves in
+the transaction that stores the messages. Update numbers are consecutive: a missing one is a gap.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 
-from ...model.errors import Invalid
 from ..domain import IncomingKind, IncomingMessage
 from .api_client import SourceApiClient
-from .payload import ident, inner, items, seconds, word
-from .port import SourceEntry, SourcePage, SourceUnavailable, UnverifiedWebhook, WebhookRequest
+from .payload import ident, inner, items, json_object, seconds, word
+from .port import SourceEntry, SourcePage, SourceUnavailable, UnverifiedWebhook, WebhookRequest, is_secret
 from .settings import SourceSettings
 
 SECRET = "x-telegram-bot-api-secret-token"
 WANTED = ("message", "edited_message")
-FRESH_NUMBERS = 1_000_000  # after a quiet week Telegram goes on with any number: that is no hole
+FRESH_NUMBERS = 1_000_000  # after a quiet week Telegram restarts at a random number, which is not a gap
 _MEDIA = ("photo", "video", "animation", "audio", "voice", "document", "sticker", "location", "contact")
 _SERVICE = ("new_chat_members", "left_chat_member", "new_chat_title", "pinned_message", "migrate_to_chat_id",
             "migrate_from_chat_id", "group_chat_created", "supergroup_chat_created",
@@ -35,11 +33,10 @@ class TelegramSource:
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
         self._settings = settings
         self._now = now
-        hide = (settings.token,) if settings.token else ()
-        self._api = SourceApiClient(settings.base_url, deadline=settings.deadline, hide=hide)
+        self._api = SourceApiClient(settings)
 
     async def read(self, cursor: str | None, *, since: int) -> SourcePage:
-        """The updates from the stored offset on."""
+        """Read the updates from the stored offset."""
         asked: dict[str, Any] = {
             "limit": self._settings.page_size,
             "timeout": 0,
@@ -65,40 +62,33 @@ class TelegramSource:
         )
 
     async def look_back(self) -> Sequence[IncomingMessage]:
-        """Edits come as updates, and numbers tell of holes."""
+        """Return nothing: edits arrive as updates, and gaps show in their numbers."""
         return ()
 
     def is_behind(self, id_: str, cursor: str) -> bool:
-        """Never asked."""
+        """Return False: `look_back` returns no messages."""
         return False
 
     def called(self, call: WebhookRequest) -> list[IncomingMessage]:
-        """A webhook's update."""
-        given = call.headers.get(SECRET, "").encode()
-        if not sum(hmac.compare_digest(given, secret.encode()) for secret in self._settings.secrets):
+        """Verify and parse the update of a webhook."""
+        if not is_secret(call.headers.get(SECRET, ""), self._settings):
             raise UnverifiedWebhook(f"the header {SECRET} is missing or wrong")
-        try:
-            update = orjson.loads(call.body)
-        except orjson.JSONDecodeError:
-            update = None
-        if not isinstance(update, dict):
-            raise Invalid("the body is not a JSON object", remedy="send what Telegram sends")
-        return incoming(self._settings, update)
+        return incoming(self._settings, json_object(call.body, "Telegram"))
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._api.close()
 
 
 def _number(update: Mapping[str, Any]) -> int:
     found = update.get("update_id")
     if not isinstance(found, int):
-        raise SourceUnavailable("Telegram gave an update without a number")
+        raise SourceUnavailable("Telegram sent an update without a number")
     return found
 
 
 def missing_updates(cursor: str | None, numbers: Sequence[int]) -> list[str]:
-    """Which update numbers are missing between the stored offset and the last of these."""
+    """Describe the update numbers missing between the stored offset and the last of these."""
     expected = int(cursor) if cursor is not None and cursor.isdigit() else None
     holes = []
     for number in numbers:
@@ -110,7 +100,7 @@ def missing_updates(cursor: str | None, numbers: Sequence[int]) -> list[str]:
 
 
 def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[IncomingMessage]:
-    """The message of an update, new or edited; none for any other kind of update."""
+    """Parse the new or edited message of an update; empty for other kinds of updates."""
     edited = inner(update, "edited_message")
     message = edited or inner(update, "message")
     number, chat = ident(message, "message_id"), ident(inner(message, "chat"), "id")

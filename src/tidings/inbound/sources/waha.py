@@ -1,7 +1,7 @@
-"""WAHA: what people write to a linked WhatsApp session, out of its call-backs.
+"""WhatsApp sessions through WAHA: parses messages from the callbacks of a channel.
 
-An id is `false_CHAT_KEY` or, in a group, `false_CHAT_KEY_PARTICIPANT`; edits and deletes name the key alone,
-so a message is known by its key.
+An id is `false_CHAT_KEY` or, in a group, `false_CHAT_KEY_PARTICIPANT`; edits and deletions contain only the
+key, so the key identifies a message.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .settings import SourceSettings
 
 
 def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[IncomingMessage]:
-    """The message of one event; none for events that are not about messages."""
+    """Parse the message of one event; empty for other events."""
     event, message = word(payload, "event"), inner(payload, "payload")
     match event:
         case "message" | "message.any":
@@ -40,7 +40,7 @@ def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incom
 
 
 def key_of(id_: str) -> str:
-    """The part of an id that is the same in every event about one message."""
+    """Return the part of an id that all events about one message share."""
     parts = id_.split("_")
     return parts[2] if len(parts) >= 3 else id_
 

@@ -1,4 +1,4 @@
-"""The generic way in: a signed POST (Standard Webhooks) with one message or many, in our own words."""
+"""The generic source: a POST with a webhook signature (Standard Webhooks) and one or more messages."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .payload import LONGEST_ID
 from .port import UnverifiedWebhook, WebhookRequest
 from .settings import SourceSettings
 
-MOST = 1000  # messages of one call
+MOST = 1000  # messages per request
 LONGEST_NAME = 200
 
 FIELDS: Mapping[str, Field] = {
-    "id": Field("string", "the platform's id; the same one again is taken once", "m-1", required=True),
-    "conversation": Field("string", "the group or chat", "crew", required=True),
-    "sender": Field("string", "the platform's id of the sender", "u7", required=True),
-    "name": Field("string", "what the sender is called", "Ann"),
-    "text": Field("string", "what was said", "hello"),
-    "at": Field("string", "when it was said, with its zone; left out, now", "2026-01-03T21:08:00Z"),
-    "kind": Field("string", "message, edit, delete or system; left out, message", "message"),
-    "original": Field("string", "the id of the message that an edit or a delete is about", "m-0"),
-    "reply_to": Field("string", "the id of the message it quotes", "m-0"),
-    "attachments": Field("integer", "how many files came with it", 0),
-    "bot": Field("boolean", "whether a bot said it", False),
+    "id": Field("string", "unique id; duplicates are dropped", "m-1", required=True),
+    "conversation": Field("string", "group or chat", "crew", required=True),
+    "sender": Field("string", "id of the sender", "u7", required=True),
+    "name": Field("string", "display name of the sender", "Ann"),
+    "text": Field("string", "message text", "hello"),
+    "at": Field("string", "time of the message with a UTC offset; default: now", "2026-01-03T21:08:00Z"),
+    "kind": Field("string", "message, edit, delete or system; default: message", "message"),
+    "original": Field("string", "id of the message that an edit or delete refers to", "m-0"),
+    "reply_to": Field("string", "id of the quoted message", "m-0"),
+    "attachments": Field("integer", "number of attachments", 0),
+    "bot": Field("boolean", "whether the sender is a bot", False),
 }
 
 
 class WebhookSource:
-    """One signed address."""
+    """One signed webhook."""
 
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
         self._settings = settings
@@ -44,7 +44,7 @@ class WebhookSource:
         self._keys = [parse_secret(secret) for secret in settings.secrets]
 
     def called(self, call: WebhookRequest) -> list[IncomingMessage]:
-        """The messages of one request."""
+        """Verify and parse one request; raises UnverifiedWebhook or Invalid."""
         now = self._now()
         try:
             verify(self._keys, call.headers, call.body, now=now // SECOND)
@@ -54,7 +54,7 @@ class WebhookSource:
 
 
 def incoming(settings: SourceSettings, body: bytes, *, now: int) -> list[IncomingMessage]:
-    """One object, or {"messages": [...]}; refused as a whole when one of them cannot be used."""
+    """Parse one object or {"messages": [...]}; raises Invalid if any message is invalid."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -63,7 +63,9 @@ def incoming(settings: SourceSettings, body: bytes, *, now: int) -> list[Incomin
         ) from None
     many = found.get("messages") if isinstance(found, dict) and "messages" in found else [found]
     if not isinstance(many, list) or not 0 < len(many) <= MOST:
-        raise Invalid("messages is not a list", field="messages", remedy=f"send 1 to {MOST} of them")
+        raise Invalid(
+            "messages is not a list of allowed length", field="messages", remedy=f"send 1 to {MOST} messages"
+        )
     return [_one(settings, check_fields(one, FIELDS), now) for one in many]
 
 
@@ -72,12 +74,13 @@ def _one(settings: SourceSettings, given: dict[str, Any], now: int) -> IncomingM
         value = given.get(name)
         if value is not None and (not value.strip() or len(value) > LONGEST_ID or not value.isprintable()):
             remedy = f"use 1 to {LONGEST_ID} printable characters"
-            raise Invalid(f"{name} cannot be used", field=name, remedy=remedy)
+            raise Invalid(f"{name} is invalid", field=name, remedy=remedy)
     kind = given.get("kind") or IncomingKind.MESSAGE
     if kind not in list(IncomingKind):
-        raise Invalid(f"kind is {kind[:20]!r}", field="kind", remedy=f"use one of: {', '.join(IncomingKind)}")
+        remedy = f"use one of: {', '.join(IncomingKind)}"
+        raise Invalid(f"unknown kind {kind[:20]!r}", field="kind", remedy=remedy)
     if kind in (IncomingKind.EDIT, IncomingKind.DELETE) and not given.get("original"):
-        raise Invalid(f"a {kind} names no message", field="original", remedy=FIELDS["original"].about)
+        raise Invalid(f"{kind} requires original", field="original", remedy=FIELDS["original"].about)
     return IncomingMessage(
         settings.name,
         given["id"],
@@ -102,5 +105,7 @@ def _time(said: str | None, now: int) -> int:
         return instant(datetime.fromisoformat(said))
     except (ValueError, OverflowError):
         raise Invalid(
-            f"at is {said[:40]!r}", field="at", remedy="use ISO 8601 with a zone: 2026-01-03T21:08:00Z"
+            f"invalid time {said[:40]!r}",
+            field="at",
+            remedy="use ISO 8601 with a UTC offset: 2026-01-03T21:08:00Z",
         ) from None

@@ -1,4 +1,4 @@
-"""WhatsApp Cloud: what people write, out of the call-backs of a channel. One call may hold many."""
+"""WhatsApp Cloud: parses messages from the callbacks of a channel; one callback may contain many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOT_SAID = ("system", "reaction", "unsupported")
 
 
 def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[IncomingMessage]:
-    """Every message of a call-back; statuses of our own are not messages."""
+    """Parse all messages of a callback; delivery statuses are ignored."""
     heard: list[IncomingMessage] = []
     for entry in items(payload, "entry"):
         for change in items(entry, "changes"):
@@ -47,7 +47,7 @@ def _one(settings: SourceSettings, message: Mapping[str, Any], names: Mapping[st
 
 
 def _words(message: Mapping[str, Any], kind: str) -> str:
-    """A text, a caption, or what the button said that was pressed."""
+    """Return the text, the caption, or the label of the pressed button."""
     reply = inner(message, "interactive")
     return (
         word(inner(message, "text"), "body")

@@ -1,4 +1,4 @@
-"""Reading back: what was said loosely is booked only after a yes, and a no drops it. Pure."""
+"""Confirmation: an uncertain request is executed only after a yes; a no drops it. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .instance import RequestSlots, Workflow, request
 
 CONFIRM = "confirm"
-"""What is asked for while a yes is waited for."""
+"""The value of `Workflow.asked` while a yes or no is awaited."""
 
 _YES = (
     r"(?:yes|yep|yeah|yup|ya|yea|y|si|correct|right|exactly|confirm|confirmed|affirmative|sure|ok|okay|k|10 4"
@@ -27,24 +27,24 @@ _THUMBS_DOWN = re.compile(r"[👎❌🚫]")
 
 
 def is_yes(text: str) -> bool:
-    """A yes and nothing else: whoever says more may mean something else."""
+    """Return whether the text is a yes and nothing else; a longer text may mean something different."""
     return bool(_IS_YES.fullmatch(_plain(text)))
 
 
 def is_no(text: str) -> bool:
-    """A no and nothing else."""
+    """Return whether the text is a no and nothing else."""
     return bool(_IS_NO.fullmatch(_plain(text)))
 
 
 def needs_yes(flow: Workflow, wants: Sequence[RequestSlots], text: str, *, is_loose: bool) -> bool:
-    """Must these requests be read back before they are done? Once asked, only a yes to them will do."""
+    """Return whether these requests still need a confirmation. Once asked, only a yes to them counts."""
     if flow.asked != CONFIRM:
         return is_loose
     return is_changed(flow, wants) or not is_yes(text)
 
 
 def is_changed(flow: Workflow, wants: Sequence[RequestSlots]) -> bool:
-    """Are they others than those that were read back last?"""
+    """Return whether the requests differ from those that were last read back."""
     return [request(want) for want in wants] != list(flow.requests)
 
 

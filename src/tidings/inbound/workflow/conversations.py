@@ -1,4 +1,4 @@
-"""Conversations as people see them: each message with its steps, decision, scores, prompts and cost."""
+"""Conversations for the interfaces: each message with its steps, decision, scores, prompts and cost."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ...model.errors import NotFound
 from ...model.time import iso
 from ...store.port import Row, Store
 
-LINES = 200  # of one page
-WINDOW = 20_000  # places of the inbox that are looked at
+LINES = 200  # messages per page
+WINDOW = 20_000  # inbox rows that are searched
 _COSTS = ("prompt", "version", "model", "tokens_in", "tokens_out", "cost", "ms", "error", "state")
 
 
 class Conversations:
-    """What faces may see of conversations."""
+    """Lists and shows conversations."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
-        """Conversations, the one with the newest message first."""
+        """List conversations, most recently active first."""
         rows = await self._store.read(
             "conversation_page", tenant=tenant, before=decode_position(after), limit=page_size(limit)
         )
@@ -38,7 +38,7 @@ class Conversations:
         return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
 
     async def show(self, conversation: str, *, tenant: str = "default", after: str | None = None) -> Row:
-        """One conversation, oldest first: messages with what was decided, and what happened beside them."""
+        """Show one conversation, oldest first: messages with their decisions, and other steps."""
         first = 0 if after is None else decode_position(after)
         of: dict[str, Any] = {"tenant": tenant, "conversation": conversation}
         handled_messages = await self._store.read("handled_message_page", after=first, limit=LINES, **of)
@@ -46,8 +46,8 @@ class Conversations:
             raise await explain_missing_conversation(self._store, conversation, tenant)
         steps = await self._store.read("step_page", after=0, limit=1000, **of)
         flows = await self._store.read("workflow_newest", limit=50, **of)
-        calls = await self._calls([hearing["message"] for hearing in handled_messages])
-        lines = [_hearing(hearing, calls.get(hearing["message"], [])) for hearing in handled_messages]
+        calls = await self._calls([handled["message"] for handled in handled_messages])
+        lines = [_message(handled, calls.get(handled["message"], [])) for handled in handled_messages]
         return {
             "conversation": conversation,
             "lines": sorted([*lines, *(_step(step) for step in steps)], key=lambda line: str(line["at"])),
@@ -56,7 +56,7 @@ class Conversations:
         }
 
     async def _calls(self, messages: list[str]) -> dict[str, list[Row]]:
-        """What the model was asked because of these messages."""
+        """Return the model calls that these messages caused."""
         found: dict[str, list[Row]] = {}
         for row in await self._store.read("model_calls_of", traces=orjson.dumps(messages).decode()):
             shown = {name: row[name] for name in _COSTS}
@@ -65,60 +65,45 @@ class Conversations:
 
 
 async def explain_missing_conversation(store: Store, conversation: str, tenant: str) -> NotFound:
-    """Why there is nothing to see of a conversation: a message's id was given, or all of it was skipped."""
+    """Explain why a conversation was not found: the id is a message's, or all its messages were skipped."""
     found = await store.read("inbox_find", id=conversation, tenant=tenant)
     if found:
         named = found[0]["conversation"]
         return NotFound(
-            f"{conversation} is a message, and no conversation", remedy=f"use its conversation: {named}"
+            f"{conversation} is a message, not a conversation", remedy=f"use its conversation: {named}"
         )
     top = (await store.read("inbox_top"))[0]["n"] + 1
     which = {"conversation": conversation, "state": None, "source": None, "sender": None}
     window = {"before": top, "floor": max(0, top - WINDOW), "limit": 1}
     if await store.read("inbox_page", tenant=tenant, **which, **window):
         return NotFound(
-            f"nothing that was said in {conversation[:80]!r} was worked through",
+            f"no message of {conversation[:80]!r} has been handled",
             remedy=f"see why: tidings inbox list --conversation {conversation[:80]}",
         )
-    return NotFound(
-        f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
-    )
+    return NotFound(f"unknown conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations")
 
 
-def _hearing(hearing: Row, calls: list[Row]) -> Row:
-    speaker = orjson.loads(hearing["speaker"])
+def _message(handled: Row, calls: list[Row]) -> Row:
+    speaker = orjson.loads(handled["speaker"])
     return {
         "kind": "message",
-        "message": hearing["message"],
-        "at": iso(hearing["sent_at"]),
+        "message": handled["message"],
+        "at": iso(handled["sent_at"]),
         "name": speaker["name"],
-        "squad": hearing["squad"],
+        "squad": handled["squad"],
         "role": speaker["role"],
-        "text": hearing["text"],
-        "decision": hearing["decision"],
-        "reason": hearing["reason"],
-        "deferred": hearing["deferred"],
-        "workflow": hearing["workflow"],
-        "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(hearing["facts"])],
+        **{name: handled[name] for name in ("text", "decision", "reason", "deferred", "workflow")},
+        "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(handled["facts"])],
         "calls": calls,
     }
 
 
 def _step(step: Row) -> Row:
-    return {
-        "kind": "step",
-        "at": iso(step["at"]),
-        "what": step["what"],
-        "workflow": step["workflow"],
-        **{"facts": orjson.loads(step["facts"])},
-    }
+    columns = {"what": step["what"], "workflow": step["workflow"], "facts": orjson.loads(step["facts"])}
+    return {"kind": "step", "at": iso(step["at"]), **columns}
 
 
 def _flow(flow: Row) -> Row:
     kept = ("id", "squad", "topic", "state", "asked", "plan", "version")
-    return {
-        **{name: flow[name] for name in kept},
-        "opened_at": iso(flow["opened_at"]),
-        "changed_at": iso(flow["changed_at"]),
-        "closed_at": iso(flow["closed_at"]),
-    }
+    times = {name: iso(flow[name]) for name in ("opened_at", "changed_at", "closed_at")}
+    return {**{name: flow[name] for name in kept}, **times}

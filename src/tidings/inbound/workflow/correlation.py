@@ -1,4 +1,4 @@
-"""Choosing: which workflow a message belongs to, and what becomes of one that belongs to none. Pure."""
+"""Correlation: which open workflow a message belongs to, and whether it starts a new one. Pure."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from .confirmation import is_no, is_yes
 from .instance import Workflow
 from .state_machine import ANSWERABLE, BUSY
 
-SURE = 0.8  # a rule that is this sure needs no second opinion
-RELATED = 0.5  # under it: no
+SURE = 0.8  # at this confidence the model is not asked
+RELATED = 0.5  # the least confidence that counts as related
 
 
 class MessageDecision(StrEnum):
-    """What was done with a message."""
+    """What was decided about a message."""
 
     RESUMED = "resumed"
     STARTED = "started"
-    QUEUED = "queued"  # behind the squad's work
-    HELD = "held"  # until a person says what it is
+    QUEUED = "queued"  # behind the running request of its squad
+    HELD = "held"  # until a person says whether it is related or new
     KEPT = "kept"  # while a person holds the conversation
-    REVIEW = "review"  # perhaps a request
-    UNSURE = "unsure"  # a request, but hardly
+    REVIEW = "review"  # possibly a request
+    UNSURE = "unsure"  # a request, with low confidence
     NOISE = "noise"
     EMPTY = "empty"
-    CHANGED = "changed"  # an edit or a delete of what was worked through before
+    CHANGED = "changed"  # an edit or deletion of a handled message
     GAVE_UP = "gave_up"
 
 
 class WorkflowMatch(NamedTuple):
-    """The workflow that an answer would belong to; `is_guess` where several were as good."""
+    """The workflow that a message would answer; `is_guess` if others matched equally well."""
 
     flow: Workflow | None
     is_guess: bool = False
 
 
 def own(flows: Sequence[Workflow], speaker: Speaker, commanders: Sequence[str]) -> list[Workflow]:
-    """The workflows a speaker may go on with: the squad's; for those who may act for all, else all."""
+    """Return the workflows that a speaker may continue: the squad's own; commanders fall back to all."""
     mine = [flow for flow in flows if flow.squad == speaker.squad]
     if mine or speaker.role not in commanders:
         return mine
@@ -48,7 +48,7 @@ def own(flows: Sequence[Workflow], speaker: Speaker, commanders: Sequence[str]) 
 
 
 def choose(flows: Sequence[Workflow], text: str, days: Sequence[str]) -> WorkflowMatch:
-    """Several are open: by day and open question, then the newest, with a warning."""
+    """Choose an open workflow by day and by open question; of several matches the newest, as a guess."""
     open_ = [flow for flow in flows if flow.stage in ANSWERABLE]
     if len(open_) <= 1:
         return WorkflowMatch(open_[0] if open_ else None)
@@ -59,7 +59,7 @@ def choose(flows: Sequence[Workflow], text: str, days: Sequence[str]) -> Workflo
 
 
 def fits(text: str, days: Sequence[str], asked: str | None) -> bool:
-    """Whether a text could answer the question for a slot, by its looks."""
+    """Return whether a text looks like an answer to the question for a slot."""
     match asked:
         case "date":
             return bool(days)
@@ -79,22 +79,22 @@ _TIME = re.compile(
 
 
 def busy(flows: Sequence[Workflow]) -> list[Workflow]:
-    """Those that are at work."""
+    """Return the workflows that are being executed."""
     return [flow for flow in flows if flow.stage in BUSY]
 
 
 def is_sure(relation: WorkflowRelation) -> bool:
-    """Whether a rule's word is enough."""
+    """Return whether the rules are confident enough to skip the model."""
     return relation.related is not None and relation.confidence >= SURE
 
 
 def is_related(relation: WorkflowRelation) -> bool:
-    """Yes, and not hardly; what is unclear is no."""
+    """Return whether a message is related with enough confidence; unknown counts as no."""
     return bool(relation.related) and relation.confidence >= RELATED
 
 
 def band(intent: Intent, *, start_at: int, review_threshold: int) -> MessageDecision:
-    """What a message without a workflow is."""
+    """Classify a message without a workflow by the confidence of its intent."""
     if intent.is_request is False:
         return MessageDecision.NOISE
     if intent.is_request and intent.confidence >= start_at:

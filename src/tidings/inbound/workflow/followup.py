@@ -1,7 +1,7 @@
-"""Follow-ups: when all commands of a plan are over, the group is told what became of each.
+"""Follow-ups: when all commands of a plan have results, the chat receives a summary.
 
-Each result of a command brings one follow-up; only the one that finds all of them over, and the workflow not
-yet ended, writes anything: the summary, the workflow's end, and a case for what was not done.
+Each command result creates one follow-up task. Only the one that finds all commands finished and the workflow
+still open writes anything: the summary, the end of the workflow, and a case for commands that were not done.
 """
 
 from __future__ import annotations
@@ -26,38 +26,34 @@ from ..reply_port import ReplyPort
 from . import reply_texts
 from .instance import Workflow, read
 from .plans import US
-from .repository import flow_row
+from .repository import flow_row, prepare_reply, workflow_journal_step
 from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
 REASONS = {
     EffectState.REFUSED: "the calendar refused it",
-    EffectState.UNKNOWN: "the calendar did not answer; perhaps it was done",
+    EffectState.UNKNOWN: "the calendar did not answer; it may have been done",
     EffectState.CONFLICT: "the calendar shows something else",
-    EffectState.SUPERSEDED: "a later request has settled it",
-}
-_CAUSES = {
-    WorkflowStage.COMPLETED: WorkflowTrigger.ALL_DONE,
-    WorkflowStage.PARTIAL: WorkflowTrigger.SOME_DONE,
-    WorkflowStage.FAILED: WorkflowTrigger.NONE_DONE,
+    EffectState.SUPERSEDED: "a later request replaced it",
 }
 
 
 def results(effects: Sequence[Row]) -> list[reply_texts.CommandResult] | None:
-    """What became of the commands of a plan; None while one of them is not over. Pure."""
+    """Return the results of a plan's commands, or None while one of them is unfinished. Pure."""
     if not all(effect["reported"] for effect in effects):
         return None
-    return [
-        reply_texts.CommandResult(
-            command_of(effect), state is EffectState.CONFIRMED, REASONS.get(state, f"it is {state}")
-        )
-        for effect in effects
-        for state in [EffectState(effect["state"])]
-    ]
+    return [command_result(effect) for effect in effects]
+
+
+def command_result(effect: Row) -> reply_texts.CommandResult:
+    """Return the result of a command so far. Pure."""
+    state = EffectState(effect["state"])
+    is_done, reason = state is EffectState.CONFIRMED, REASONS.get(state, "in progress")
+    return reply_texts.CommandResult(command_of(effect), is_done, reason)
 
 
 def cause(found: Sequence[reply_texts.CommandResult]) -> WorkflowTrigger:
-    """All, some or none."""
+    """Return the trigger for all, some or none of the commands done."""
     done = sum(result.is_done for result in found)
     if done == len(found):
         return WorkflowTrigger.ALL_DONE
@@ -65,10 +61,10 @@ def cause(found: Sequence[reply_texts.CommandResult]) -> WorkflowTrigger:
 
 
 class PlanOutcome(NamedTuple):
-    """What there is to tell of a plan."""
+    """A plan with its workflow and the results so far."""
 
     flow: Workflow | None  # None: no workflow waits for it
-    speaker: Mapping[str, Any]  # who was heard last, and where
+    speaker: Mapping[str, Any]  # the last speaker, with source and chat
     effects: Sequence[Row]
 
 
@@ -82,17 +78,17 @@ class FollowUpHandler:
         store: Store,
         clock: Clock,
         settings: WorkflowSettings,
-        voice: ReplyPort,
-        caller: EscalationWriter,
+        reply_port: ReplyPort,
+        escalations: EscalationWriter,
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._voice = voice
-        self._caller = caller
+        self._reply_port = reply_port
+        self._escalations = escalations
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, PlanOutcome]:
-        """The plans that there is news of. Whoever brings the last result is claimed after it was written."""
+        """Load the plans of these tasks. A follow-up is claimed only after its result was committed."""
         found = await self._store.load("followup_load", [task.id for task in tasks])
         plans = orjson.dumps([row[1] for row in found]).decode()
         effects: dict[str, list[Row]] = {row[1]: [] for row in found}
@@ -101,15 +97,15 @@ class FollowUpHandler:
         return {row[0]: _news(row, effects[row[1]]) for row in found}
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Nothing: what a follow-up writes, it writes itself."""
+        """Return nothing: `run` writes everything itself."""
         return ()
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """Tell, if this is the last of them."""
+        """Send the summary if this follow-up belongs to the last result."""
         try:
             return await self._tell(content)
         except WriteConflict:
-            return Defer(self._clock.now(), "the workflow has changed meanwhile")
+            return Defer(self._clock.now(), "the workflow changed in the meantime")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
 
@@ -121,14 +117,14 @@ class FollowUpHandler:
             return Done(f"its workflow is {flow.stage}")
         found = results(news.effects)
         if found is None:
-            return Done("other commands of the plan are not over")
+            return Done("other commands of the plan are unfinished")
         await self._end(flow, found, news.speaker)
-        return Done("told")
+        return Done("summary sent")
 
     async def _end(
         self, flow: Workflow, found: Sequence[reply_texts.CommandResult], speaker: Mapping[str, Any]
     ) -> None:
-        """The summary, the end and the case: one transaction, named by the workflow's version."""
+        """Write summary, end and case in one transaction, fenced by the workflow's version."""
         now, why = self._clock.now(), cause(found)
         text = reply_texts.summary(found)
         ended = replace(flow, stage=next_stage(flow.stage, why)).said(
@@ -136,36 +132,27 @@ class FollowUpHandler:
         )
         steps = [
             Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
-            _step(flow, now, why, ended.stage, text),
+            workflow_journal_step(
+                flow,
+                now,
+                "summary",
+                {"from": flow.stage, "to": ended.stage, "cause": why, "text": text, "plan": flow.plan},
+            ),
         ]
         last = next((line for line in reversed(flow.thread) if not line.is_ours), None)
         calls = [] if why is WorkflowTrigger.ALL_DONE else [_call(flow, found, last)]
         tasks, rows = [], []
         try:
-            task, row = await self._reply(flow, speaker, text, now)
-            tasks, rows = [task], [TableRows(self._voice.table, self._voice.columns, [row])]
+            to = {**speaker, "tenant": flow.tenant, "conversation": flow.conversation}
+            task, row = await prepare_reply(self._reply_port, self._settings, to, text, now)
+            tasks, rows = [task], [TableRows(self._reply_port.table, self._reply_port.columns, [row])]
         except CallerError as error:
             issue = f"a summary could not be sent: {error.problem}"
             calls.append(Escalation("unsaid", issue, f"unsaid:{flow.conversation}", flow.squad, text=text))
         for call in calls:
-            steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
+            steps += self._escalations.steps(call, flow.tenant, flow.conversation, None, now)
         await self._store.enqueue(tasks, *rows, also=steps, together=not calls)
         await self._store.hint()
-
-    async def _reply(
-        self, flow: Workflow, speaker: Mapping[str, Any], text: str, now: int
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Where the request was made, there the summary goes."""
-        source = speaker["source"]
-        return await self._voice.prepare(
-            self._settings.replies.get(source, source),
-            speaker["chat"],
-            text,
-            tenant=flow.tenant,
-            ordering_key=flow.conversation,
-            now=now,
-            in_chat=True,
-        )
 
 
 _WORKFLOW = (
@@ -180,34 +167,11 @@ def _news(row: Sequence[Any], effects: Sequence[Row]) -> PlanOutcome:
     return PlanOutcome(flow, orjson.loads(speaker) if speaker else {"source": "", "chat": ""}, effects)
 
 
-def _step(flow: Workflow, now: int, why: WorkflowTrigger, stage: WorkflowStage, text: str) -> Step:
-    facts = {"from": flow.stage, "to": stage, "cause": why, "text": text, "plan": flow.plan}
-    return Step(
-        "step_add",
-        {
-            "tenant": flow.tenant,
-            "conversation": flow.conversation,
-            "workflow": flow.id,
-            "message": None,
-            "at": now,
-            "what": "summary",
-            "facts": orjson.dumps(facts).decode(),
-        },
-    )
-
-
 def _call(flow: Workflow, found: Sequence[reply_texts.CommandResult], last: Utterance | None) -> Escalation:
-    """Partial success is a case, and says what is left."""
+    """Build the escalation that lists the commands that were not done."""
     left = [reply_texts.command(result.command) for result in found if not result.is_done]
     is_partial = len(left) < len(found)
     reason = "partial" if is_partial else "not_done"
     issue = f"{len(left)} of {len(found)} commands were not done: {'; '.join(left)}"
-    return Escalation(
-        reason,
-        issue,
-        f"{reason}:{flow.plan}",
-        flow.squad,
-        last.speaker if last else None,
-        last.text if last else None,
-        flow.id,
-    )
+    speaker, text = (last.speaker, last.text) if last else (None, None)
+    return Escalation(reason, issue, f"{reason}:{flow.plan}", flow.squad, speaker, text, flow.id)

@@ -1,9 +1,9 @@
-"""The graph of a workflow as data: its nodes, what follows what, and a plain runner for it.
+"""The workflow graph as data (nodes and edges), with a plain runner.
 
 extract → nothing | clarify | withdraw | read → validate → nothing | refuse | clarify | confirm | execute
 
-Nodes reach the world through two ports only: a mind (which answers) and the days of the calendar (which are
-read). There is no port that writes: effects are in the plan, and belong to whoever stores it.
+Nodes have two ports: an interpreter and a reader of calendar days. No port writes: a run returns a plan, and
+the pipeline commits it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NEXT: Mapping[str, Callable[[GraphState], str] | str] = {
     "read": "validate",
     "validate": plans.after_validate,
 }
-"""What follows a node: always the same, or as a function says. A node that is not here is an end."""
+"""The successor of a node, or the function that chooses it. A node that is missing here is terminal."""
 
 BRANCHES: Mapping[str, tuple[str, ...]] = {
     "extract": ("withdraw", "nothing", "clarify", "read"),
     "validate": ("clarify", "confirm", "execute", "nothing", "refuse"),
 }
-"""Where a function of NEXT may lead."""
+"""The nodes that a function of NEXT may choose."""
 
 _ENDS: Mapping[str, Callable[[GraphState], WorkflowPlan]] = {
     "withdraw": plans.withdraw,
@@ -44,33 +44,33 @@ _ENDS: Mapping[str, Callable[[GraphState], WorkflowPlan]] = {
 
 
 class WorkflowRunner(Protocol):
-    """Runs the graph once, for one message."""
+    """Runs the graph once per message."""
 
-    async def run(self, sheet: GraphState) -> WorkflowPlan:
-        """The plan at the end of it."""
+    async def run(self, state: GraphState) -> WorkflowPlan:
+        """Run from the start node to a terminal node and return its plan."""
 
 
-def nodes(mind: Interpreter, read_day: ReadDay) -> dict[str, Node]:
-    """All nodes, over these two ports."""
+def nodes(interpreter: Interpreter, read_day: ReadDay) -> dict[str, Node]:
+    """Build all nodes on these two ports."""
 
-    async def extract(sheet: GraphState) -> GraphState:
-        return plans.understood(sheet, await mind.extract(sheet["scene"]))
+    async def extract(state: GraphState) -> GraphState:
+        return plans.understood(state, await interpreter.extract(state["context"]))
 
-    async def read(sheet: GraphState) -> GraphState:
-        dates = {each.date for each in commands(sheet["wants"]) if each and is_day(each.date)}
-        known = {day.date: day for day in sheet["scene"].days}
+    async def read(state: GraphState) -> GraphState:
+        dates = {each.date for each in commands(state["wants"]) if each and is_day(each.date)}
+        known = {day.date: day for day in state["context"].days}
         return {"days": known | {date: await read_day(date) for date in sorted(dates - known.keys())}}
 
-    async def validate(sheet: GraphState) -> GraphState:
-        scene, flow = sheet["scene"], sheet["flow"]
+    async def validate(state: GraphState) -> GraphState:
+        context, flow = state["context"], state["flow"]
         found = validate_requests(
-            sheet["wants"], sheet["days"], scene.speaker, flow.squad, sheet["house"], sheet["now"]
+            state["wants"], state["days"], context.speaker, flow.squad, state["policy"], state["now"]
         )
         return {"findings": found}
 
     def end(make: Callable[[GraphState], WorkflowPlan]) -> Node:
-        async def node(sheet: GraphState) -> GraphState:
-            return {"plan": make(sheet)}
+        async def node(state: GraphState) -> GraphState:
+            return {"plan": make(state)}
 
         return node
 
@@ -79,16 +79,16 @@ def nodes(mind: Interpreter, read_day: ReadDay) -> dict[str, Node]:
 
 
 class PlainRunner:
-    """The graph without anything installed: node after node until an end."""
+    """Runs the graph without LangGraph: node after node until a terminal one."""
 
-    def __init__(self, mind: Interpreter, read_day: ReadDay) -> None:
-        self._nodes = nodes(mind, read_day)
+    def __init__(self, interpreter: Interpreter, read_day: ReadDay) -> None:
+        self._nodes = nodes(interpreter, read_day)
 
-    async def run(self, sheet: GraphState) -> WorkflowPlan:
-        """Walk from the start to an end."""
+    async def run(self, state: GraphState) -> WorkflowPlan:
+        """Run from the start node to a terminal node and return its plan."""
         name: str | None = START
         while name is not None:
-            sheet = {**sheet, **await self._nodes[name](sheet)}
+            state = {**state, **await self._nodes[name](state)}
             onward = NEXT.get(name)
-            name = onward(sheet) if callable(onward) else onward
-        return sheet["plan"]
+            name = onward(state) if callable(onward) else onward
+        return state["plan"]

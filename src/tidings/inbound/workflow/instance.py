@@ -1,7 +1,7 @@
-"""A workflow as it is stored: our own JSON with a schema version, changed by making another.
+"""A workflow as stored: immutable, as JSON with a schema version.
 
-Who said what is kept for every slot of every request, so that a later word can correct an earlier one and
-authority is judged by who really said it.
+Each slot value records its speaker, so that a later message can correct an earlier one and authorization
+checks the person who said it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..domain import CalendarCommand, ShiftAction, ShiftRequest, Speaker, Uttera
 from .state_machine import WorkflowStage
 
 SCHEMA = 1
-SLOTS = ("squad", "date", "start", "end", "action")  # in the order in which they are asked for
+SLOTS = ("squad", "date", "start", "end", "action")  # in the order of the questions
 LONGEST_THREAD = 40
 LONGEST_LINE = 2000
 
 
 class SlotValue(NamedTuple):
-    """One value and whose word it is."""
+    """A slot value and who said it."""
 
     value: str
     by: str  # the speaker's id
@@ -32,19 +32,19 @@ class SlotValue(NamedTuple):
     at: int
 
 
-RequestSlots = Mapping[str, SlotValue]  # one request: slot by name, as far as they are known
+RequestSlots = Mapping[str, SlotValue]  # the known slots of one request, by name
 
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """One workflow."""
+    """One conversation with a goal, owned by a squad."""
 
     id: str
     tenant: str
     conversation: str
     squad: str
     opened_at: int
-    topic: str = ""  # the operational days it is about
+    topic: str = ""  # its operational days
     stage: WorkflowStage = WorkflowStage.NEW
     version: int = 0
     wants: tuple[RequestSlots, ...] = ()
@@ -53,20 +53,20 @@ class Workflow:
     thread: tuple[Utterance, ...] = ()
     plan: str | None = None
     commands: tuple[CalendarCommand, ...] = ()
-    doubts: int = 0  # how often an answer was only perhaps one
+    doubts: int = 0  # messages that were possibly answers
 
     @property
     def requests(self) -> tuple[ShiftRequest, ...]:
-        """What is wanted, as far as it is known."""
+        """The requests with the slots known so far."""
         return tuple(request(want) for want in self.wants)
 
     def said(self, *lines: Utterance) -> Workflow:
-        """With these lines at the end of its thread."""
+        """Return a copy with these lines appended to its thread."""
         cut = tuple(line._replace(text=line.text[:LONGEST_LINE]) for line in lines)
         return replace(self, thread=(*self.thread, *cut)[-LONGEST_THREAD:])
 
     def body(self) -> str:
-        """What is stored besides the columns."""
+        """Serialize everything that has no column."""
         return orjson.dumps(
             {
                 "wants": [
@@ -82,10 +82,10 @@ class Workflow:
 
 
 def read(row: Mapping[str, Any]) -> Workflow:
-    """A workflow from its row; one that was written by a newer program is refused."""
+    """Parse a workflow from its row; raises StoreUnusable if a newer version wrote it."""
     if row["schema"] > SCHEMA:
         raise StoreUnusable(
-            f"workflow {row['id']} was written by a newer program", remedy="upgrade tidings on this node"
+            f"workflow {row['id']} was written by a newer version", remedy="upgrade tidings on this node"
         )
     body = orjson.loads(row["body"])
     return Workflow(
@@ -108,14 +108,14 @@ def read(row: Mapping[str, Any]) -> Workflow:
 
 
 def command(said: Mapping[str, Any]) -> CalendarCommand:
-    """A command from its JSON."""
+    """Parse a command from its JSON."""
     return CalendarCommand(
         ShiftAction(said["action"]), said["squad"], said["date"], said["start"], said["end"]
     )
 
 
 def request(want: RequestSlots) -> ShiftRequest:
-    """A request without who said it."""
+    """Return a request without its speakers."""
     known = {name: slot.value for name, slot in want.items()}
     action = known.pop("action", None)
     return ShiftRequest(ShiftAction(action) if action else None, **known)
@@ -124,7 +124,7 @@ def request(want: RequestSlots) -> ShiftRequest:
 def wants(
     before: Sequence[RequestSlots], requests: Sequence[ShiftRequest], speaker: Speaker, at: int
 ) -> tuple[RequestSlots, ...]:
-    """These requests with who said what: a value that stood there before keeps its speaker."""
+    """Attribute requests to the speaker; a value that was known before keeps its speaker."""
     return tuple(
         _want(before[place] if place < len(before) else {}, before, asked, speaker, at)
         for place, asked in enumerate(requests)

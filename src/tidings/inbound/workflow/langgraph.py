@@ -1,4 +1,4 @@
-"""The same graph run by LangGraph, where that is installed (extra `graph`). No checkpointer."""
+"""The workflow graph run by LangGraph, if installed (extra `graph`). No checkpointer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ CHOICES = ("auto", "plain", "langgraph")
 
 
 class LangGraphRunner:
-    """A compiled graph; one run for each message, from our stored state to a plan."""
+    """A compiled graph; one run per message turns the stored state into a plan."""
 
-    def __init__(self, mind: Interpreter, read_day: ReadDay) -> None:
+    def __init__(self, interpreter: Interpreter, read_day: ReadDay) -> None:
         from langgraph.graph import END, StateGraph
 
         graph: Any = StateGraph(GraphState)
-        made = nodes(mind, read_day)
+        made = nodes(interpreter, read_day)
         for name, node in made.items():
             graph.add_node(f"{name}_node", node)
         graph.set_entry_point(f"{START}_node")
@@ -34,21 +34,21 @@ class LangGraphRunner:
                 graph.add_conditional_edges(f"{name}_node", onward, targets)
         self._graph = graph.compile()
 
-    async def run(self, sheet: GraphState) -> WorkflowPlan:
-        """Run it to its end."""
-        ended: GraphState = await self._graph.ainvoke(sheet)
+    async def run(self, state: GraphState) -> WorkflowPlan:
+        """Run the graph and return the plan of its terminal node."""
+        ended: GraphState = await self._graph.ainvoke(state)
         return ended["plan"]
 
 
-def make_runner(choice: str, mind: Interpreter, read_day: ReadDay) -> WorkflowRunner:
-    """The runner that was chosen; `auto` takes LangGraph where it is installed."""
+def make_runner(choice: str, interpreter: Interpreter, read_day: ReadDay) -> WorkflowRunner:
+    """Build the configured runner; `auto` uses LangGraph if it is installed. Raises Misconfigured."""
     if choice == "plain":
-        return PlainRunner(mind, read_day)
+        return PlainRunner(interpreter, read_day)
     try:
-        return LangGraphRunner(mind, read_day)
+        return LangGraphRunner(interpreter, read_day)
     except ImportError:
         if choice == "auto":
-            return PlainRunner(mind, read_day)
+            return PlainRunner(interpreter, read_day)
         raise Misconfigured(
             "inbound.runner is 'langgraph', which is not installed",
             remedy="pip install 'tidings[graph]', or set runner = \"plain\"",

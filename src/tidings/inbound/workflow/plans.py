@@ -1,7 +1,7 @@
-"""Planning: from a workflow, what was said and the days as read, to the next state and what follows. Pure.
+"""Plans: the nodes of the graph turn a workflow, a message and calendar days into the next state. Pure.
 
-A plan only says what shall be: whoever asked for it writes state, replies, commands and notices in one
-transaction, or none of them.
+A plan only describes the result: the pipeline commits its state, replies, commands and escalations in one
+transaction.
 """
 
 from __future__ import annotations
@@ -20,88 +20,82 @@ from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 from .validation import ValidationFinding, WorkflowPolicy, commands
 
 US = "Tidings"
-NOBODY = "unknown"  # the source of an answer that neither a model nor rules could give
+NOBODY = "unknown"  # the source of an extraction that neither the model nor the rules could give
 
 
 class ConversationEvent(NamedTuple):
-    """One line of a conversation's journal."""
+    """One entry of a conversation's journal."""
 
     what: str
     facts: Mapping[str, Any]
 
 
 class WorkflowPlan(NamedTuple):
-    """What one message makes of a workflow."""
+    """The next state of a workflow after one message, with its replies and commands."""
 
     flow: Workflow
     replies: Sequence[str] = ()
     commands: Sequence[CalendarCommand] = ()
-    calls: Sequence[Escalation] = ()  # for a person
+    calls: Sequence[Escalation] = ()
     happened: Sequence[ConversationEvent] = ()
 
 
 class GraphState(TypedDict, total=False):
-    """What the nodes of the graph hand on to each other."""
+    """The state that the nodes of the graph pass on."""
 
     flow: Workflow
-    scene: InterpreterContext
-    house: WorkflowPolicy
-    now: int  # by our clock; the scene has the time at which it was said
+    context: InterpreterContext
+    policy: WorkflowPolicy
+    now: int  # our clock; the interpreter context has the time of the message
     plan_id: str
     taken: frozenset[str]  # topics of the squad's other workflows
-    remarks: Sequence[str]  # to be said before anything else
+    remarks: Sequence[str]  # the first sentences of the reply
     extraction: Extraction
     wants: tuple[RequestSlots, ...]
-    is_unclear: bool  # the answer told nothing
+    is_unclear: bool  # the message answered nothing
     days: Mapping[str, CalendarDay]
     findings: Sequence[ValidationFinding]
     plan: WorkflowPlan
 
 
-def understood(sheet: GraphState, extraction: Extraction) -> GraphState:
-    """The requests with who said what. An answer that tells nothing leaves what is known."""
-    flow, scene = sheet["flow"], sheet["scene"]
-    own = scene.speaker.squad if scene.speaker.squad in sheet["house"].squads else None
-    asked = [
-        each._replace(squad=each.squad or own or _only(flow.squad, sheet["house"]))
-        for each in extraction.requests
-    ]
+def understood(state: GraphState, extraction: Extraction) -> GraphState:
+    """Merge an extraction into the requests. A message that answers nothing leaves them unchanged."""
+    flow, context = state["flow"], state["context"]
+    known = [squad for squad in (context.speaker.squad, flow.squad) if squad in state["policy"].squads]
+    own = known[0] if known else None
+    asked = [each._replace(squad=each.squad or own) for each in extraction.requests]
     is_unclear = not asked and bool(flow.wants)
-    made = flow.wants if is_unclear else wants(flow.wants, asked, scene.speaker, scene.now)
+    made = flow.wants if is_unclear else wants(flow.wants, asked, context.speaker, context.now)
     return {"extraction": extraction, "wants": made, "is_unclear": is_unclear}
 
 
-def _only(squad: str, house: WorkflowPolicy) -> str | None:
-    return squad if squad in house.squads else None
-
-
-def after_extract(sheet: GraphState) -> str:
-    """Where the graph goes on."""
-    is_asked = sheet["flow"].asked == CONFIRM
-    if sheet["flow"].wants and is_withdrawal(sheet["scene"].text):
+def after_extract(state: GraphState) -> str:
+    """Choose the node after `extract`."""
+    is_asked = state["flow"].asked == CONFIRM
+    if state["flow"].wants and is_withdrawal(state["context"].text):
         return "withdraw"
-    if is_asked and is_no(sheet["scene"].text) and not is_changed(sheet["flow"], sheet["wants"]):
+    if is_asked and is_no(state["context"].text) and not is_changed(state["flow"], state["wants"]):
         return "withdraw"
-    if not sheet["wants"]:
-        return "clarify" if sheet["extraction"].missing else "nothing"
-    if (sheet["is_unclear"] and not is_asked) or gap(sheet["wants"]) is not None:
+    if not state["wants"]:
+        return "clarify" if state["extraction"].missing else "nothing"
+    if (state["is_unclear"] and not is_asked) or gap(state["wants"]) is not None:
         return "clarify"
     return "read"
 
 
-def after_validate(sheet: GraphState) -> str:
-    """What can be mended is asked for; what is left is done, or read back if it was said loosely."""
-    findings = sheet["findings"]
+def after_validate(state: GraphState) -> str:
+    """Choose the node after `validate`: ask for wrong slots, confirm uncertain requests, then execute."""
+    findings = state["findings"]
     if any(finding.slot for finding in findings):
         return "clarify"
-    if len(findings) < len(sheet["wants"]):
-        is_loose, said = sheet["extraction"].is_loose, sheet["scene"].text
-        return "confirm" if needs_yes(sheet["flow"], sheet["wants"], said, is_loose=is_loose) else "execute"
+    if len(findings) < len(state["wants"]):
+        is_loose, said = state["extraction"].is_loose, state["context"].text
+        return "confirm" if needs_yes(state["flow"], state["wants"], said, is_loose=is_loose) else "execute"
     return "nothing" if all(finding.is_needless for finding in findings) else "refuse"
 
 
 def gap(asked: Sequence[RequestSlots]) -> tuple[int, str] | None:
-    """The most important thing that is missing, and in which request."""
+    """Return the request and the slot to ask for next, or None if nothing is missing."""
     holes = [
         (SLOTS.index(name), place) for place, want in enumerate(asked) for name in SLOTS if name not in want
     ]
@@ -111,93 +105,93 @@ def gap(asked: Sequence[RequestSlots]) -> tuple[int, str] | None:
     return place, SLOTS[rank]
 
 
-def withdraw(sheet: GraphState) -> WorkflowPlan:
-    """'Never mind.'"""
-    return _end(sheet, [WorkflowTrigger.WITHDRAWN], [reply_texts.withdrawn()])
+def withdraw(state: GraphState) -> WorkflowPlan:
+    """Drop the request ("never mind")."""
+    return _end(state, [WorkflowTrigger.WITHDRAWN], [reply_texts.withdrawn()])
 
 
-def nothing(sheet: GraphState) -> WorkflowPlan:
-    """No actions: what is to be said about it is said, and that was it."""
-    said = reply_texts.reply(reply_texts.remarks(_remarks(sheet)))
-    if sheet["extraction"].source == NOBODY:
-        call = _call(sheet, "unclear", f"nobody could say what is wanted ({sheet['extraction'].reasoning})")
-        return _end(sheet, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
-    plan = _end(sheet, [WorkflowTrigger.NOTHING], [said] if said else [])
+def nothing(state: GraphState) -> WorkflowPlan:
+    """End without commands; reply with the remarks, if any."""
+    said = reply_texts.reply(reply_texts.remarks(_remarks(state)))
+    if state["extraction"].source == NOBODY:
+        call = _call(state, "unclear", f"the request was not understood ({state['extraction'].reasoning})")
+        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
+    plan = _end(state, [WorkflowTrigger.NOTHING], [said] if said else [])
     if said:
         return plan
-    return plan._replace(calls=[_call(sheet, "review", "a request in which nothing to do was found")])
+    return plan._replace(calls=[_call(state, "review", "a possible request without anything to do")])
 
 
-def refuse(sheet: GraphState) -> WorkflowPlan:
-    """A rule forbids all of it."""
-    return _end(sheet, [WorkflowTrigger.REFUSED], [reply_texts.reply(reply_texts.remarks(_remarks(sheet)))])
+def refuse(state: GraphState) -> WorkflowPlan:
+    """End because validation refused every request."""
+    return _end(state, [WorkflowTrigger.REFUSED], [reply_texts.reply(reply_texts.remarks(_remarks(state)))])
 
 
-def clarify(sheet: GraphState) -> WorkflowPlan:
-    """Ask for one thing; after the second try a person is asked instead."""
-    flow, house = sheet["flow"], sheet["house"]
-    asked = [dict(want) for want in sheet["wants"]]
-    wrong = next((finding for finding in sheet.get("findings", ()) if finding.slot), None)
+def clarify(state: GraphState) -> WorkflowPlan:
+    """Ask for one slot; after too many attempts, escalate instead."""
+    flow, policy = state["flow"], state["policy"]
+    asked = [dict(want) for want in state["wants"]]
+    wrong = next((finding for finding in state.get("findings", ()) if finding.slot), None)
     if wrong is not None and wrong.slot:
         asked[wrong.place].pop(wrong.slot, None)
         place, slot = wrong.place, wrong.slot
     else:
-        place, slot = gap(asked) or _again(sheet, asked)
+        place, slot = gap(asked) or _again(state, asked)
     attempts = {**(flow.attempts or {})}
     question = f"{place}.{slot}"
     attempts[question] = attempts.get(question, 0) + 1
     flow = replace(flow, wants=tuple(asked), asked=slot, attempts=attempts)
-    sheet = {**sheet, "flow": flow, "wants": tuple(asked)}
-    if attempts[question] > house.max_questions:
-        call = _call(sheet, "unclear", f"still unclear after {house.max_questions} questions: {slot}")
+    state = {**state, "flow": flow, "wants": tuple(asked)}
+    if attempts[question] > policy.max_questions:
+        call = _call(state, "unclear", f"still unclear after {policy.max_questions} questions: {slot}")
         is_news = flow.stage is not WorkflowStage.NEEDS_HUMAN
-        return _end(sheet, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()] if is_news else [], [call])
+        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()] if is_news else [], [call])
     known = request(asked[place]) if asked else ShiftRequest()
-    noted = [reply_texts.without_question(remark) for remark in _remarks(sheet)]
-    text = reply_texts.reply(reply_texts.remarks(noted), reply_texts.question(slot, known, house))
-    return _end(sheet, [WorkflowTrigger.ASKED], [text])
+    noted = [reply_texts.without_question(remark) for remark in _remarks(state)]
+    text = reply_texts.reply(reply_texts.remarks(noted), reply_texts.question(slot, known, policy))
+    return _end(state, [WorkflowTrigger.ASKED], [text])
 
 
-def confirm(sheet: GraphState) -> WorkflowPlan:
-    """Read it back and wait for a yes; who never says it is asked by a person."""
-    flow, house = sheet["flow"], sheet["house"]
+def confirm(state: GraphState) -> WorkflowPlan:
+    """Ask for confirmation; after too many attempts, escalate instead."""
+    flow, policy = state["flow"], state["policy"]
     attempts = {**(flow.attempts or {})}
-    is_news = flow.asked != CONFIRM or is_changed(flow, sheet["wants"])
+    is_news = flow.asked != CONFIRM or is_changed(flow, state["wants"])
     attempts[CONFIRM] = 1 if is_news else attempts.get(CONFIRM, 0) + 1
-    asked: GraphState = {**sheet, "flow": replace(flow, asked=CONFIRM, attempts=attempts)}
-    if attempts[CONFIRM] > house.max_questions:
-        call = _call(asked, "unclear", f"read back {house.max_questions} times, and nobody said yes")
+    asked: GraphState = {**state, "flow": replace(flow, asked=CONFIRM, attempts=attempts)}
+    if attempts[CONFIRM] > policy.max_questions:
+        call = _call(asked, "unclear", f"read back {policy.max_questions} times, and nobody said yes")
         return _end(asked, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
-    text = reply_texts.reply(reply_texts.remarks(_remarks(sheet)), reply_texts.read_back(_ready(sheet)))
+    text = reply_texts.reply(reply_texts.remarks(_remarks(state)), reply_texts.read_back(_ready(state)))
     return _end(asked, [WorkflowTrigger.ASKED], [text])
 
 
-def _ready(sheet: GraphState) -> list[CalendarCommand]:
-    """All that is complete and allowed, each once."""
-    out = {finding.place for finding in sheet["findings"]}
-    ready = [each for place, each in enumerate(commands(sheet["wants"])) if each and place not in out]
+def _ready(state: GraphState) -> list[CalendarCommand]:
+    """Return the complete and allowed commands without duplicates."""
+    out = {finding.place for finding in state["findings"]}
+    ready = [each for place, each in enumerate(commands(state["wants"])) if each and place not in out]
     return list(dict.fromkeys(ready))
 
 
-def execute(sheet: GraphState) -> WorkflowPlan:
-    """What is ready goes to the calendar."""
-    ready = _ready(sheet)
-    remarks = reply_texts.reply(reply_texts.remarks(_remarks(sheet)))
-    flow = replace(sheet["flow"], plan=sheet["plan_id"], commands=tuple(ready), asked=None)
-    planned: GraphState = {**sheet, "flow": flow}
+def execute(state: GraphState) -> WorkflowPlan:
+    """Send the allowed commands to the calendar."""
+    ready = _ready(state)
+    remarks = reply_texts.reply(reply_texts.remarks(_remarks(state)))
+    flow = replace(state["flow"], plan=state["plan_id"], commands=tuple(ready), asked=None)
+    planned: GraphState = {**state, "flow": flow}
     plan = _end(planned, [WorkflowTrigger.PLANNED, WorkflowTrigger.DISPATCHED], [remarks] if remarks else [])
     return plan._replace(commands=ready)
 
 
-def give_up(sheet: GraphState, reason: str, issue: str, *, say: str) -> WorkflowPlan:
-    """Something that is needed does not answer: nothing is changed, and a person is asked."""
-    sheet = {"wants": sheet["flow"].wants, **sheet}
-    return _end(sheet, [WorkflowTrigger.GAVE_UP], [say], [_call(sheet, reason, issue)])
+def give_up(state: GraphState, reason: str, issue: str, *, say: str) -> WorkflowPlan:
+    """Escalate without changing anything, because a dependency is unavailable."""
+    state = {"wants": state["flow"].wants, **state}
+    return _end(state, [WorkflowTrigger.GAVE_UP], [say], [_call(state, reason, issue)])
 
 
 def is_withdrawal(text: str) -> bool:
-    """The whole message says that it is not wanted any more; 'cancel our Saturday shift' is a request."""
-    from ..language.threads import is_cancelled  # a grammar, which only whoever works needs
+    """Return whether the whole message withdraws the request; "cancel our Saturday shift" does not."""
+    from ..language.threads import is_cancelled  # lazy: the grammar is slow to load
 
     words = "".join(c if c.isalnum() or c.isspace() else " " for c in text.lower().replace("'", ""))
     return " ".join(words.split()) in _WITHDRAWALS or is_cancelled(text)
@@ -214,58 +208,60 @@ _WITHDRAWALS = frozenset(
 )  # fmt: skip
 
 
-def _again(sheet: GraphState, asked: Sequence[RequestSlots]) -> tuple[int, str]:
-    """The question that is open, once more."""
-    slot = sheet["flow"].asked or next(iter(sheet["extraction"].missing), SLOTS[-1])
+def _again(state: GraphState, asked: Sequence[RequestSlots]) -> tuple[int, str]:
+    """Repeat the open question."""
+    slot = state["flow"].asked or next(iter(state["extraction"].missing), SLOTS[-1])
     return next((place for place, want in enumerate(asked) if slot not in want), 0), slot
 
 
-def _remarks(sheet: GraphState) -> list[str]:
-    """What is to be said besides: warnings of the understanding, and reasons of the rules."""
-    found = [finding.reason for finding in sheet.get("findings", ())]
+def _remarks(state: GraphState) -> list[str]:
+    """Collect the warnings of the interpreter and the reasons of validation."""
+    found = [finding.reason for finding in state.get("findings", ())]
     said = {_opening(reason) for reason in found}
     warned = (
-        [w for w in sheet["extraction"].warnings if _opening(w) not in said] if "extraction" in sheet else []
+        [w for w in state["extraction"].warnings if _opening(w) not in said] if "extraction" in state else []
     )
-    return list(dict.fromkeys([*sheet.get("remarks", ()), *warned, *found]))
+    return list(dict.fromkeys([*state.get("remarks", ()), *warned, *found]))
 
 
 def _opening(remark: str) -> str:
-    """By which two remarks about the same thing are known: a mind and a rule may both have seen it."""
+    """Return the first words, which identify the same remark by the interpreter and by validation."""
     return " ".join("".join(c if c.isalnum() else " " for c in remark.lower()).split()[:5])
 
 
 def _end(
-    sheet: GraphState,
+    state: GraphState,
     causes: Sequence[WorkflowTrigger],
     replies: Sequence[str],
     calls: Sequence[Escalation] = (),
 ) -> WorkflowPlan:
-    """The new state with what was said, and its journal."""
-    flow, scene = sheet["flow"], sheet["scene"]
-    stage, journal = flow.stage, _understanding(sheet)
+    """Build the plan: the new state, its thread and its journal."""
+    flow, context = state["flow"], state["context"]
+    stage, journal = flow.stage, _understanding(state)
     for cause in causes:
         onward = next_stage(stage, cause)
         journal.append(ConversationEvent("state", {"from": stage, "to": onward, "cause": cause}))
         stage = onward
-    made = sheet.get("wants", flow.wants)
+    made = state.get("wants", flow.wants)
     topic = topic_of(made, flow.topic)
-    flow = replace(flow, stage=stage, wants=made, topic=flow.topic if topic in sheet["taken"] else topic)
+    flow = replace(flow, stage=stage, wants=made, topic=flow.topic if topic in state["taken"] else topic)
     flow = flow.said(
-        Utterance(scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role),
-        *(Utterance(US, None, scene.now, text, is_ours=True) for text in replies),
+        Utterance(
+            context.speaker.name, context.speaker.squad, context.now, context.text, role=context.speaker.role
+        ),
+        *(Utterance(US, None, context.now, text, is_ours=True) for text in replies),
     )
     return WorkflowPlan(flow, list(replies), (), list(calls), journal)
 
 
-def _understanding(sheet: GraphState) -> list[ConversationEvent]:
-    """What was read and understood on the way, for the journal."""
-    days = sheet.get("days") or {day.date: day for day in sheet["scene"].days}
+def _understanding(state: GraphState) -> list[ConversationEvent]:
+    """Return the journal entries of what was read and understood."""
+    days = state.get("days") or {day.date: day for day in state["context"].days}
     lines = (
         [ConversationEvent("days", {"days": {day.date: _day(day) for day in days.values()}})] if days else []
     )
-    if "extraction" in sheet:
-        found = sheet["extraction"]
+    if "extraction" in state:
+        found = state["extraction"]
         said = {
             "requests": [each._asdict() for each in found.requests],
             "warnings": list(found.warnings),
@@ -274,7 +270,7 @@ def _understanding(sheet: GraphState) -> list[ConversationEvent]:
             "source": found.source,
         }
         lines.append(ConversationEvent("understood", said))
-    lines += [ConversationEvent("finding", finding._asdict()) for finding in sheet.get("findings", ())]
+    lines += [ConversationEvent("finding", finding._asdict()) for finding in state.get("findings", ())]
     return lines
 
 
@@ -283,18 +279,11 @@ def _day(day: CalendarDay) -> dict[str, str]:
 
 
 def topic_of(asked: Sequence[RequestSlots], before: str) -> str:
-    """The operational days that a workflow is about; what it was about before while none is known."""
+    """Return the operational days of the requests, or the previous topic while none is known."""
     return ",".join(sorted({want["date"].value for want in asked if "date" in want})) or before
 
 
-def _call(sheet: GraphState, reason: str, issue: str) -> Escalation:
-    flow, scene = sheet["flow"], sheet["scene"]
-    return Escalation(
-        reason,
-        issue,
-        squad=flow.squad,
-        speaker=scene.speaker.name,
-        text=scene.text,
-        workflow=flow.id,
-        key=f"{reason}:{flow.id}",
-    )
+def _call(state: GraphState, reason: str, issue: str) -> Escalation:
+    flow, context = state["flow"], state["context"]
+    key, speaker = f"{reason}:{flow.id}", context.speaker.name
+    return Escalation(reason, issue, key, flow.squad, speaker, context.text, flow.id)

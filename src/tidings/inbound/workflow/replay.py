@@ -1,14 +1,14 @@
-"""Replay: a past conversation worked through again, offline, to see what would change (nothing is written).
+"""Replay: handles a past conversation again, as a dry run, and compares commands and replies.
 
-The days are those that were read then, the time is the time of then, and the commands of a plan count as
-done. Compared are what matters outside: the commands and the replies.
+Nothing is written. Calendar days and time are those of the first run, and the commands of a plan count as
+done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -23,7 +23,7 @@ from .conversations import explain_missing_conversation
 from .correlation import MessageDecision
 from .instance import Workflow, command
 from .reply_texts import please_wait
-from .repository import ConversationMessage, ConversationState, WorkflowEntry
+from .repository import ConversationMessage, ConversationState, MessagePipeline, WorkflowEntry
 from .reruns import message_from_row
 from .settings import WorkflowSettings
 from .state_machine import TERMINAL_STAGES, WorkflowStage, WorkflowTrigger, next_stage
@@ -33,7 +33,7 @@ _WAIT = please_wait(1).partition(":")[0]
 
 
 class ReplayOutcome(NamedTuple):
-    """What one message came to."""
+    """The decision, commands and replies of one message."""
 
     decision: str
     commands: Sequence[CalendarCommand]
@@ -41,7 +41,7 @@ class ReplayOutcome(NamedTuple):
 
 
 class ReplayComparison(NamedTuple):
-    """One message, then and now."""
+    """One message with its outcome in the past and now."""
 
     message: str
     at: str | None
@@ -52,11 +52,11 @@ class ReplayComparison(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """Whether something outside would be different."""
+        """Whether the commands or the replies differ."""
         return (self.then.commands, self.then.replies) != (self.now.commands, self.now.replies)
 
     def plainly(self) -> Row:
-        """For programs."""
+        """Return the comparison as plain values for JSON."""
         sides = {
             name: {
                 "decision": side.decision,
@@ -69,15 +69,8 @@ class ReplayComparison(NamedTuple):
         return {**fields, **sides, "changed": self.is_changed}
 
 
-class ReplayPipeline(Protocol):
-    """A pipeline."""
-
-    async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Any:
-        """Work through one message."""
-
-
 class MemoryWorkflowRepository:
-    """A book that forgets: what a replay needs to know, for as long as it runs."""
+    """A workflow repository in memory, for one replay."""
 
     def __init__(self, idle: int) -> None:
         self._idle = idle
@@ -86,19 +79,19 @@ class MemoryWorkflowRepository:
         self.last: WorkflowEntry | None = None
 
     def dropped(self, message: str) -> Workflow | None:
-        """The open workflow of a message, which is over now."""
+        """Remove and return the open workflow of a message."""
         flow, _ = self._flows.pop(self._of.get(message) or "", (None, 0))
         return flow
 
-    async def standing(self, spoken: ConversationMessage) -> ConversationState:
-        """The workflows that are open at that time."""
+    async def state(self, spoken: ConversationMessage) -> ConversationState:
+        """Return the workflows that are open at the time of the message."""
         self._flows = {
             id_: (flow, at) for id_, (flow, at) in self._flows.items() if spoken.at < at + self._idle
         }
         return ConversationState([flow for flow, _ in self._flows.values()])
 
-    async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
-        """Keep the state; the commands of a plan are done at once."""
+    async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
+        """Store the new state; the commands of a plan count as done immediately."""
         self.last = entry
         self._of[entry.spoken.changes or entry.spoken.message] = entry.workflow
         for flow in (*entry.added, *entry.changed):
@@ -114,7 +107,7 @@ class MemoryWorkflowRepository:
 
 
 class ReplayClock(SystemClock):
-    """The time of a message that was said long ago."""
+    """A clock that shows the time at which a past message was handled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,17 +115,17 @@ class ReplayClock(SystemClock):
         self._made = 0
 
     def now(self) -> Instant:
-        """When it was worked through."""
+        """Return the time at which the message was handled."""
         return Instant(self.at)
 
     def new_id(self) -> str:
-        """Ids in their order."""
+        """Return sequential ids."""
         self._made += 1
         return f"replay-{self._made:06d}"
 
 
 ReadDay = Callable[[str], Awaitable[CalendarDay]]
-MakePipeline = Callable[[MemoryWorkflowRepository, ReplayClock, ReadDay], ReplayPipeline]
+MakePipeline = Callable[[MemoryWorkflowRepository, ReplayClock, ReadDay], MessagePipeline]
 
 
 async def replay(
@@ -143,39 +136,43 @@ async def replay(
     *,
     tenant: str = "default",
 ) -> list[ReplayComparison]:
-    """Every message of a conversation, in the order in which it was said."""
-    handled_messages = await _hearings(store, conversation, tenant)
-    book, clock = MemoryWorkflowRepository(micros(settings.idle)), ReplayClock()
+    """Replay every message of a conversation, in its original order."""
+    handled_messages = await _read_handled_messages(store, conversation, tenant)
+    repository, clock = MemoryWorkflowRepository(micros(settings.idle)), ReplayClock()
     days: dict[str, CalendarDay] = {}
 
     async def read_day(date: str) -> CalendarDay:
         return days.get(date, CalendarDay(date, {}))
 
-    pipeline = make(book, clock, read_day)
+    pipeline = make(repository, clock, read_day)
     compared: list[ReplayComparison] = []
-    for hearing in handled_messages:
-        facts = orjson.loads(hearing["facts"])
+    for handled in handled_messages:
+        facts = orjson.loads(handled["facts"])
         days.clear()
         days.update(_days(facts))
-        clock.at, book.last = hearing["at"], None
-        spoken = message_from_row(hearing)._replace(changes=_edited(facts))
-        instead_of = book.dropped(spoken.changes) if spoken.changes and _is_replaced(facts) else None
-        if hearing["decision"] == MessageDecision.CHANGED:
-            continue  # nothing was worked through again: the edit or the delete came too late
+        clock.at, repository.last = handled["at"], None
+        spoken = message_from_row(handled)._replace(changes=_edited(facts))
+        instead_of = repository.dropped(spoken.changes) if spoken.changes and _is_replaced(facts) else None
+        if handled["decision"] == MessageDecision.CHANGED:
+            continue  # an edit or deletion that did not run the pipeline
         try:
             outcome = await pipeline.work(spoken, instead_of=instead_of)
             why = "" if isinstance(outcome, Done) else str(outcome)
-        except TidingsError as error:  # a recorded mind that was never asked this
+        except TidingsError as error:  # no recorded answer to this question
             why = error_text(error)
         name = spoken.speaker.name
-        now = _side(book.last) if book.last is not None else ReplayOutcome(f"no answer ({why})", [], [])
+        now = (
+            _side(repository.last)
+            if repository.last is not None
+            else ReplayOutcome(f"no answer ({why})", [], [])
+        )
         compared.append(
-            ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(hearing, facts), now)
+            ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(handled, facts), now)
         )
     return compared
 
 
-async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
+async def _read_handled_messages(store: Store, conversation: str, tenant: str) -> list[Row]:
     handled_messages: list[Row] = []
     while True:
         after = handled_messages[-1]["n"] if handled_messages else 0
@@ -191,20 +188,20 @@ async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
 
 
 def _edited(facts: Sequence[Mapping[str, Any]]) -> str | None:
-    """The message that this one is an edit or a delete of."""
+    """Return the id of the message that this one edits or deletes."""
     return next((fact["message"] for fact in facts if fact["what"] == "changes"), None)
 
 
 def _is_replaced(facts: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the workflow of that message ended with it."""
+    """Return whether the edit replaced the workflow of the original message."""
     return any(fact["what"] == "state" and "workflow" in fact for fact in facts)
 
 
-def _then(hearing: Row, facts: Sequence[Mapping[str, Any]]) -> ReplayOutcome:
-    """What it came to; that somebody had to wait is not a difference."""
+def _then(handled: Row, facts: Sequence[Mapping[str, Any]]) -> ReplayOutcome:
+    """Return the recorded outcome, without "please wait" replies, which depend on timing."""
     said = [fact["text"] for fact in facts if fact["what"] == "said" and not fact["text"].startswith(_WAIT)]
     return ReplayOutcome(
-        hearing["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said
+        handled["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said
     )
 
 
@@ -213,24 +210,14 @@ def _side(entry: WorkflowEntry) -> ReplayOutcome:
 
 
 def _days(facts: Sequence[Mapping[str, Any]]) -> dict[str, CalendarDay]:
-    """The days as they were read then."""
+    """Return the calendar days as they were read in the first run."""
     found: dict[str, CalendarDay] = {}
     for fact in facts:
         if fact["what"] == "days":
-            found |= {date: _day(date, lines) for date, lines in fact["days"].items()}
+            found |= {date: day_of(date, lines) for date, lines in fact["days"].items()}
     return found
 
 
-def _day(date: str, lines: Mapping[str, Any]) -> CalendarDay:
-    if lines.keys() == {"crewed", "no_crew"}:  # as it was written at first
-        return CalendarDay(date, _slots(lines["crewed"]), no_crew=_slots(lines["no_crew"]))
-    return day_of(date, lines)
-
-
-def _slots(squads: Mapping[str, Sequence[int]]) -> dict[str, frozenset[int]]:
-    return {squad: frozenset(slots) for squad, slots in squads.items()}
-
-
 def changed(compared: Sequence[ReplayComparison]) -> list[ReplayComparison]:
-    """Those that would be different."""
+    """Return the messages whose outcome differs."""
     return [each for each in compared if each.is_changed]

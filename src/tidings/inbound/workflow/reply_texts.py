@@ -1,4 +1,4 @@
-"""What the bot says, in one place. Pure; each sentence has a test."""
+"""The texts of all replies that the bot sends. Pure; each text has a test."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 from ..domain import CalendarCommand, ShiftAction, ShiftRequest
 from .validation import WorkflowPolicy, day_in_words, is_day
 
-LONGEST = 900  # a chat message of GroupMe takes a thousand characters
+LONGEST = 900  # GroupMe accepts up to 1,000 characters
 
 _ASKS = re.compile(r"; which (?:day|hours|whole or half hours?)\?$")
-_VERBS = {ShiftAction.NO_CREW: "no crew", ShiftAction.ADD: "a crew", ShiftAction.REMOVE: "taken out"}
+_VERBS = {ShiftAction.NO_CREW: "no crew", ShiftAction.ADD: "a crew", ShiftAction.REMOVE: "shift removed"}
 
 
 class CommandResult(NamedTuple):
-    """What became of one command."""
+    """The result of one command."""
 
     command: CalendarCommand
     is_done: bool
@@ -24,28 +24,28 @@ class CommandResult(NamedTuple):
 
 
 def command(asked: CalendarCommand) -> str:
-    """One command in words: no crew for 42, Sat 3 Jan 1800-0600."""
+    """Describe a command: `no crew for 42, Sat 3 Jan 1800-0600`."""
     return f"{_VERBS[asked.action]} for {asked.squad}, {day_in_words(asked.date)} {asked.start}-{asked.end}"
 
 
-def question(slot: str, asked: ShiftRequest, house: WorkflowPolicy) -> str:
-    """The question for one slot, with what is known already."""
+def question(slot: str, asked: ShiftRequest, policy: WorkflowPolicy) -> str:
+    """Ask for one missing slot and repeat what is already known."""
     about = _known(asked)
     match slot:
         case "squad":
-            return f"Which squad{about}? I know {', '.join(house.squads)}."
+            return f"Which squad{about}? The squads are {', '.join(policy.squads)}."
         case "date":
             return f"Which day{about}?"
         case "start":
-            return f"From when to when{about}? For example 1800-0600, or 'night'."
+            return f"Which hours{about}? For example, 1800-0600 or 'night'."
         case "end":
             return f"Until when{about}?"
         case _:
-            return f"What shall I do{about}: no crew, add a crew, or take one out?"
+            return f"What should I do{about}: mark no crew, add a crew, or remove a shift?"
 
 
 def read_back(asked: Sequence[CalendarCommand]) -> str:
-    """What was understood, before it is done."""
+    """Ask for confirmation of what was understood."""
     if len(asked) == 1:
         return f"I understood: {command(asked[0])}. Is that right? Please answer yes or no."
     lines = [f"- {command(each)}" for each in asked]
@@ -61,52 +61,52 @@ def _known(asked: ShiftRequest) -> str:
 
 
 def remarks(lines: Sequence[str]) -> str:
-    """Warnings and reasons, one sentence each."""
+    """Join warnings and reasons, one sentence each."""
     return " ".join(
         f"{line[:1].upper()}{line[1:]}{'' if line.endswith(('.', '?', '!')) else '.'}" for line in lines
     )
 
 
 def without_question(line: str) -> str:
-    """A remark that ends in a question, before the same one is asked in full."""
+    """Strip the question from a remark, because the full question follows."""
     return _ASKS.sub("", line)
 
 
 def reply(*parts: str) -> str:
-    """One message of several parts, not longer than a chat takes."""
+    """Join the parts into one message, truncated to `LONGEST`."""
     text = "\n".join(part for part in parts if part)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def please_wait(place: int) -> str:
-    """To a busy squad; `place` counts from one."""
+    """Reply to a squad whose previous request is still running; `place` counts from one."""
     behind = "Yours is next." if place == 1 else f"Yours is number {place} in line."
     return f"Please wait: I am still working on your squad's last request. {behind}"
 
 
 def given_up() -> str:
-    """After the last question."""
-    return "I still do not understand it well enough to change the calendar. A person will look at it."
+    """Reply after the last unanswered question."""
+    return "I'm still not sure what you need, so I have not changed the calendar. Someone will follow up."
 
 
 def calendar_is_down() -> str:
-    """When the days cannot be read."""
-    return "The calendar does not answer, so I have changed nothing. A person has been told."
+    """Reply when the calendar cannot be read."""
+    return "The calendar is not responding, so nothing has been changed. Someone will follow up."
 
 
 def withdrawn() -> str:
-    """The squad does not want it any more."""
-    return "All right, I have dropped it."
+    """Reply to a withdrawn request."""
+    return "OK, I have dropped the request."
 
 
 def several_open(asked: str | None) -> str:
-    """A warning where the newest was taken."""
+    """Warn that the newest of several open requests was chosen."""
     about = f" about the {asked}" if asked else ""
-    return f"several requests of your squad are open; I took this as an answer to the newest question{about}"
+    return f"your squad has several open requests; I took this as an answer to the latest question{about}"
 
 
 def summary(results: Sequence[CommandResult]) -> str:
-    """Each command with its result; partial success is said as such."""
+    """List each command with its result; partial success is stated explicitly."""
     done = sum(result.is_done for result in results)
     if done == len(results):
         head = "Done:" if done == 1 else f"All {done} done:"
@@ -114,7 +114,7 @@ def summary(results: Sequence[CommandResult]) -> str:
         head = f"Only {done} of {len(results)} done:"
     else:
         head = "Not done:"
-    tail = "A person looks after what is not done." if done < len(results) else ""
+    tail = f"Someone will follow up{' on the rest' if done else ''}." if done < len(results) else ""
     return reply(head, *_lines(results), tail)
 
 
@@ -127,17 +127,17 @@ def _lines(results: Sequence[CommandResult]) -> list[str]:
 
 
 def changed_late(name: str, results: Sequence[CommandResult], *, is_deleted: bool) -> str:
-    """A message was edited or deleted when the calendar had been asked already: what was and was not done."""
-    did = "deleted" if is_deleted else "changed"
-    head = f"{name}'s message was {did} after I had acted on it. That undoes nothing; it stays like this:"
-    return reply(head, *_lines(results), "If it should be otherwise, please say so in a new message.")
+    """Reply to an edit or deletion that came after its commands were sent: list what was and was not done."""
+    did = "deleted" if is_deleted else "edited"
+    head = f"{name}'s message was {did} after I acted on it. Nothing has been undone:"
+    return reply(head, *_lines(results), "If you need something else, please send a new message.")
 
 
 def deleted_answer(name: str, asked: Sequence[ShiftRequest]) -> str:
-    """A message was deleted that others of the squad have built upon."""
+    """Reply to the deletion of a message that others in the squad have already answered."""
     known = [about for each in asked if (about := _known(each).strip(" ()"))]
     so_far = f" ({'; '.join(known)})" if known else ""
     return (
         f"{name}'s message was deleted, but the request is still open{so_far}. "
-        "Say 'never mind' to drop it, or what is meant instead."
+        "Say 'never mind' to drop it, or tell me what you need instead."
     )

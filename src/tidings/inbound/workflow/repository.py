@@ -1,7 +1,7 @@
-"""The book: what is known of a conversation, and the one transaction in which a message is worked through.
+"""The workflow repository: reads the state of a conversation and commits a handled message.
 
-State, journal, replies, commands of the calendar, calls for a person and the end of the message are written
-together or not at all; whoever comes second finds the hearing taken and writes nothing.
+State, journal, replies, calendar commands, escalations and the end of the message share one transaction. A
+second run of the same message conflicts with its row and writes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import orjson
 
 from ...kernel.clock import Clock
 from ...model.errors import CallerError
+from ...model.outcome import Outcome
 from ...model.task import NewTask
 from ...model.time import micros
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
@@ -31,100 +32,110 @@ from .state_machine import TERMINAL_STAGES, WorkflowStage, WorkflowTrigger, next
 
 
 class ConversationMessage(NamedTuple):
-    """A message of somebody on the roster, to be worked through."""
+    """A message from a person on the roster, as the pipeline handles it."""
 
     message: str  # its id in the inbox
     tenant: str
     source: str
     conversation: str
-    chat: str  # where to answer: the platform's id of the group
+    chat: str  # the platform's id of the group that gets the reply
     speaker: Speaker
     text: str
     at: int
-    verdict: str | None = None  # a person's word: `related` or `new`
+    verdict: str | None = None  # a person's decision: `related` or `new`
     is_last_try: bool = False
     reply_to: str | None = None  # the platform's id of the message it quotes
-    place: int | None = None  # in the inbox, where it still has to be ended
-    changes: str | None = None  # the message that it is an edit or a delete of
+    place: int | None = None  # its row number in the inbox if the row must still be ended
+    changes: str | None = None  # the message that it edits or deletes
 
 
 class QuotedMessage(NamedTuple):
     """A message that another one quotes."""
 
     text: str
-    workflow: str | None  # that it went into; of our own words only the text is known
+    workflow: str | None  # None for our own replies, which are matched by text
 
 
 class ConversationState(NamedTuple):
-    """What is known before a message is worked through."""
+    """The state of a conversation before a message is handled."""
 
-    flows: Sequence[Workflow] = ()  # the open ones of its conversation, oldest first
-    is_over: bool = False  # it was worked through before
-    is_kept: bool = False  # and is worked through again
-    earlier: Sequence[Mapping[str, Any]] = ()  # the journal of the first time
+    flows: Sequence[Workflow] = ()  # its open workflows, oldest first
+    is_over: bool = False  # the message was handled before
+    is_kept: bool = False  # the message was deferred and is now handled again
+    earlier: Sequence[Mapping[str, Any]] = ()  # the journal of the first run
     holder: str | None = None  # the person who holds the conversation
     quoted: QuotedMessage | None = None
-    ahead: int = 0  # messages of its squad that are kept ahead of it
+    ahead: int = 0  # deferred messages of its squad ahead of it
 
 
 @dataclass(slots=True)
 class WorkflowEntry:
-    """All that one message comes to."""
+    """Everything that one message leads to, committed in one transaction."""
 
     spoken: ConversationMessage
     decision: MessageDecision
     reason: str
     held: str | None = None
-    of: str | None = None  # the workflow it is about, where it changes none
+    of: str | None = None  # its workflow, if the entry does not change it
     added: list[Workflow] = field(default_factory=list)
     changed: list[Workflow] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)
     commands: list[CalendarCommand] = field(default_factory=list)
     plan: str | None = None
     calls: list[Escalation] = field(default_factory=list)
-    also: list[Step] = field(default_factory=list)  # written first, each needed
+    also: list[Step] = field(default_factory=list)  # written first; each must succeed
     happened: list[ConversationEvent] = field(default_factory=list)
 
     @property
     def workflow(self) -> str | None:
-        """The workflow it went into."""
+        """The id of its workflow."""
         flows = [*self.added, *self.changed]
         return flows[0].id if flows else self.of
 
 
+class MessagePipeline(Protocol):
+    """The pipeline, as edits, re-runs and replays use it."""
+
+    async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
+        """Handle one message."""
+
+    async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
+        """Return whether the edited message asks for the same."""
+
+
 class WorkflowRepository(Protocol):
-    """What a pipeline needs to know and to write."""
+    """What the pipeline reads and writes."""
 
-    async def standing(self, spoken: ConversationMessage) -> ConversationState:
-        """What is known of the message and its conversation."""
+    async def state(self, spoken: ConversationMessage) -> ConversationState:
+        """Read the state of the message and its conversation."""
 
-    async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
-        """All of it or nothing; False: somebody else was faster."""
+    async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
+        """Commit the entry; False if another process was faster and nothing was written."""
 
 
 class StoreWorkflowRepository:
-    """The book in the database."""
+    """The workflow repository in the database."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
         settings: WorkflowSettings,
-        voice: ReplyPort,
-        caller: EscalationWriter,
+        reply_port: ReplyPort,
+        escalations: EscalationWriter,
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._voice = voice
-        self._caller = caller
-        self._standings = BatchedLookup(self._read_standings)
+        self._reply_port = reply_port
+        self._escalations = escalations
+        self._states = BatchedLookup(self._read_states)
         self._open = BatchedLookup(self._read_open)
 
-    async def standing(self, spoken: ConversationMessage) -> ConversationState:
-        """Two short reads, shared with other conversations."""
+    async def state(self, spoken: ConversationMessage) -> ConversationState:
+        """Read the state with two queries, batched with those of other conversations."""
         whose = (spoken.tenant, spoken.conversation)
-        row = await self._standings.find((spoken.message, *whose, spoken.speaker.squad))
+        row = await self._states.find((spoken.message, *whose, spoken.speaker.squad))
         is_over = row["n"] is not None and row["deferred"] is None
         flows = () if is_over else await self._open.find(whose)
         return ConversationState(
@@ -137,7 +148,7 @@ class StoreWorkflowRepository:
             quoted=await self._quoted(spoken) if flows and spoken.reply_to else None,
         )
 
-    async def _read_standings(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Row]:
+    async def _read_states(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Row]:
         names = ("message", "tenant", "conversation", "squad")
         asked = orjson.dumps([dict(zip(names, key, strict=True)) for key in keys]).decode()
         found = {row["message"]: row for row in await self._store.read("handled_message_state", asked=asked)}
@@ -156,8 +167,8 @@ class StoreWorkflowRepository:
         )
         return QuotedMessage(rows[0]["text"], rows[0]["workflow"]) if rows else None
 
-    async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
-        """One transaction."""
+    async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
+        """Commit the entry in one transaction; False if another process was faster."""
         now = self._clock.now()
         spoken = entry.spoken
         steps = list(entry.also)
@@ -168,16 +179,16 @@ class StoreWorkflowRepository:
             )
             planned, ledger_rows = ledger.plan_effects(plan, entry.commands, now=now)
             tasks, rows = [*tasks, *planned], [*rows, ledger_rows]
-        steps.append(self._hearing(entry, standing, now))
+        steps.append(self._handled_message(entry, state, now))
         steps += [Step("workflow_add", self.row(flow, now), needed=True) for flow in entry.added]
         steps += [Step("workflow_move", self.row(flow, now), needed=True) for flow in entry.changed]
-        steps += _settled(standing.flows, entry.changed, now)
+        steps += _settled(state.flows, entry.changed, now)
         for call in entry.calls:
-            steps += self._caller.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
+            steps += self._escalations.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
         if spoken.place is not None and entry.held is None:
             steps.append(_ended(spoken.place, entry))
         try:
-            # Calls count what others may count at the same time: they wait for nobody else's commit.
+            # Escalations update shared counters, so they do not wait for a batched commit.
             await self._store.enqueue(tasks, *rows, also=steps, together=not entry.calls)
         except WriteConflict:
             return False
@@ -186,20 +197,13 @@ class StoreWorkflowRepository:
         return True
 
     async def _said(self, entry: WorkflowEntry, now: int) -> tuple[list[NewTask], list[TableRows]]:
-        """The replies as messages; one that cannot be sent is a call for a person, not a failure."""
+        """Prepare the replies; one that cannot be sent becomes an escalation, not a failure."""
         tasks: list[NewTask] = []
         rows: list[tuple[Any, ...]] = []
         for text in entry.replies:
             try:
-                task, row = await self._voice.prepare(
-                    self._settings.replies.get(entry.spoken.source, entry.spoken.source),
-                    entry.spoken.chat,
-                    text,
-                    tenant=entry.spoken.tenant,
-                    ordering_key=entry.spoken.conversation,
-                    now=now,
-                    in_chat=True,
-                )
+                to = entry.spoken._asdict()
+                task, row = await prepare_reply(self._reply_port, self._settings, to, text, now)
             except CallerError as error:
                 issue = f"a reply could not be sent: {error.problem}"
                 entry.calls.append(
@@ -208,10 +212,10 @@ class StoreWorkflowRepository:
                 continue
             tasks.append(task)
             rows.append(row)
-        return tasks, [TableRows(self._voice.table, self._voice.columns, rows)] if rows else []
+        return tasks, [TableRows(self._reply_port.table, self._reply_port.columns, rows)] if rows else []
 
-    def _hearing(self, entry: WorkflowEntry, standing: ConversationState, now: int) -> Step:
-        """The row that says that this message is worked through."""
+    def _handled_message(self, entry: WorkflowEntry, state: ConversationState, now: int) -> Step:
+        """Build the row that marks this message as handled."""
         spoken = entry.spoken
         lines: list[Row] = (
             [{"what": "changes", "at": now, "message": spoken.changes}] if spoken.changes else []
@@ -226,9 +230,9 @@ class StoreWorkflowRepository:
             "reason": entry.reason,
             "deferred": entry.held,
             "at": now,
-            "facts": orjson.dumps([*standing.earlier, *lines]).decode(),
+            "facts": orjson.dumps([*state.earlier, *lines]).decode(),
         }
-        if standing.is_kept:
+        if state.is_kept:
             return Step("handled_message_rerun", fields, needed=True)
         whose = {
             "tenant": spoken.tenant,
@@ -243,12 +247,35 @@ class StoreWorkflowRepository:
         return Step("handled_message_add", {**fields, **whose}, needed=True)
 
     def row(self, flow: Workflow, now: int) -> dict[str, Any]:
-        """A workflow as its row."""
+        """Return the row of a workflow."""
         return flow_row(flow, now, idle=micros(self._settings.idle))
 
 
+def journal_step(whose: Row, now: int, what: str, facts: Mapping[str, Any]) -> Step:
+    """Return the step that adds an entry to the journal of a conversation."""
+    columns = {name: whose[name] for name in ("tenant", "conversation", "workflow", "message")}
+    return Step("step_add", {**columns, "at": now, "what": what, "facts": orjson.dumps(facts).decode()})
+
+
+def workflow_journal_step(flow: Workflow, now: int, what: str, facts: Mapping[str, Any]) -> Step:
+    """Return the step that adds an entry about a workflow to the journal of its conversation."""
+    whose = {"tenant": flow.tenant, "conversation": flow.conversation, "workflow": flow.id, "message": None}
+    return journal_step(whose, now, what, facts)
+
+
+async def prepare_reply(
+    port: ReplyPort, settings: WorkflowSettings, to: Mapping[str, str], text: str, now: int
+) -> tuple[NewTask, tuple[Any, ...]]:
+    """Prepare a reply to a chat (`source`, `chat`, `tenant`, `conversation`); raises CallerError."""
+    channel = settings.replies.get(to["source"], to["source"])
+    key = to["conversation"]
+    return await port.prepare(
+        channel, to["chat"], text, tenant=to["tenant"], ordering_key=key, now=now, in_chat=True
+    )
+
+
 def _settled(before: Sequence[Workflow], changed: Sequence[Workflow], now: int) -> list[Step]:
-    """A person is not called any more for what the squad has made clear, or dropped, by itself."""
+    """Settle the cases of workflows that the squad has clarified or dropped without help."""
     called = {flow.id for flow in before if flow.stage is WorkflowStage.NEEDS_HUMAN}
     return [
         Step("case_settled", {"tenant": flow.tenant, "key": f"unclear:{flow.id}", "at": now})
@@ -263,7 +290,7 @@ def _ended(place: int, entry: WorkflowEntry) -> Step:
 
 
 def withdraw(entry: WorkflowEntry, flow: Workflow, now: int, *, idle: int) -> None:
-    """End a workflow whose message was edited or deleted, before anything else of the entry is written."""
+    """End the workflow of an edited or deleted message, before the rest of the entry is written."""
     stage = next_stage(flow.stage, WorkflowTrigger.WITHDRAWN)
     entry.also.append(
         Step("workflow_move", flow_row(replace(flow, stage=stage), now, idle=idle), needed=True)
@@ -273,20 +300,15 @@ def withdraw(entry: WorkflowEntry, flow: Workflow, now: int, *, idle: int) -> No
 
 
 def flow_row(flow: Workflow, now: int, *, idle: int) -> dict[str, Any]:
-    """A workflow as its row; an open one has a time after which it is idle."""
+    """Return the row of a workflow; an open one has an idle timeout."""
     is_over = flow.stage in TERMINAL_STAGES
+    columns = (
+        "id", "tenant", "conversation", "squad", "topic", "version", "asked", "plan", "opened_at"
+    )  # fmt: skip
     return {
-        "id": flow.id,
-        "tenant": flow.tenant,
-        "conversation": flow.conversation,
-        "squad": flow.squad,
-        "topic": flow.topic,
+        **{name: getattr(flow, name) for name in columns},
         "state": flow.stage.value,
-        "version": flow.version,
         "schema": SCHEMA,
-        "asked": flow.asked,
-        "plan": flow.plan,
-        "opened_at": flow.opened_at,
         "changed_at": now,
         "idle_at": None if is_over else now + idle,
         "closed_at": now if is_over else None,

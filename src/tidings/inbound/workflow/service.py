@@ -1,4 +1,4 @@
-"""Workflows put together: handlers and actors for whoever works, cases and conversations for the faces."""
+"""Builds the workflow service: handlers and actors for workers, cases and conversations for interfaces."""
 
 from __future__ import annotations
 
@@ -45,50 +45,52 @@ from .timers import WorkflowTimers
 
 
 class Interpreters(NamedTuple):
-    """Who understands: the rules, whoever is asked after them, and the answers of then for a replay."""
+    """The interpreters of the pipeline."""
 
     rules: Interpreter
-    mind: Interpreter
-    recorded: Interpreter
+    interpreter: Interpreter  # asked when the rules have no answer
+    recorded: Interpreter  # recorded model answers, for replays
 
 
 class LazyPipeline:
-    """A pipeline that is made when it is needed: a grammar and a graph take seconds to load."""
+    """Builds the pipeline on first use: grammar and graph take seconds to load."""
 
-    def __init__(self, minds: Callable[[], Interpreters], make: Callable[[Interpreters], Pipeline]) -> None:
-        self._minds = minds
+    def __init__(
+        self, interpreters: Callable[[], Interpreters], make: Callable[[Interpreters], Pipeline]
+    ) -> None:
+        self._interpreters = interpreters
         self._make = make
-        self._mind: Interpreter | None = None
+        self._interpreter: Interpreter | None = None
         self._pipeline: Pipeline | None = None
 
     def pipeline(self) -> Pipeline:
-        """The one pipeline."""
+        """Return the pipeline, building it on the first call."""
         if self._pipeline is None:
-            minds = self._minds()
-            self._mind, self._pipeline = minds.mind, self._make(minds)
+            interpreters = self._interpreters()
+            self._interpreter, self._pipeline = interpreters.interpreter, self._make(interpreters)
         return self._pipeline
 
     async def hear(self, item: InboxMessage) -> Outcome:
-        """One attempt at a message of the inbox."""
+        """Handle a message of the inbox."""
         return await self.pipeline().hear(item)
 
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
-        """One attempt at a message, new, kept or edited."""
+        """Handle a new, released or edited message."""
         return await self.pipeline().work(spoken, instead_of=instead_of)
 
     async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
-        """Whether a message asks for the same after it was edited."""
+        """Return whether the edited message asks for the same."""
         return await self.pipeline().is_same_request(before, after)
 
     async def close(self) -> None:
-        """Let go of the model's connections."""
-        if isinstance(self._mind, FallbackInterpreter):
-            await self._mind.close()
+        """Close the connections to the model."""
+        if isinstance(self._interpreter, FallbackInterpreter):
+            await self._interpreter.close()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowService:
-    """The parts, each with its own rules."""
+    """Workflows: cases, conversations, task handlers, actors and replay."""
 
     store: Store
     settings: WorkflowSettings
@@ -96,29 +98,37 @@ class WorkflowService:
     conversations: Conversations
     handlers: Mapping[str, Handler]
     actors: Sequence[Actor]
-    minds: Callable[[], Interpreters]
+    interpreters: Callable[[], Interpreters]
     late: LazyPipeline | None  # None where workflows are off
 
     async def close(self) -> None:
-        """Let go of the model's connections."""
+        """Close the connections to the model."""
         if self.late is not None:
             await self.late.close()
 
     def ready(self) -> None:
-        """For whoever will work: raises Misconfigured for what would only be found out with a message."""
+        """Build the pipeline; raises Misconfigured before the first message instead of with it."""
         if self.late is not None:
             self.late.pipeline()
 
     async def replay(
         self, conversation: str, *, by_rules: bool = False, tenant: str = "default"
     ) -> list[ReplayComparison]:
-        """What would become of a past conversation today, by the recorded answers or by the rules alone."""
-        minds = self.minds()
-        mind = minds.rules if by_rules else minds.recorded
+        """Replay a past conversation with the recorded model answers, or with the rules alone."""
+        interpreters = self.interpreters()
+        interpreter = interpreters.rules if by_rules else interpreters.recorded
 
-        def make(book: MemoryWorkflowRepository, clock: ReplayClock, read_day: ReadDay) -> Pipeline:
-            own = make_runner("plain", mind, read_day)
-            return Pipeline(book, clock, self.settings, own, rules=minds.rules, mind=mind, read_day=read_day)
+        def make(repository: MemoryWorkflowRepository, clock: ReplayClock, read_day: ReadDay) -> Pipeline:
+            own = make_runner("plain", interpreter, read_day)
+            return Pipeline(
+                repository,
+                clock,
+                self.settings,
+                own,
+                rules=interpreters.rules,
+                interpreter=interpreter,
+                read_day=read_day,
+            )
 
         return await replay(self.store, conversation, make, self.settings, tenant=tenant)
 
@@ -128,56 +138,58 @@ def build_workflow_service(
     store: Store,
     clock: Clock,
     calendar: ShiftCalendar,
-    voice: ReplyPort,
-    minds: Callable[[], Interpreters],
+    reply_port: ReplyPort,
+    interpreters: Callable[[], Interpreters],
 ) -> WorkflowService:
-    """Put the parts together. Where workflows are off, messages are kept and done, and nobody is called."""
-    caller = _caller(settings, clock)
-    cases, conversations = Cases(store, clock, settings, voice), Conversations(store)
-    hearing: MessageProcessor = NoWorkflowProcessor()
+    """Build the service. If workflows are disabled, messages are only stored and nothing is escalated."""
+    escalations = _escalation_writer(settings, clock)
+    cases, conversations = Cases(store, clock, settings, reply_port), Conversations(store)
+    processor: MessageProcessor = NoWorkflowProcessor()
     changes: ChangeProcessor | None = None
     late: LazyPipeline | None = None
     handlers: dict[str, Handler] = {
-        FOLLOWUP_KIND: FollowUpHandler(store, clock, settings, voice, caller),
+        FOLLOWUP_KIND: FollowUpHandler(store, clock, settings, reply_port, escalations)
     }
     actors: list[Actor] = []
     if settings.enabled:
-        book = StoreWorkflowRepository(store, clock, settings, voice, caller)
+        repository = StoreWorkflowRepository(store, clock, settings, reply_port, escalations)
 
-        def make(minds: Interpreters) -> Pipeline:
-            rules, mind, _ = minds
-            run = make_runner(settings.runner, mind, calendar.day)
-            return Pipeline(book, clock, settings, run, rules=rules, mind=mind, read_day=calendar.day)
+        def make(interpreters: Interpreters) -> Pipeline:
+            rules, interpreter, _ = interpreters
+            run = make_runner(settings.runner, interpreter, calendar.day)
+            return Pipeline(
+                repository, clock, settings, run, rules=rules, interpreter=interpreter, read_day=calendar.day
+            )
 
-        hearing = late = LazyPipeline(minds, make)
-        changes = EditProcessor(store, clock, settings, book, late)
-        handlers[REHEARING] = EscalatingHandler(RerunHandler(store, late), caller, clock)
+        processor = late = LazyPipeline(interpreters, make)
+        changes = EditProcessor(store, clock, settings, repository, late)
+        handlers[REHEARING] = EscalatingHandler(RerunHandler(store, late), escalations, clock)
         actors = [
-            WorkflowTimers(store, clock, settings, caller),
-            AdminNotifier(store, clock, voice, settings.admins),
+            WorkflowTimers(store, clock, settings, escalations),
+            AdminNotifier(store, clock, reply_port, settings.admins),
         ]
-    heard: Handler = InboundMessageHandler(store, hearing, changes)
-    handlers[HEARD] = EscalatingHandler(heard, caller, clock) if settings.enabled else heard
-    return WorkflowService(store, settings, cases, conversations, handlers, actors, minds, late)
+    heard: Handler = InboundMessageHandler(store, processor, changes)
+    handlers[HEARD] = EscalatingHandler(heard, escalations, clock) if settings.enabled else heard
+    return WorkflowService(store, settings, cases, conversations, handlers, actors, interpreters, late)
 
 
 def source_notice_steps(settings: WorkflowSettings, clock: Clock) -> NoticeSteps:
-    """How sources tell of their troubles: as events, and to the admins where there are any."""
-    caller = _caller(settings, clock)
+    """Return how source notices are published: as events, and to admins if workflows are enabled."""
+    escalations = _escalation_writer(settings, clock)
 
     def told(notice: SourceNotice) -> Sequence[Step]:
         if notice.type == CHANGED:
-            return notice_event_steps(notice)  # its afterthought tells what was done and what was not
+            return notice_event_steps(notice)  # `edits` reports what was done and what was not
         reason = notice.type.replace(".", "_")
         key = f"{reason}:{notice.about or notice.source}"
         call = Escalation(reason, f"source {notice.source}: {notice.problem}", key)
         return [
             *notice_event_steps(notice),
-            *caller.steps(call, notice.tenant, notice.source, None, clock.now()),
+            *escalations.steps(call, notice.tenant, notice.source, None, clock.now()),
         ]
 
     return told if settings.enabled else notice_event_steps
 
 
-def _caller(settings: WorkflowSettings, clock: Clock) -> EscalationWriter:
+def _escalation_writer(settings: WorkflowSettings, clock: Clock) -> EscalationWriter:
     return EscalationWriter(clock.new_id, within=settings.case_reminder_after)

@@ -1,6 +1,6 @@
-"""The rules of the house, as code with reasons: no model decides what may be written. Pure.
+"""Validates requests: values, authorization, time, contradictions; no model decides what is allowed. Pure.
 
-A finding names the slot that another answer would mend; without one the request cannot be done at all.
+A finding names the slot that a new answer can correct; without one the request is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FARTHEST = timedelta(days=400)
 
 
 class WorkflowPolicy(NamedTuple):
-    """What holds for every request here."""
+    """The rules for every request."""
 
     squads: Sequence[str]
     timezone: str
@@ -30,17 +30,17 @@ class WorkflowPolicy(NamedTuple):
 
 
 class ValidationFinding(NamedTuple):
-    """What is wrong with one request."""
+    """Why a request is not executed as it is."""
 
-    place: int  # which request
+    place: int  # the index of the request
     rule: str
     reason: str
-    slot: str | None = None  # what another answer would mend
-    is_needless: bool = False  # it is so already
+    slot: str | None = None  # the slot that a new answer can correct
+    is_needless: bool = False  # the calendar already has the requested state
 
 
 def commands(wants: Sequence[RequestSlots]) -> list[CalendarCommand | None]:
-    """The requests that have everything they need, in their places."""
+    """Return a command for each complete request, and None for the others."""
     asked = [request(want) for want in wants]
     return [
         CalendarCommand(r.action, r.squad, r.date, r.start, r.end)
@@ -55,19 +55,19 @@ def validate_requests(
     days: Mapping[str, CalendarDay],
     speaker: Speaker,
     owner: str,  # the squad that the workflow belongs to
-    house: WorkflowPolicy,
+    policy: WorkflowPolicy,
     now: int,
 ) -> list[ValidationFinding]:
-    """At most one finding for each request: the first rule that it breaks."""
+    """Return at most one finding per request: the first rule that it breaks."""
     found: list[ValidationFinding] = []
     asked = commands(wants)
     for place, (want, command) in enumerate(zip(wants, asked, strict=True)):
         if command is None:
             continue
         finding = (
-            _shape(place, command, house)
-            or _authority(place, command, want, speaker, owner, house)
-            or _time(place, command, house, now)
+            _shape(place, command, policy)
+            or _authority(place, command, want, speaker, owner, policy)
+            or _time(place, command, policy, now)
             or _contradiction(place, command, asked)
             or _needless(place, command, days[command.date])
         )
@@ -76,20 +76,18 @@ def validate_requests(
     return found
 
 
-def _shape(place: int, command: CalendarCommand, house: WorkflowPolicy) -> ValidationFinding | None:
-    """Values that a calendar could not take."""
-    if command.squad not in house.squads:
+def _shape(place: int, command: CalendarCommand, policy: WorkflowPolicy) -> ValidationFinding | None:
+    """Check values that no calendar accepts."""
+    if command.squad not in policy.squads:
         return ValidationFinding(place, "unknown_squad", f"there is no squad {command.squad}", "squad")
     if not is_day(command.date):
-        return ValidationFinding(
-            place, "no_such_date", f"{command.date} is not a day of the calendar", "date"
-        )
+        return ValidationFinding(place, "no_such_date", f"{command.date} is not a valid date", "date")
     for name in ("start", "end"):
         time = getattr(command, name)
         if not re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]", time):
             return ValidationFinding(place, "no_such_time", f"{time} is not a time of day", name)
-        if int(time[2:]) % house.grid:
-            reason = f"{time} is not on the hour{' or the half hour' if house.grid == 30 else ''}"
+        if int(time[2:]) % policy.grid:
+            reason = f"{time} is not on the hour{' or the half hour' if policy.grid == 30 else ''}"
             return ValidationFinding(place, "off_grid", reason, name)
     if slot(command.end) <= slot(command.start) and command.end != "0600":
         reason = f"{command.end} is not after {command.start} (a day runs from 0600 to 0600)"
@@ -103,26 +101,29 @@ def _authority(
     want: RequestSlots,
     speaker: Speaker,
     owner: str,
-    house: WorkflowPolicy,
+    policy: WorkflowPolicy,
 ) -> ValidationFinding | None:
-    """A member acts for the own squad; some roles for all. Members may go on with what such a role began."""
-    if speaker.squad == command.squad or speaker.role in house.commanders:
+    """Check authorization: members act for their squad, commanders for all squads.
+
+    Members may also continue what a commander has requested for another squad.
+    """
+    if speaker.squad == command.squad or speaker.role in policy.commanders:
         return None
     namer = want["squad"]
-    named_by_right = namer.squad == command.squad or namer.role in house.commanders
+    named_by_right = namer.squad == command.squad or namer.role in policy.commanders
     if named_by_right and speaker.squad == owner:
         return None
     reason = f"{speaker.name} of {speaker.squad or 'no squad'} may not change shifts of {command.squad}"
     return ValidationFinding(place, "no_authority", reason)
 
 
-def _time(place: int, command: CalendarCommand, house: WorkflowPolicy, now: int) -> ValidationFinding | None:
-    timezone = ZoneInfo(house.timezone)
+def _time(place: int, command: CalendarCommand, policy: WorkflowPolicy, now: int) -> ValidationFinding | None:
+    timezone = ZoneInfo(policy.timezone)
     ends = _instant(command.date, command.end, timezone, is_end=True)
     today = datetime.fromtimestamp(now / SECOND, timezone)
     if ends <= today:
         return ValidationFinding(
-            place, "past", f"{day_in_words(command.date)} {command.end} is over already", "date"
+            place, "past", f"{day_in_words(command.date)} {command.end} is in the past", "date"
         )
     if ends - today > FARTHEST:
         return ValidationFinding(
@@ -141,41 +142,41 @@ def _instant(date: str, time: str, timezone: ZoneInfo, *, is_end: bool) -> datet
 def _contradiction(
     place: int, command: CalendarCommand, asked: Sequence[CalendarCommand | None]
 ) -> ValidationFinding | None:
-    """One message that wants a crew and no crew at the same time."""
+    """Find requests for a crew and for no crew at the same time."""
     for other in asked[:place]:
         if other is None or (other.squad, other.date) != (command.squad, command.date):
             continue
         if (other.action is ShiftAction.ADD) != (
             command.action is ShiftAction.ADD
         ) and other.slots & command.slots:
-            reason = f"you ask for a crew and for none of {command.squad} at the same time"
+            reason = f"you asked for a crew and for no crew of {command.squad} at the same time"
             return ValidationFinding(place, "contradiction", reason, "action")
     return None
 
 
 def _needless(place: int, command: CalendarCommand, day: CalendarDay) -> ValidationFinding | None:
-    """It is so already: a crew that is booked, or nothing that could be taken out."""
+    """Find requests whose result the calendar already has."""
     there = day.crewed.get(command.squad, frozenset())
     when = f"{day_in_words(command.date)} {command.start}-{command.end}"
     if command.action is ShiftAction.ADD and command.slots <= there:
-        reason = f"{command.squad} has a crew {when} already"
+        reason = f"{command.squad} already has a crew {when}"
         return ValidationFinding(place, "double_booking", reason, is_needless=True)
     if command.action is ShiftAction.NO_CREW and command.slots <= day.no_crew.get(command.squad, frozenset()):
-        reason = f"{command.squad} is marked as without a crew {when} already"
+        reason = f"{command.squad} is already marked as having no crew {when}"
         return ValidationFinding(place, "marked_already", reason, is_needless=True)
     marked = there | day.no_crew.get(command.squad, frozenset())
     if command.action is ShiftAction.REMOVE and not command.slots & marked:
-        reason = f"{command.squad} has nothing {when} that could be taken out"
+        reason = f"{command.squad} has no shift to remove {when}"
         return ValidationFinding(place, "not_there", reason, is_needless=True)
     return None
 
 
 def is_day(date: str) -> bool:
-    """Whether a date is one of the calendar."""
+    """Return whether this is a valid date (YYYYMMDD)."""
     return read_date(date) is not None
 
 
 def day_in_words(date: str) -> str:
-    """A day as people say it: Sat 3 Jan."""
+    """Format a day for people: Sat 3 Jan."""
     day = datetime(int(date[:4]), int(date[4:6]), int(date[6:]))  # noqa: DTZ001 - a day has no zone
     return f"{day:%a} {day.day} {day:%b}"

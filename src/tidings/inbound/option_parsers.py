@@ -1,0 +1,65 @@
+"""Parsers of option values in the tables of [inbound]. Each raises ValueError with the requirement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from ..model import durations
+
+
+def flag(value: object) -> bool:
+    """Parse a boolean."""
+    parsed = {"true": True, "false": False}.get(str(value).lower())
+    if parsed is None:
+        raise ValueError("must be true or false")
+    return parsed
+
+
+def duration(value: Any) -> timedelta:
+    """Parse a duration greater than zero."""
+    length = durations.parse(value)
+    if not length:
+        raise ValueError("must be a duration greater than zero, such as 30m")
+    return length
+
+
+def one_of(known: Sequence[str]) -> Callable[[object], str]:
+    """Return a parser that accepts these values."""
+
+    def parse(value: object) -> str:
+        if value not in known:
+            raise ValueError(f"must be one of: {', '.join(known)}")
+        return str(value)
+
+    return parse
+
+
+def whole(least: int, most: int) -> Callable[[object], int]:
+    """Return a parser for whole numbers in a range."""
+
+    def parse(value: object) -> int:
+        is_whole = not isinstance(value, bool) and re.fullmatch(r"\d{1,4}", str(value))
+        if not is_whole or not least <= int(str(value)) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(str(value))
+
+    return parse
+
+
+def names(longest: int, least: int = 0) -> Callable[[object], tuple[str, ...]]:
+    """Return a parser for a list of names, or a comma-separated string of them."""
+
+    def parse(value: object) -> tuple[str, ...]:
+        given = value.split(",") if isinstance(value, str) else value
+        problem = f'must be a list of names of 1 to {longest} characters, such as ["34", "35"]'
+        if not isinstance(given, list | tuple):
+            raise ValueError(problem)
+        found = tuple(dict.fromkeys(str(name).strip() for name in given))
+        if len(found) < least or not all(0 < len(name) <= longest and name.isprintable() for name in found):
+            raise ValueError(problem)
+        return found
+
+    return parse
