@@ -606,7 +606,7 @@ INTENT = (Path(prompt.__file__).parent / "prompts" / "intent.md").read_text()
     ("old", "new", "told"),
     [
         ("{%message%}", "it", r"is missing the placeholder \{%message%\}.*below # Material"),
-        ("{%timezone%}", "{%zones%}", r"unknown placeholder \{%zones%\}.*Did you mean \{%timezone%\}"),
+        ("{%timezone%}", "{%timezones%}", r"unknown placeholder \{%timezones%\}.*Did you mean \{%timezone%\}"),
         ("{%timezone%}", "{%speaker%}", r"\{%speaker%\} in its instructions.*Move it below # Material"),
         ("{%timezone%}", "{% zone", "a placeholder that cannot be read"),
         ('role = "small"', 'role = "huge"', r"invalid role \('huge'\)"),

@@ -461,7 +461,7 @@ async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: C
         ({"kind": "icq"}, "kind 'icq'"),
         ({"kind": "groupme", "token": "t"}, "is missing group"),
         ({"kind": "groupme", "group": "9"}, "is missing token or secrets"),
-        ({"kind": "groupme", "group": "9", "token": "t", "page": 500}, "from 1 to 100"),
+        ({"kind": "groupme", "group": "9", "token": "t", "page_size": 500}, "from 1 to 100"),
         ({"kind": "groupme", "group": "9", "tokn": "t"}, "did you mean 'token'"),
         ({"kind": "groupme", "group": "9", "token": "t", "base_url": "http://example.com"}, "https URL"),
         ({"kind": "webhook", "secrets": ["short"]}, "begins with whsec_"),
