@@ -378,11 +378,11 @@ async def test_bad_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     pages = await pages_of(source, "people")
 
     assert ids(pages) == ["1", "10"]
-    spoiled = {one.id: one for page in pages for one in page.spoiled}
-    assert list(spoiled) == ["2", *(f"line {n}" for n in (3, 4, 5, 6, 7, 8, 9)), "9", "line 11", "line 12"]
-    assert (spoiled["2"].field, spoiled["2"].reason) == ("name", "'name' has a null byte (line 2)")
-    assert spoiled["line 3"].field == "id"
-    assert "over 1048576 bytes" in spoiled["line 4"].reason
+    unreadable = {one.id: one for page in pages for one in page.unreadable}
+    assert list(unreadable) == ["2", *(f"line {n}" for n in (3, 4, 5, 6, 7, 8, 9)), "9", "line 11", "line 12"]
+    assert (unreadable["2"].field, unreadable["2"].reason) == ("name", "'name' has a null byte (line 2)")
+    assert unreadable["line 3"].field == "id"
+    assert "over 1048576 bytes" in unreadable["line 4"].reason
 
 
 async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -398,9 +398,9 @@ async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     pages = await pages_of(source, "people")
 
     assert ids(pages) == ["1", "4", "8"]
-    assert [one.id for page in pages for one in page.spoiled][:2] == ["2", "line 4"]
-    assert len([one for page in pages for one in page.spoiled]) == 6
-    assert pages[-1].spoiled[-1].reason.startswith("a quote is opened and never closed")
+    assert [one.id for page in pages for one in page.unreadable][:2] == ["2", "line 4"]
+    assert len([one for page in pages for one in page.unreadable]) == 6
+    assert pages[-1].unreadable[-1].reason.startswith("a quote is opened and never closed")
 
 
 @pytest.mark.parametrize(
@@ -810,12 +810,12 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
     persons = [record for page in pages for record in page.records]
     held = (await content(sandbox, "affinity"))["persons"]
     await told(sandbox, "affinity", persons=8, bad_every=2)
-    (spoiled,) = (await source.page("persons", None)).spoiled
+    (unreadable,) = (await source.page("persons", None)).unreadable
     await source.close()
 
     assert made["counts"]["persons"] == 100
     assert made["bad"] == 2
-    assert (spoiled.id, spoiled.field) == ("200004", "last_name")
+    assert (unreadable.id, unreadable.field) == ("200004", "last_name")
     assert persons[0] == Record("persons", "200001", held[0])
 
 

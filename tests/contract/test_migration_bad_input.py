@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Fields, RecordState
+from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Fields
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Invalid
 
 from .moving import Moving

@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from tidings.kernel.clock import ManualClock
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, RecordState, TargetRecord
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord
 from tidings.migration.job_file import SOFT, read_job
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.model.time import MINUTE
 
 from .moving import Killed, Moving

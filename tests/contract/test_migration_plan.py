@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import (
-    ConnectorError,
-    ErrorKind,
-    Fields,
-    RecordState,
-    SystemLimits,
-    WriteStrategy,
-)
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits, WriteStrategy
 from tidings.migration.jobs import JobState, PlannedAction
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict, NotFound
 
 from .moving import Killed, Moving

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tidings.migration import batch_handler, extractor, job_replay, reopened_batches, retention
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, RecordState, SystemLimits
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.migration.retention import JobPruner
 from tidings.model.errors import Conflict
 from tidings.store.port import ClaimRequest, Step

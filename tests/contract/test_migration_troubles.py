@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import (
-    ConnectorError,
-    ErrorKind,
-    Fields,
-    RecordState,
-    SystemLimits,
-    WriteStrategy,
-)
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits, WriteStrategy
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 
 from .moving import Moving
 

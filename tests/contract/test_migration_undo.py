@@ -12,9 +12,10 @@ import pytest
 from tidings.kernel.clock import ManualClock
 from tidings.migration import job_undo
 from tidings.migration.connectors import registry
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, RecordState, WriteStrategy
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, WriteStrategy
 from tidings.migration.job_undo import UndoneRecord, UndoOutcome
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict
 from tidings.store.port import Store
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tidings.migration.connectors import registry
-from tidings.migration.connectors.port import RecordState, TargetRecord, WriteStrategy
+from tidings.migration.connectors.port import TargetRecord, WriteStrategy
 from tidings.migration.external_sort import SortedRuns
 from tidings.migration.job_file import MigrationJob, read_job
 from tidings.migration.mapping.mapper import Mapper
+from tidings.migration.record_states import RecordState
 from tidings.migration.verification import verify
 from tidings.migration.verification_report import LISTED, DifferenceCode, RecordDifference, VerificationReport
 
@@ -35,17 +36,17 @@ PEOPLE = {
 class Known:
     """What the job knows: its crosswalk, and where some records stand."""
 
-    def __init__(self, standings: Mapping[str, tuple[RecordState, str]] | None = None) -> None:
+    def __init__(self, states: Mapping[str, tuple[RecordState, str]] | None = None) -> None:
         self.crosswalk = {("companies", "1"): "c1", ("notes", "1"): "n1", ("notes", "2"): "n2"}
-        self._standings = standings or {}
+        self._states = states or {}
 
     async def targets(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
         return {link: self.crosswalk[link] for link in asked if link in self.crosswalk}
 
-    async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
-        return {id_: self._standings[id_] for id_ in ids if id_ in self._standings}
+    async def states(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
+        return {id_: self._states[id_] for id_ in ids if id_ in self._states}
 
-    async def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
+    async def repairs(self, type_: str) -> AsyncIterator[tuple[str, str]]:
         return
         yield
 
@@ -148,10 +149,10 @@ async def test_each_planted_difference_is_found_with_its_reason(world: World) ->
         moved("undead"),
     ]
     world.write(world.here, "people", rows)
-    standings = {"late": (RecordState.FAILED, "5xx, 5 tries"), "refused": (RecordState.REJECTED, "409 taken")}
+    states = {"late": (RecordState.FAILED, "5xx, 5 tries"), "refused": (RecordState.REJECTED, "409 taken")}
     heard: list[RecordDifference] = []
 
-    report = await world.verify(Known(standings), tell=heard.append)
+    report = await world.verify(Known(states), tell=heard.append)
 
     assert told(report) == {
         "gone": (DifferenceCode.MISSING, False),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Record, RecordState
+from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Record
 from tidings.migration.mapping.content_hash import canonical_json, content_digest
 from tidings.migration.mapping.dependency_order import waves
 from tidings.migration.mapping.lint import lint, observed_attributes
@@ -23,6 +23,7 @@ from tidings.migration.mapping.mapped_record import MappedRecord, RejectedRecord
 from tidings.migration.mapping.mapper import Mapper
 from tidings.migration.mapping.rules import FieldKind, TypeMap
 from tidings.migration.mapping.schema_check import schema_mismatch
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Invalid
 
 
@@ -128,7 +129,7 @@ def test_junk_is_refused_with_record_field_value_and_rule(kind: str, junk: Any, 
     found = refusal({"type": kind}, junk)
 
     assert (found.type, found.id, found.field, found.rule) == ("people", "17", "x", kind)
-    assert (found.failure, found.standing) == (ErrorKind.VALIDATION, RecordState.REJECTED)
+    assert (found.failure, found.state) == (ErrorKind.VALIDATION, RecordState.REJECTED)
     assert said in found.reason
     assert len(str(found)) < 400 and "\0" not in str(found) and "\n" not in str(found)
 
@@ -188,7 +189,7 @@ def test_what_is_missing_is_left_cleared_refused_or_skipped() -> None:
     assert mapped("x", {"x": None}).fields == {}
     assert mapped({"on_missing": "clear"}, {"x": ""}).fields == {"x": None}
     skipped = mapped({"on_missing": "skip"}, {})
-    assert (skipped.standing, skipped.failure) == (RecordState.SKIPPED, None)
+    assert (skipped.state, skipped.failure) == (RecordState.SKIPPED, None)
     found = mapped({"path": "emial", "required": True}, {"email": "a@b.c"})
     assert found.rule == "required" and "did you mean 'email'" in found.reason
 
@@ -200,7 +201,7 @@ def test_a_bad_value_may_be_left_out_or_replaced_but_never_silently() -> None:
 
     assert left.fields == {} and left.lost[0].field == "x" and left.lost[0].value == '"junk"'
     assert replaced.fields == {"x": 0} and replaced.lost
-    assert mapped({"type": "email", "on_error": "skip"}, {"x": "junk"}).standing is RecordState.SKIPPED
+    assert mapped({"type": "email", "on_error": "skip"}, {"x": "junk"}).state is RecordState.SKIPPED
 
 
 def test_times_are_read_in_the_zone_and_form_that_the_rule_says() -> None:
@@ -235,11 +236,11 @@ def test_a_link_goes_through_the_crosswalk_and_waits_where_the_other_end_is_miss
     assert found.relations[0] == ("x", "companies", "7", "t7")
     waiting = types().map(record, lambda _type, _id: None)
     assert isinstance(waiting, RejectedRecord)
-    assert (waiting.failure, waiting.standing) == (ErrorKind.DEPENDENCY, RecordState.WAITING)
+    assert (waiting.failure, waiting.state) == (ErrorKind.DEPENDENCY, RecordState.WAITING)
     later = types(unresolved="leave").map(record, lambda _type, _id: None)
     assert isinstance(later, MappedRecord) and later.fields == {} and later.relations[0].target_id is None
     never = types(unresolved="refuse").map(record, lambda _type, _id: None)
-    assert isinstance(never, RejectedRecord) and never.standing is RecordState.REJECTED
+    assert isinstance(never, RejectedRecord) and never.state is RecordState.REJECTED
 
 
 def test_a_record_is_known_by_its_key() -> None:
@@ -280,7 +281,7 @@ def test_a_hook_has_the_last_word_and_its_errors_are_errors_of_the_program(
         return mapper.map(Record("people", "1", {"name": name}), lambda _t, _i: None)
 
     assert run("ada").fields == {"name": "ada", "loud": "ADA", "of": "1"}
-    assert run("nobody").standing is RecordState.SKIPPED
+    assert run("nobody").state is RecordState.SKIPPED
     assert (run("bad").failure, run("bad").field) == (ErrorKind.VALIDATION, "name")
     for name in ("bug", "wrong", "list"):
         assert run(name).failure is ErrorKind.PROGRAM, name
@@ -297,7 +298,7 @@ def test_a_record_may_be_left_out_by_an_expression() -> None:
 
     found = mapper.map(Record("people", "1", {"name": "test 1"}), lambda _t, _i: None)
     assert (
-        isinstance(found, RejectedRecord) and found.standing is RecordState.SKIPPED and found.failure is None
+        isinstance(found, RejectedRecord) and found.state is RecordState.SKIPPED and found.failure is None
     )
 
 

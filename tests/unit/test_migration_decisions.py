@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.batch_scheduler import fair_priority, next_batch_size
+from tidings.migration.adaptive_batch_size import next_batch_size, next_commit_size
+from tidings.migration.adaptive_concurrency import (
+    BREAKER_THRESHOLD,
+    BREAKER_TIMEOUT,
+    CallStats,
+    adapt_concurrency,
+)
+from tidings.migration.batch_scheduler import fair_priority
 from tidings.migration.connectors.port import (
     ConnectorError,
     ErrorKind,
     Record,
     RecordPage,
-    RecordState,
     TargetRecord,
     UnreadableRecord,
     WriteStrategy,
@@ -28,16 +34,9 @@ from tidings.migration.extractor import page_rows
 from tidings.migration.job_file import SystemConfig
 from tidings.migration.job_undo import UndoOutcome, undo_outcome
 from tidings.migration.jobs import system_identity
-from tidings.migration.rate_limits import (
-    BREAKER_THRESHOLD,
-    BREAKER_TIMEOUT,
-    CallStats,
-    adapt_concurrency,
-    month_of,
-    next_month,
-)
+from tidings.migration.rate_limits import month_of, next_month
+from tidings.migration.record_states import RecordState
 from tidings.migration.retry_policy import parse_retry_policy
-from tidings.migration.writer import next_commit_size
 
 RETRY = parse_retry_policy({})
 DOUBT = timedelta(seconds=3)
@@ -80,7 +79,7 @@ def verdict(
 def test_every_kind_of_error_has_its_verdict(failure: ErrorKind, standing: RecordState) -> None:
     """Bad data is rejected, what may work later is ready again, account troubles touch no record (C3)."""
     found = verdict(failure)
-    assert found.standing is standing
+    assert found.state is standing
     assert found.halt == (failure in (ErrorKind.CREDENTIALS, ErrorKind.QUOTA))
 
 
@@ -90,36 +89,36 @@ def test_every_kind_of_error_has_its_verdict(failure: ErrorKind, standing: Recor
 def test_a_create_that_may_have_happened_is_in_doubt_and_not_tried_again(failure: ErrorKind) -> None:
     """Only a look moves it on; an upsert is simply sent again."""
     assert verdict(failure, sent=True, repeatable=False) == ErrorDecision(RecordState.UNKNOWN, DOUBT)
-    assert verdict(failure, sent=True).standing is not RecordState.UNKNOWN
+    assert verdict(failure, sent=True).state is not RecordState.UNKNOWN
 
 
 def test_tries_are_counted_by_kind_and_end() -> None:
     """Five server errors, three time-outs, ten 429 without a wait; a known wait is free (C3)."""
-    assert verdict(ErrorKind.SERVER, tries={"5xx": 3, "timeout": 2}).standing is RecordState.READY
-    assert verdict(ErrorKind.SERVER, tries={"5xx": 4}).standing is RecordState.FAILED
-    assert verdict(ErrorKind.TIMEOUT, tries={"timeout": 2}).standing is RecordState.FAILED
+    assert verdict(ErrorKind.SERVER, tries={"5xx": 3, "timeout": 2}).state is RecordState.READY
+    assert verdict(ErrorKind.SERVER, tries={"5xx": 4}).state is RecordState.FAILED
+    assert verdict(ErrorKind.TIMEOUT, tries={"timeout": 2}).state is RecordState.FAILED
     throttled = verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 8})
-    assert (throttled.standing, throttled.park) == (RecordState.READY, timedelta(seconds=60))
-    assert verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 9}).standing is RecordState.FAILED
+    assert (throttled.state, throttled.park) == (RecordState.READY, timedelta(seconds=60))
+    assert verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 9}).state is RecordState.FAILED
     free = verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 9}, wait=timedelta(seconds=7))
-    assert (free.standing, free.park, free.tries) == (RecordState.READY, timedelta(seconds=7), None)
+    assert (free.state, free.park, free.tries) == (RecordState.READY, timedelta(seconds=7), None)
 
 
 def test_a_record_that_vanished_from_the_target_is_a_conflict() -> None:
     """It was known there, and is not found: somebody deleted it."""
-    assert verdict(ErrorKind.NOT_FOUND, known="t1").standing is RecordState.CONFLICT
+    assert verdict(ErrorKind.NOT_FOUND, known="t1").state is RecordState.CONFLICT
 
 
 def test_a_look_that_fails_leaves_the_doubt_until_nobody_can_tell() -> None:
     """Temporary troubles are tried again, a target that cannot be asked makes a conflict."""
     again = decide_lookup_error(ConnectorError(ErrorKind.SERVER, "x"), RETRY, {}, chance=0.5)
-    assert again.standing is RecordState.UNKNOWN and again.after > timedelta(0)
+    assert again.state is RecordState.UNKNOWN and again.after > timedelta(0)
     assert (
-        decide_lookup_error(ConnectorError(ErrorKind.SERVER, "x"), RETRY, {"5xx": 4}, chance=0.5).standing
+        decide_lookup_error(ConnectorError(ErrorKind.SERVER, "x"), RETRY, {"5xx": 4}, chance=0.5).state
         is RecordState.CONFLICT
     )
     assert (
-        decide_lookup_error(ConnectorError(ErrorKind.PERMANENT, "x"), RETRY, {}, chance=0.5).standing
+        decide_lookup_error(ConnectorError(ErrorKind.PERMANENT, "x"), RETRY, {}, chance=0.5).state
         is RecordState.CONFLICT
     )
 

@@ -1,4 +1,4 @@
-"""Comparing one record on both sides, field by field, in the forms of the map. Pure."""
+"""Compares one record on both sides field by field, in the map's types. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .verification_report import FieldChange
 
 
 def changed_fields(mapper: Mapper, type_: str, expected: Fields, found: Fields | None) -> list[FieldChange]:
-    """The fields that are not as expected; what the map does not write is the target's own affair."""
+    """Return the fields that differ from the expected ones; unmapped fields are ignored."""
     if found is None:
         return []
     map_ = mapper.types[type_]

@@ -1,4 +1,4 @@
-"""Events of migration and its audit trail: written in the transaction of the change that they tell of."""
+"""Outbox events and audit entries of jobs, written in the transaction of the change."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class EventSubject(Protocol):
 
 
 def event_for(of: EventSubject, type_: str, reason: str | None) -> Step:
-    """Something about a job."""
+    """Return the step that emits an event about a job."""
     return event_step(of.tenant, of.job.name, type_, reason)
 
 
 def event_step(tenant: str, name: str, type_: str, reason: str | None) -> Step:
-    """The same for whoever has no more than its name."""
+    """Return the step that emits an event about a job by its name."""
     body = orjson.dumps({"migration": name, "reason": reason}).decode()
     return Step(
         "outbox_add",
@@ -34,7 +34,7 @@ def event_step(tenant: str, name: str, type_: str, reason: str | None) -> Step:
 
 
 def halt_steps(job: int, reason: str, until: int | None, tell: Step, place: int) -> list[Step]:
-    """A job stops, once told; `place` is how many steps come before."""
+    """Return the steps that pause a job, with one event; `place` is the number of steps before them."""
     return [
         Step("job_halt", {"n": job, "reason": reason[:500], "until": until}),
         tell._replace(only_if=place),
@@ -43,5 +43,5 @@ def halt_steps(job: int, reason: str, until: int | None, tell: Step, place: int)
 
 
 def audit_step(job: int, who: str, what: str, detail: str = "") -> Step:
-    """A line of the audit trail."""
+    """Return the step that adds an audit entry."""
     return Step("job_audit_add", {"job": job, "who": who[:200], "what": what, "detail": detail[:500]})

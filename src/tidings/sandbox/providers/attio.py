@@ -1,9 +1,9 @@
-"""A pretend Attio below `/attio/v2`, with its limits, its errors and its content (`sandbox.workspace`).
+"""Simulated Attio below `/attio/v2`, with its limits, errors and content (`attio_workspace`).
 
-Limits are those of the real one, 100 reads and 25 writes a second, until told otherwise
-(`POST /sandbox/attio`); above them it answers 429 with an HTTP date. Faults work by command on the channel
-`attio`, with the object, `notes` or `lists/<list>` as recipient of a write and `read:` before it of a read; a
-fault's code is one of `ERRORS` or an HTTP status. `GET /sandbox/attio` gives the whole content, to compare.
+The limits are Attio's, 100 reads and 25 writes per second, unless changed by `POST /sandbox/attio`; above
+them it answers 429 with an HTTP date. Faults apply to the channel `attio`; the recipient of a write is the
+object, `notes` or `lists/<list>`, of a read the same with the prefix `read:`. A fault's code is one of
+`ERRORS` or an HTTP status. `GET /sandbox/attio` returns the whole content for comparison.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Work = Callable[[AttioWorkspace, ProviderRequest], Any]
 
 
 class AttioRoute(NamedTuple):
-    """One route: whether it counts as a write, and what it does."""
+    """One route: whether it counts as a write, and its function."""
 
     path: str
     method: str
@@ -68,14 +68,14 @@ class AttioRoute(NamedTuple):
 
 
 class AttioRateWindow:
-    """So many a second; the rest is refused until the next one."""
+    """A rate limit per second."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._second, self._used = -1, 0
 
     def is_full(self, second: int) -> bool:
-        """Count one more, unless the second is used up."""
+        """Count a request; return whether it exceeds the limit."""
         if second != self._second:
             self._second, self._used = second, 0
         self._used += 1
@@ -83,7 +83,7 @@ class AttioRateWindow:
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """Attio's routes, and those that look behind it."""
+    """Return Attio's routes, and those for controlling it."""
     crm = _AttioProvider(world)
     found = [
         Route(
@@ -109,7 +109,7 @@ class _AttioProvider:
         self._refused = 0
 
     def reader(self, call: AttioRoute) -> Callable[[ProviderRequest], ProviderArrival]:
-        """How a request is written down."""
+        """Return the function that parses a request."""
 
         def read(asked: ProviderRequest) -> ProviderArrival:
             to = _recipient(call, asked)
@@ -127,7 +127,7 @@ class _AttioProvider:
     def answerer(
         self, call: AttioRoute
     ) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
-        """What is done, unless a fault forbids, and what is answered."""
+        """Return the function that executes a request, unless a fault prevents it, and answers it."""
 
         def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
             if entry.did is FaultKind.INVALID:
@@ -151,7 +151,7 @@ class _AttioProvider:
         return answer
 
     async def show(self, request: Request) -> Response:
-        """The content: all of it, or counts alone with `?counts`."""
+        """Return the content, or counts alone with `?counts`."""
         content, full = self._content, "counts" not in request.query_params
         shelves = {**content.objects, **{f"lists/{slug}": shelf for slug, shelf in content.lists.items()}}
         counts = {name: len(shelf.held) for name, shelf in shelves.items()} | {"notes": len(content.notes)}
@@ -163,14 +163,14 @@ class _AttioProvider:
         return SandboxJson(found)
 
     async def tell(self, request: Request) -> Response:
-        """Set limits, add attributes and lists, or say whether people make companies."""
+        """Set limits, attributes and lists, and whether people create companies."""
         given = await read_command(request, 'For example {"writes_per_second": 25}')
         self._set(given if isinstance(given, dict) else {})
         limits = {"reads_per_second": self._reads.most, "writes_per_second": self._writes.most}
         return SandboxJson({**limits, "auto_companies": self._content.auto_companies}, status_code=201)
 
     async def forget(self, _: Request) -> Response:
-        """Begin with an empty workspace; limits stay."""
+        """Clear the workspace; limits stay."""
         self._content, self._refused = AttioWorkspace(self._world.environment.wall), 0
         return SandboxJson({"forgotten": True})
 
@@ -178,11 +178,11 @@ class _AttioProvider:
         known = ("reads_per_second", "writes_per_second", "auto_companies", "attributes", "lists")
         unknown = next((name for name in told if name not in known), None)
         if unknown is not None:
-            raise Invalid(f"There is no {unknown!r}", remedy=f"Use {', '.join(known)}", field=unknown)
+            raise Invalid(f"Unknown field {unknown!r}", remedy=f"Use {', '.join(known)}", field=unknown)
         for name, window in (("reads_per_second", self._reads), ("writes_per_second", self._writes)):
             most = told.get(name, window.most)
             if type(most) is not int or most < 1:
-                raise Invalid(f"{name} must be a whole number above 0", field=name)
+                raise Invalid(f"{name} must be an integer greater than zero", field=name)
             window.most = most
         self._content.auto_companies = told.get("auto_companies", self._content.auto_companies) is True
         for slug in told.get("lists") or ():
@@ -221,7 +221,7 @@ def _error(
     path: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    known = ERRORS.get(code, (http_status(code) or 400, "The sandbox was told to answer with this"))
+    known = ERRORS.get(code, (http_status(code) or 400, "Simulated error"))
     status = status or known[0]
     body: dict[str, Any] = {
         "status_code": status,
@@ -234,9 +234,6 @@ def _error(
             {"code": code, "path": ["data", "values", *path], "message": body["message"]}
         ]
     return SandboxJson(body, status_code=status, headers=dict(headers or {}))
-
-
-# -- what each route does
 
 
 def _data(asked: ProviderRequest) -> Mapping[str, Any]:
@@ -365,7 +362,7 @@ def _record(shelf: AttioCollection, held: AttioRecord) -> dict[str, Any]:
 
 
 def _told(kind: str, value: Any, since: str) -> dict[str, Any]:
-    """A value as it is read: with its history."""
+    """Return a value in Attio's response form, with its history."""
     names = {"email-address": "email_address", "domain": "domain", "phone-number": "original_phone_number"}
     inner = value if isinstance(value, dict) else {names.get(kind, "value"): value}
     if kind in ("select", "status"):

@@ -1,7 +1,7 @@
-"""The pretend Slack: `chat.postMessage`, `auth.test`, and incoming webhooks.
+"""Simulated Slack: `chat.postMessage`, `auth.test`, and incoming webhooks.
 
-As at Slack, the web API says 200 to nearly everything and what went wrong in the body; a webhook answers in
-plain words. A channel may be named like a fault, such as `#flaky-3` or `#error-is_archived`.
+As with Slack, the Web API answers nearly everything with 200 and the error in the body; a webhook answers
+with plain text. A channel may be named like a fault, such as `#flaky-3` or `#error-is_archived`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _BOT = {"user": "sandbox", "team": "Sandbox", "team_id": "T1", "user_id": "U1", 
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The web API's two calls, and the webhooks."""
+    """Return the routes of the Web API and the webhooks."""
     return [
         Route("/api/chat.postMessage", ProviderEndpoint(world, read, answer), methods=["POST"]),
         Route("/api/auth.test", _auth_test, methods=["POST", "GET"]),
@@ -65,7 +65,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
 
 def read(asked: ProviderRequest) -> ProviderArrival:
-    """The message in a call; `problem` is Slack's name of what is wrong with it."""
+    """Parse a message; `problem` is Slack's error name, if it is invalid."""
     to = asked.text("channel").removeprefix("#").strip()
     text = asked.text("text")[:MAX_TEXT]
     data = _rest(asked, "channel", "text", "token")
@@ -73,7 +73,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
 
 
 def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """What the web API says."""
+    """Return the answer of the Web API."""
     if entry.did is FaultKind.INVALID:
         return _failed(arrival.problem or "invalid_arguments")
     if entry.did is FaultKind.THROTTLED:
@@ -91,7 +91,7 @@ def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry
 
 
 def read_hook(asked: ProviderRequest) -> ProviderArrival:
-    """The message in a webhook's request, as JSON or as a form with a `payload`."""
+    """Parse a webhook request, as JSON or as a form with a `payload`."""
     payload = (asked.fields or {}).get("payload")
     if isinstance(payload, str):
         asked = asked._replace(fields=json_object(payload))
@@ -108,7 +108,7 @@ def read_hook(asked: ProviderRequest) -> ProviderArrival:
 
 
 def answer_hook(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """What a webhook says: plain words."""
+    """Return the answer of a webhook, as plain text."""
     if entry.did is FaultKind.THROTTLED:
         headers = {"retry-after": str(math.ceil(entry.wait))}
         return PlainTextResponse("rate_limited", status_code=429, headers=headers)
