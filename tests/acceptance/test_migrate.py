@@ -184,7 +184,7 @@ async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: House
         ({**good, "colour": 1}, 422, "unknown key 'colour'"),
         ({**good, "types": hook}, 422, "hook"),
         ({**good, "tenant": "acme"}, 422, "tenant is 'acme'"),
-        ({**good, "source": {"kind": "affinity", "key": "abc"}}, 422, "secret in clear"),
+        ({**good, "source": {"kind": "affinity", "key": "abc"}}, 422, "secret in plain text"),
     ):
         answer = await http.post("/v1/migrations", json=body)
         assert (answer.status_code, says in answer.text) == (status, True), answer.text

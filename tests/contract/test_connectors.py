@@ -829,8 +829,8 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
         ("attio", {}, "key", "Add key to the target"),
         ("attio", {"key": KEY, "colour": "red"}, "colour", "no such option"),
         ("attio", {"key": KEY, "url": "http://api.attio.com"}, "url", "https"),
-        ("attio", {"key": "two\nlines"}, "key", "plain letters"),
-        ("affinity", {"key": KEY}, "kind", "nothing can be written"),
+        ("attio", {"key": "two\nlines"}, "key", "printable ASCII"),
+        ("affinity", {"key": KEY}, "kind", "cannot be a target"),
         ("csv", {"path": "x.csv", "delimiter": "::"}, "delimiter", "one character"),
         ("sql", {"url": "nonsense://x"}, "url", "install the driver"),
         ("http", {"url": "https://{%host%}/x"}, "url", "host"),
@@ -863,7 +863,7 @@ def test_another_package_can_bring_a_connector(monkeypatch: pytest.MonkeyPatch, 
     assert registry.source("ours", {"path": str(tmp_path)}).kind == "ndjson"
 
     monkeypatch.setattr(registry, "entry_points", lambda **_: [_Entry(object())])
-    with pytest.raises(Misconfigured, match="is no Connector"):
+    with pytest.raises(Misconfigured, match="is not a Connector"):
         registry.source("ours", {})
 
 

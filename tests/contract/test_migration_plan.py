@@ -103,7 +103,7 @@ async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Movin
 
     report = await moving.migrations.plan_report(id_)
     assert (report.calls, report.seconds, report.fits_this_month) == (7, 3.5, False)
-    assert any("will not fit this month: 7 calls, and 4 are left" in note for note in report.notes)
+    assert any("exceeds the monthly quota: 7 calls needed, 4 left" in note for note in report.notes)
 
     await moving.migrations.approve(id_, by="anna")
     await moving.migrations.run(id_, by="anna")
@@ -208,7 +208,7 @@ async def test_another_tenants_job_is_not_there(moving: Moving) -> None:
     moving.give("companies", [])
     id_ = await moving.create({"companies": COMPANIES}, tenant="red")
     assert (await moving.migrations.find(id_, tenant="red")).tenant == "red"
-    with pytest.raises(NotFound, match="no migration"):
+    with pytest.raises(NotFound, match="unknown migration"):
         await moving.migrations.run(id_, by="anna", tenant="blue")
     await moving.migrations.run(id_, by="anna")
     assert (await moving.drive(id_)).state is JobState.COMPLETED

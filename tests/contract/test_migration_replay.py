@@ -68,7 +68,7 @@ async def test_children_whose_parents_stay_dead_fail_after_the_replay(moving: Mo
     assert await moving.migrations.replay(id_, by="anna") == 6
     view = await moving.drive(id_)
 
-    assert view.reason == "6 records were set aside"
+    assert view.reason == "6 dead letters"
     assert {cause.failure for cause in await moving.migrations.dead(id_)} == {"validation", "dependency"}
 
 
@@ -140,7 +140,7 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
         moving.clock.advance(seconds=61)
         await moving.foreman.step()
         view = await moving.drive(id_)
-        assert (view.state, view.reason) == (JobState.COMPLETED, "1 record was set aside")
+        assert (view.state, view.reason) == (JobState.COMPLETED, "1 dead letter")
 
     assert await moving.migrations.replay(id_, by="anna") == 1
     assert (await moving.drive(id_)).reason is None
@@ -162,7 +162,7 @@ async def test_a_replay_stops_when_somebody_moves_the_job_and_says_how_far_it_ca
         return done
 
     monkeypatch.setattr(moving.store, "write", meddling)
-    with pytest.raises(Conflict, match="moved by somebody else when 3 records were open again"):
+    with pytest.raises(Conflict, match="changed concurrently after 3 records were reopened"):
         await moving.migrations.replay(id_, by="anna")
 
     assert (await moving.migrations.find(id_)).state is JobState.CANCELLED
@@ -234,7 +234,7 @@ async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving:
     report = await moving.migrations.verify(id_)
     (found,) = report.types
     assert report.passed and (found.same, dict(found.counts)) == (8, {}), report.text()
-    assert found.notes == ["4 records were mended on their way, and are compared as they were mended"]
+    assert found.notes == ["4 records were repaired and are compared in their repaired form"]
     log = (await moving.migrations.record(id_, "people", "2"))["log"]
     assert [line["what"] for line in log] == ["rejected", "mended", "written"]
 
@@ -348,7 +348,7 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
 
     await forget(moving, steps=2)
     assert (await moving.migrations.status(id_)).counts == before, "at every moment"
-    with pytest.raises(Conflict, match="forgotten"):
+    with pytest.raises(Conflict, match="have been deleted"):
         await moving.migrations.replay(id_, by="anna")
     assert await forget(moving) > 1
 

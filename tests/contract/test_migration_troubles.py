@@ -40,11 +40,11 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
     id_ = await moving.run(PEOPLE)
 
     status = await moving.migrations.status(id_)
-    assert status.job.state is JobState.COMPLETED and status.job.reason == "6 records were set aside"
+    assert status.job.state is JobState.COMPLETED and status.job.reason == "6 dead letters"
     assert status.counts == {RecordState.WRITTEN: 194, RecordState.REJECTED: 6}
     causes = {cause.example: cause.reason for cause in await moving.migrations.dead(id_)}
     assert "rule: required" in causes["10"] and "null byte" in causes["20"] and "422" in causes["60"]
-    assert any("this id again" in reason for reason in causes.values())
+    assert any("duplicate id" in reason for reason in causes.values())
     assert len(moving.books.content("people")) == 194
     assert (await moving.migrations.record(id_, "people", "60"))["log"][-1]["code"] == "422"
 
@@ -158,7 +158,7 @@ async def test_many_errors_of_the_program_with_one_cause_stop_the_job(moving: Mo
     id_ = await moving.run(PEOPLE)
 
     view = await moving.migrations.find(id_)
-    assert view.state is JobState.PAUSED and "for one cause" in (view.reason or "")
+    assert view.state is JobState.PAUSED and "for the same cause" in (view.reason or "")
     assert moving.books.writes < 400
 
 
@@ -237,7 +237,7 @@ async def test_two_records_of_one_key_do_not_overwrite_each_other(moving: Moving
     assert [row["name"] for row in moving.books.content("people")] == ["P0", "P1", "P2", "P3"]
     causes = await moving.migrations.dead(id_)
     assert sum(cause.count for cause in causes) == 2
-    assert all("which people" in cause.reason for cause in causes)
+    assert all("already used by people" in cause.reason for cause in causes)
 
 
 async def test_a_lost_answer_of_an_upsert_is_simply_sent_again(moving: Moving) -> None:

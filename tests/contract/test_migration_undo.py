@@ -119,7 +119,7 @@ async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
         return slow.pop() if slow else ConnectorError(ErrorKind.SERVER, "HTTP 500") if calls > 3 else None
 
     moving.books.fault = fault
-    with pytest.raises(Conflict, match=r"could not be undone: HTTP 500.*it goes on"):
+    with pytest.raises(Conflict, match=r"could not be undone: HTTP 500.*to continue"):
         await undo(moving, id_)
     assert len(moving.books.content("people")) == 3
     assert (await moving.migrations.status(id_)).counts[RecordState.SKIPPED] == 2

@@ -242,7 +242,7 @@ async def test_records_without_keys_are_matched_through_the_crosswalk(world: Wor
     }
     only_there = await world.verify(target=Notes({"n1": None, "n2": None}))
     assert told(only_there, "notes") == {"3": (DifferenceCode.MISSING, False)}
-    assert "does not tell its fields" in only_there.types[0].notes[0]
+    assert "does not return fields" in only_there.types[0].notes[0]
 
 
 async def test_many_records_are_compared_through_the_disk(world: World) -> None:

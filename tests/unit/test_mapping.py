@@ -87,8 +87,8 @@ def test_each_type_has_one_form(kind: str, given_value: Any, expected: Any) -> N
 @pytest.mark.parametrize(
     ("kind", "junk", "said"),
     [
-        ("text", "a\0b", "null byte at place 1"),
-        ("text", "a\ud800", "half a character"),
+        ("text", "a\0b", "null byte at position 1"),
+        ("text", "a\ud800", "a lone surrogate"),
         ("text", "x" * 50_000_000, "50,000,000 characters"),
         ("text", {"a": 1}, "an object"),
         ("text", ["a"], "a list"),
@@ -363,10 +363,10 @@ def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[st
     ("raw", "field", "said"),
     [
         ({"pth": "a"}, "types.people.fields.x.pth", "did you mean 'path'"),
-        ({"path": "a", "constant": 1}, "types.people.fields.x.constant", "beside path"),
+        ({"path": "a", "constant": 1}, "types.people.fields.x.constant", "combined with path"),
         ({"type": "strng"}, "types.people.fields.x.type", "use one of"),
-        ({"expression": "a[?"}, "types.people.fields.x.expression", "no expression"),
-        ({"expression": "[" * 900}, "types.people.fields.x.expression", "no expression"),
+        ({"expression": "a[?"}, "types.people.fields.x.expression", "not a valid expression"),
+        ({"expression": "[" * 900}, "types.people.fields.x.expression", "not a valid expression"),
         ({"type": "reference"}, "types.people.fields.x.reference", "name the record type"),
         ({"type": "number", "default": "few"}, "types.people.fields.x.default", "not a number"),
         ({"on_error": "default"}, "types.people.fields.x.on_error", "no default"),
@@ -377,7 +377,7 @@ def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[st
         ({"values": {}}, "types.people.fields.x.values", "empty"),
         ({"values": {"a": ["b"]}}, "types.people.fields.x.values", "plain value"),
         ({"many": "yes"}, "types.people.fields.x.many", "true or false"),
-        ({"max_length": 0}, "types.people.fields.x.max_length", "whole number"),
+        ({"max_length": 0}, "types.people.fields.x.max_length", "an integer"),
         ([1], "types.people.fields.x", "not a table"),
     ],
 )

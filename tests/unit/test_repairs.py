@@ -91,9 +91,9 @@ def test_a_spreadsheets_guard_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"type": "people", "fields": {}}, "row 7 has no id"),
         ({"id": "1", "fields": {}}, "row 7 has no type"),
-        ({"type": "people", "id": "1", "fields": [1]}, "row 7: fields is no object"),
+        ({"type": "people", "id": "1", "fields": [1]}, "row 7: fields is not an object"),
         ({"type": "people", "id": "1", "reason": "x"}, "row 7 has no fields"),
-        ({"type": "people", "id": "1", "other_fields": "[1]"}, "row 7: other_fields is no object"),
+        ({"type": "people", "id": "1", "other_fields": "[1]"}, "row 7: other_fields is not an object"),
         (Invalid("this is not JSON", remedy="mend it"), "row 7: this is not JSON"),
     ],
 )

@@ -18,7 +18,7 @@ from ..store.port import Row, Step, Store, WriteConflict
 from .adaptive_concurrency import CallStats
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import (
     DEFAULT_WAIT,
     HEALTH_ERRORS,
@@ -88,16 +88,11 @@ class BatchAttempt:
         self._clock = clock
         self._task = task
         self._began = clock.monotonic()
-        self._results = RecordResults()
+        self.results = RecordResults()  # not committed yet
         self._pauses: dict[str, Step] = {}
         self._halt: tuple[str, int | None] | None = None
         self._load: dict[str, CallStats] = {}
         self._noted = clock.monotonic()
-
-    @property
-    def results(self) -> RecordResults:
-        """Results that are not committed yet."""
-        return self._results
 
     async def read(self, statement: str, **params: Any) -> list[Row]:
         """Run a read statement."""
@@ -161,25 +156,23 @@ class BatchAttempt:
 
     async def commit(self, *more: Step, linking: Sequence[Step] = ()) -> None:
         """Commit the collected results, if any. `linking` runs first and may raise WriteConflict."""
-        done, batch = self._results, self.batch
+        done, batch = self.results, self.batch
         if not len(done) and not more and not linking and not self._pauses and self._halt is None:
             return
         steps = [self._hold(written=done.written, unchanged=done.unchanged), *linking]
-        steps += [
-            Step("job_record_written", {"rows": json_parameter(rows)}) for rows in _portions(done.plain)
-        ]
-        steps += [Step("job_record_move", {"rows": json_parameter(rows)}) for rows in _portions(done.moves)]
+        steps += [Step("job_record_written", {"rows": to_json(rows)}) for rows in _portions(done.plain)]
+        steps += [Step("job_record_move", {"rows": to_json(rows)}) for rows in _portions(done.moves)]
         steps += [
             self.opened.crosswalk.put_step(batch.job, batch.type, rows) for rows in _portions(done.links)
         ]
-        steps += [Step("job_log_add", {"rows": json_parameter(rows)}) for rows in _portions(done.log)]
+        steps += [Step("job_log_add", {"rows": to_json(rows)}) for rows in _portions(done.log)]
         await self._store.write(self._with_pauses([*steps, *more]))
-        self._results = RecordResults()
+        self.results = RecordResults()
         await self._check_same_cause(done)
 
     def forget(self) -> None:
         """Discard uncommitted results; a later attempt finds them again."""
-        self._results = RecordResults()
+        self.results = RecordResults()
 
     async def _check_same_cause(self, done: RecordResults) -> None:
         """Pause the job when many records fail for one systemic cause."""
@@ -240,16 +233,12 @@ class BatchAttempt:
             return
         self._noted = self._clock.monotonic()
         for limiter in limiters:
+            alert_after = min(self.opened.job.retry.alert_after.values(), default=3)
             load = self._load.pop(limiter.name, CallStats())
-            before = load.failures
-            after = await limiter.note(load)
-            if after is not None and before and after.failures >= self._alert_after > after.failures - before:
+            after, before = await limiter.note(load), load.failures
+            if after is not None and before and after.failures >= alert_after > after.failures - before:
                 reason = f"{limiter.name}: {after.failures} failures in a row"
                 await self._store.write([event_for(self.opened, "migration.troubled", reason)])
-
-    @property
-    def _alert_after(self) -> int:
-        return min(self.opened.job.retry.alert_after.values(), default=3)
 
     async def rest(self) -> Row:
         """Read how many records of the batch are open, and when the first is due."""

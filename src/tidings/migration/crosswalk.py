@@ -33,7 +33,7 @@ class Crosswalk:
         """Return the entries of these source records."""
         if not asked:
             return {}
-        wanted = json_parameter([{"type": type_, "id": id_} for type_, id_ in asked])
+        wanted = to_json([{"type": type_, "id": id_} for type_, id_ in asked])
         rows = await self._store.read("crosswalk_of", pair=self.pair, asked=wanted)
         return {
             (row["type"], row["source_id"]): CrosswalkEntry(row["target_id"], row["hash"]) for row in rows
@@ -43,7 +43,7 @@ class Crosswalk:
         """Return the source ids that own these target records."""
         if not target_ids:
             return {}
-        ids = json_parameter(list(target_ids))
+        ids = to_json(list(target_ids))
         rows = await self._store.read("crosswalk_owners", pair=self.pair, type=type_, ids=ids)
         return {row["target_id"]: row["source_id"] for row in rows}
 
@@ -51,12 +51,12 @@ class Crosswalk:
         """Return the step that stores written records: source id, target id, hash."""
         return Step(
             "crosswalk_put",
-            {"pair": self.pair, "type": type_, "job": job, "rows": json_parameter(list(links))},
+            {"pair": self.pair, "type": type_, "job": job, "rows": to_json(list(links))},
         )
 
     def drop_step(self, type_: str, links: Sequence[tuple[str, str]]) -> Step:
         """Return the step that removes records: source id, target id."""
-        return Step("crosswalk_drop", {"pair": self.pair, "type": type_, "rows": json_parameter(list(links))})
+        return Step("crosswalk_drop", {"pair": self.pair, "type": type_, "rows": to_json(list(links))})
 
     def claim_steps(self, job: int, type_: str, id_: str, target_id: str, hash_: str | None) -> list[Step]:
         """Return the steps that claim one target record; WriteConflict if another record owns it."""
@@ -87,7 +87,7 @@ class StoredJobRecords:
             job=self._job,
             type=type_,
             round=self._round,
-            ids=json_parameter(list(ids)),
+            ids=to_json(list(ids)),
         )
         return {row["source_id"]: (RecordState(row["state"]), row["reason"] or "") for row in rows}
 
@@ -101,11 +101,11 @@ class StoredJobRecords:
 
     async def repaired_fields(self, type_: str, ids: Sequence[str]) -> Mapping[str, Fields]:
         """Return repaired fields by id."""
-        where = {"job": self._job, "type": type_, "ids": json_parameter(list(ids))}
+        where = {"job": self._job, "type": type_, "ids": to_json(list(ids))}
         rows = await self._store.read("job_record_mended", **where)
         return {row["source_id"]: orjson.loads(row["raw"]) for row in rows}
 
 
-def json_parameter(rows: object) -> str:
+def to_json(rows: object) -> str:
     """Encode a list as a statement parameter."""
     return orjson.dumps(rows).decode()

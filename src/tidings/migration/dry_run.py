@@ -14,7 +14,7 @@ from ..model.time import micros
 from ..store.port import Row, Store
 from .batch_attempt import BatchAttempt, BatchStop
 from .connectors.port import ConnectorError, ErrorKind, TargetRecord, WriteStrategy
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import decide_lookup_error
 from .field_diff import changed_fields
 from .jobs import PlannedAction
@@ -125,7 +125,7 @@ class DryRunPlanner:
         before: str | None,
         differing: Sequence[FieldChange],
     ) -> None:
-        encoded = json_parameter([change._asdict() for change in differing]) if differing else None
+        encoded = to_json([change._asdict() for change in differing]) if differing else None
         self._attempt.results.move(
             item.seq, RecordState.READY, action=action.value, before=before, changes=encoded, hash=item.hash
         )
@@ -139,7 +139,7 @@ class DryRunPlanner:
         self._attempt.follow(decision, error, limiter)
         wait = decision.park or decision.after
         if decision.state is RecordState.UNKNOWN:
-            tries = None if decision.tries is None else json_parameter(decision.tries)
+            tries = None if decision.tries is None else to_json(decision.tries)
             due_at = self._attempt.now + micros(wait) if wait else None
             self._attempt.results.move(item.seq, RecordState.EXTRACTED, due_at=due_at, tries=tries)
         else:

@@ -18,7 +18,7 @@ from ..model.time import SECOND, micros
 from ..store.port import Row, Step, Store, WriteConflict
 from .connector_pool import ConnectorPool, OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Record, RecordPage, RecordSource
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import DEFAULT_WAIT, QUOTA_WAIT, error_fingerprint
 from .job_events import event_for, event_step, halt_steps
 from .jobs import JobState
@@ -173,7 +173,7 @@ class Extractor:
         steps = [Step("job_type_page", {**move, **counts, "round": due["round"]}, needed=True)]
         if extracted.rows:
             where = {"job": due["job"], "type": due["type"], "round": due["round"]}
-            steps.append(Step("job_record_add", {**where, "rows": json_parameter(extracted.rows)}))
+            steps.append(Step("job_record_add", {**where, "rows": to_json(extracted.rows)}))
         await self._store.write(steps)
         return page.cursor is not None
 
@@ -187,7 +187,7 @@ class Extractor:
         """Return the stored records of a page by id; none before the first page."""
         if row["cursor"] is None:
             return {}
-        ids = json_parameter([*(one.id for one in page.records), *(one.id for one in page.unreadable)])
+        ids = to_json([*(one.id for one in page.records), *(one.id for one in page.unreadable)])
         rows = await self._store.read(
             "job_record_known", job=due["job"], type=due["type"], round=due["round"], ids=ids
         )

@@ -30,7 +30,7 @@ from .connectors.port import (
     TargetRecord,
     WriteStrategy,
 )
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import DEFAULT_WAIT
 from .field_diff import changed_fields
 from .job_events import audit_step
@@ -249,10 +249,8 @@ class JobUndo:
         ]  # fmt: skip
         steps = [
             Step("job_batch_undone", {**batch, **counted, "system": self._opened.writes.name}),
-            Step("job_record_move", {"rows": json_parameter(moves)}),
-            Step(
-                "job_log_add", {"rows": json_parameter([(row["seq"], "undone", None, None) for row in rows])}
-            ),
+            Step("job_record_move", {"rows": to_json(moves)}),
+            Step("job_log_add", {"rows": to_json([(row["seq"], "undone", None, None) for row in rows])}),
             self._opened.crosswalk.drop_step(name, [(row["source_id"], row["target_id"]) for row in rows]),
         ]
         await self._store.write(steps)

@@ -15,7 +15,7 @@ import orjson
 from ..store.port import Row, Store
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, Record
-from .crosswalk import CrosswalkEntry, Link, json_parameter
+from .crosswalk import CrosswalkEntry, Link, to_json
 from .error_policy import error_fingerprint
 from .jobs import PlannedAction
 from .mapping.mapped_record import MappedRecord, RejectedRecord, TargetIdLookup
@@ -144,7 +144,7 @@ class RecordPreparer:
         known = await self._opened.crosswalk.of(own | links)
         coming: set[Link] = set()
         if self._ahead and (open_ := links - known.keys()):
-            asked = json_parameter([{"type": type_, "id": id_} for type_, id_ in open_])
+            asked = to_json([{"type": type_, "id": id_} for type_, id_ in open_])
             found = await self._store.read("job_parents", job=self._opened.n, round=self._round, asked=asked)
             coming = {(row["type"], row["source_id"]) for row in found}
 
@@ -160,7 +160,7 @@ class RecordPreparer:
         self, items: Sequence[PreparedRecord], results: RecordResults
     ) -> list[PreparedRecord]:
         """Of several records with one key keep the first; the others become dead letters."""
-        keys = json_parameter([item.key for item in items])
+        keys = to_json([item.key for item in items])
         rows = await self._store.read(
             "job_key_owners", job=self._opened.n, type=self._type, round=self._round, keys=keys
         )

@@ -21,7 +21,7 @@ from ..store.port import Row, WriteConflict
 from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord, WriteStrategy
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import HEALTH_ERRORS, decide_lookup_error
 from .field_diff import changed_fields
 from .jobs import PlannedAction
@@ -123,7 +123,7 @@ class RecordReconciler:
         tries = orjson.loads(row["tries"])
         decision = decide_lookup_error(error, self._opened.job.retry, tries, chance=self._clock.chance())
         is_over = self._attempt.follow(decision, error, self._opened.looks)
-        spent = None if decision.tries is None else json_parameter(decision.tries)
+        spent = None if decision.tries is None else to_json(decision.tries)
         results.add_log(seq, f"lookup: {decision.state}", error.code or error.failure, error.reason)
         if decision.state is RecordState.UNKNOWN:
             wait = micros(decision.park or decision.after)
@@ -180,7 +180,7 @@ class RecordReconciler:
             wait = decision.park or decision.after
             results.add_log(item.seq, "lookup failed", error.code or error.failure, error.reason)
             if decision.state is RecordState.UNKNOWN:  # not sent yet, so it is retried
-                tries = None if decision.tries is None else json_parameter(decision.tries)
+                tries = None if decision.tries is None else to_json(decision.tries)
                 due_at = self._attempt.now + micros(wait) if wait else None
                 results.move(
                     item.seq, RecordState.READY, due_at=due_at, tries=tries, reason=error.reason[:1000]

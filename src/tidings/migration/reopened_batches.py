@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..kernel.clock import Clock
 from ..store.port import Step, Store
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .dead_letters import failure_causes
 
 PORTION = 2000  # records reopened per transaction
@@ -62,7 +62,7 @@ async def reopen_records(
 
     def portion() -> ReopenedBatch:
         batch = new_batch(clock.new_id(), job, type, round, system, len(seqs))
-        opens = {"batch": batch["id"], "seqs": json_parameter(seqs)}
+        opens = {"batch": batch["id"], "seqs": to_json(seqs)}
         return ReopenedBatch(len(seqs), [Step("job_batch_add", batch), Step("job_reopen", opens)])
 
     seqs: list[int] = []

@@ -11,7 +11,7 @@ from datetime import timedelta
 from ..kernel.clock import Clock
 from ..model.time import micros
 from ..store.port import Row, Step, Store, WriteConflict
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .job_events import audit_step
 from .jobs import job_view
 from .progress import status_of
@@ -49,7 +49,7 @@ class JobPruner:
         status = await status_of(self._store, job_view(row), self._clock.now())
         keeps = []
         for one in status.types:
-            counts = json_parameter({state.value: n for state, n in one.counts.items()})
+            counts = to_json({state.value: n for state, n in one.counts.items()})
             keeps.append(Step("job_type_keep", {"job": row["n"], "type": one.type, "counts": counts}))
         begins = Step("job_forget", {"n": row["n"], "version": row["version"]}, needed=True)
         await self._store.write([begins, *keeps])
@@ -58,7 +58,7 @@ class JobPruner:
         """Delete the next records with their logs, then batches; then mark the job as pruned."""
         found = await self._store.read("job_forget_seqs", job=n, limit=PAGE)
         if found:
-            gone = {"job": n, "seqs": json_parameter([row["seq"] for row in found])}
+            gone = {"job": n, "seqs": to_json([row["seq"] for row in found])}
             await self._store.write([Step("job_forget_logs", gone), Step("job_forget_records", gone)])
             return
         if (await self._store.write([Step("job_forget_batches", {"job": n, "limit": PAGE})]))[0]:

@@ -18,7 +18,7 @@ from .adaptive_batch_size import INITIAL_COMMIT_SIZE, next_commit_size
 from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, TargetRecord
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import HEALTH_ERRORS, decide_write_error, is_repeatable
 from .prepared_records import PreparedRecord, RecordResults
 from .rate_limits import Sleep
@@ -109,7 +109,7 @@ class Writer:
                     RecordState.CLAIMED,
                     claimed_at=self._attempt.now,
                     key=_own_key(item),
-                    mapped=json_parameter(dict(item.fields)),
+                    mapped=to_json(dict(item.fields)),
                     hash=item.hash,
                 )
         await self._attempt.commit()
@@ -223,10 +223,10 @@ class Writer:
             chance=self._clock.chance(),
         )
         self._is_stopped = self._attempt.follow(decision, error, self._opened.writes) or self._is_stopped
-        tries = None if decision.tries is None else json_parameter(decision.tries)
+        tries = None if decision.tries is None else to_json(decision.tries)
         results.add_log(item.seq, decision.state.value, error.code or error.failure, error.reason)
         if decision.state in (RecordState.READY, RecordState.UNKNOWN):
-            kept = json_parameter(dict(item.fields)) if decision.state is RecordState.UNKNOWN else None
+            kept = to_json(dict(item.fields)) if decision.state is RecordState.UNKNOWN else None
             results.move(
                 item.seq,
                 decision.state,

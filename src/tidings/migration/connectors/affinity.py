@@ -28,7 +28,7 @@ from .options import (
     rate,
     text_list,
 )
-from .port import Attribute, ConnectorError, ErrorKind, Quota, RecordPage, SystemLimits
+from .port import Attribute, ConnectorError, ErrorKind, Quota, RecordPage, SystemLimits, invalid
 from .record_validation import split_invalid_records
 
 URL = "https://api.affinity.co"
@@ -251,11 +251,7 @@ def _named(type_: str) -> tuple[str, str | None]:
     name, _, list_ = type_.partition("/")
     name = _ALSO.get(name, name)
     if name not in TYPES or (list_ and (name != ENTRIES or not list_.isdigit())):
-        raise ConnectorError(
-            ErrorKind.VALIDATION,
-            f"unknown type {type_!r} of Affinity; known: {', '.join(TYPES)}",
-            field="type",
-        )
+        raise invalid(f"unknown type {type_!r} of Affinity; known: {', '.join(TYPES)}", field="type")
     return name, list_ or None
 
 

@@ -27,7 +27,7 @@ from pyreqwest.http import Url
 from ...wire.http_client import MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfGuard, SsrfRules, UnresolvedHost, has_dot_segments
-from .port import ConnectorError, ErrorKind
+from .port import ConnectorError, ErrorKind, invalid
 
 MAX_ANSWER = 64 << 20
 
@@ -152,9 +152,7 @@ class ApiClient:
         any_answer: bool = False,
     ) -> ApiReply:
         if has_dot_segments(path):
-            raise ConnectorError(
-                ErrorKind.VALIDATION, "a value would change the path of the API: it is . or .."
-            )
+            raise invalid("a value would change the path of the API: it is . or ..")
         url, encoded = _url(self._base + path), _encoded(body)
         try:
             answer = await self._request(method, url, {**self._headers, **headers}, encoded)
@@ -234,6 +232,4 @@ def _encoded(body: object) -> bytes | None:
     try:
         return orjson.dumps(body)
     except TypeError as error:
-        raise ConnectorError(
-            ErrorKind.VALIDATION, f"the record cannot be encoded as JSON: {error}"
-        ) from error
+        raise invalid(f"the record cannot be encoded as JSON: {error}") from error

@@ -21,7 +21,16 @@ from ...wire.ssrf_guard import SsrfRules
 from .api_client import ApiClient
 from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
 from .options import ANY_HOST, Connector, ConnectorReach, base_url, duration, header_value, rate, text_table
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    invalid,
+)
 
 URL = "https://api.attio.com"
 NOTES: Final = "notes"
@@ -256,7 +265,7 @@ class AttioTarget:
         found = self._keys.get(type_)
         if found is None:
             reason = f"Attio's {type_!r} needs a unique attribute: name it in `keys` of the target"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
+            raise invalid(reason, "keys")
         return found
 
 
@@ -282,7 +291,7 @@ def _list(type_: str) -> str:
 def _parent(fields: Fields) -> dict[str, str]:
     for name in _PARENT:
         if not isinstance(fields.get(name), str) or not fields[name]:
-            raise ConnectorError(ErrorKind.VALIDATION, f"{name} is missing: the parent record", field=name)
+            raise invalid(f"{name} is missing: the parent record", name)
     return {name: fields[name] for name in _PARENT}
 
 

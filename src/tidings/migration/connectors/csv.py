@@ -16,7 +16,7 @@ from .confined_paths import confined_path
 from .file_source import FileRow, FileSource, read_records
 from .file_target import FileTarget
 from .options import Connector, ConnectorReach, count, one_of, text
-from .port import ConnectorError, ErrorKind, Fields
+from .port import Fields, invalid
 from .record_validation import InvalidRecord, check_texts
 
 MAX_RECORD = 1 << 20
@@ -52,22 +52,18 @@ class CsvFormat:
             file.seek(0)
         row = next(self.rows(file, 1), None)
         if row is None:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, "the file is empty: the first line must name the columns"
-            )
+            raise invalid("the file is empty: the first line must name the columns")
         try:
             names = [name.strip() for name in self._cells(row.raw)]
         except InvalidRecord as flaw:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"the first line cannot be read: {flaw.reason}"
-            ) from None
+            raise invalid(f"the first line cannot be read: {flaw.reason}") from None
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ConnectorError(ErrorKind.VALIDATION, f"duplicate column {twice!r}; rename one", field=twice)
+            raise invalid(f"duplicate column {twice!r}; rename one", twice)
         if self.id not in names:
             known = ", ".join(names[:20])[:200]
             reason = f"missing id column {self.id!r}; columns: {known}"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field=self.id)
+            raise invalid(reason, self.id)
         file.seek(row.end)
         return names
 
@@ -94,7 +90,7 @@ class CsvFormat:
         columns = head or ()
         unknown = next((name for name in fields if name not in columns), None)
         if unknown is not None:
-            raise ConnectorError(ErrorKind.VALIDATION, f"the file has no column {unknown!r}", field=unknown)
+            raise invalid(f"the file has no column {unknown!r}", unknown)
         return self._encode_row([_cell(fields.get(name)) for name in columns])
 
     def _encode_row(self, cells: Sequence[str]) -> bytes:
@@ -104,9 +100,7 @@ class CsvFormat:
             return made.getvalue().encode(self._encoding)
         except UnicodeEncodeError as error:
             sign = error.object[error.start]
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{sign!r} cannot be written in {self._encoding}"
-            ) from None
+            raise invalid(f"{sign!r} cannot be written in {self._encoding}") from None
 
     def _cells(self, raw: bytes) -> list[str]:
         try:

@@ -17,7 +17,16 @@ from typing import BinaryIO
 
 from .confined_paths import ConfinedPath
 from .file_source import FileFormat, FileRow, FileSource, attributes_of, id_of, path_of_type
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    invalid,
+)
 from .record_validation import InvalidRecord
 
 BULK = 500
@@ -89,7 +98,7 @@ class FileTarget:
         record_file = self._files.setdefault(path, _RecordFile(path, type_, self._form))
         if record_file.type != type_:
             reason = f"{path.path.name} already holds {record_file.type}; use a folder as the path"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="path")
+            raise invalid(reason, "path")
         return record_file
 
 
@@ -156,11 +165,7 @@ class _RecordFile:
         name = self._form.id
         given = fields.get(name)
         if given is not None and str(given) != key:
-            raise ConnectorError(
-                ErrorKind.VALIDATION,
-                f"{name!r} is not the record's key; use another column as id",
-                field=name,
-            )
+            raise invalid(f"{name!r} is not the record's key; use another column as id", field=name)
         return {name: key, **fields}
 
     def _at(self, file: BinaryIO, key: str) -> Fields | None:

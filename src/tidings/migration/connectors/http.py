@@ -34,6 +34,7 @@ from .port import (
     SystemLimits,
     TargetRecord,
     WriteStrategy,
+    invalid,
 )
 from .record_validation import split_invalid_records
 
@@ -121,9 +122,7 @@ class HttpSource(_HttpConnector):
         found = reply.body if not self._settings.records else look_up(reply.body, self._settings.records)
         if not isinstance(found, list):
             where = self._settings.records or "itself"
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"the response has no list at {where!r}", field="records"
-            )
+            raise invalid(f"the response has no list at {where!r}", "records")
         ids = [look_up(one, self._settings.id) for one in found]
         records, unreadable = split_invalid_records(type_, found, ids, reply.headers.body_prefix)
         return RecordPage(records, self._following(reply, url, cursor, is_empty=not found), unreadable)
@@ -248,9 +247,7 @@ class HttpTarget(_HttpConnector):
             found = fill(self._settings.body, values)
         except UnresolvedPlaceholder as missing:
             name = str(missing)
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{name} is missing, and the body needs it", field=name
-            ) from None
+            raise invalid(f"{name} is missing, and the body needs it", name) from None
         return {} if found is DROPPED else found
 
     def _encoded(self, type_: str, key: str, fields: Fields, known: str | None) -> Any:
@@ -274,9 +271,7 @@ class HttpTarget(_HttpConnector):
         for path, wanted in self._settings.success.items():
             if str(look_up(body, path)) != wanted:
                 found = self._calls.redact(str(look_up(body, path)))
-                raise ConnectorError(
-                    ErrorKind.VALIDATION, f"the response has {path} = {found}, not {wanted}", field=path
-                )
+                raise invalid(f"the response has {path} = {found}, not {wanted}", path)
         id_ = look_up(body, self._settings.target_id)
         return TargetRecord(key if id_ is None or isinstance(id_, dict | list) else str(id_))
 
@@ -291,9 +286,7 @@ def _url(template: str, values: Mapping[str, Any]) -> str:
         return fill_text(template, values, lambda value: quote(value, safe=""))
     except UnresolvedPlaceholder as missing:
         name = str(missing)
-        raise ConnectorError(
-            ErrorKind.VALIDATION, f"{name} is missing, and the URL needs it", field=name
-        ) from None
+        raise invalid(f"{name} is missing, and the URL needs it", name) from None
 
 
 def _template(value: object) -> object:

@@ -15,7 +15,7 @@ from .confined_paths import confined_path
 from .file_source import FileRow, FileSource, read_records
 from .file_target import FileTarget
 from .options import Connector, ConnectorReach, count, text
-from .port import ConnectorError, ErrorKind, Fields
+from .port import Fields, invalid
 from .record_validation import SUSPICIOUS, InvalidRecord, check_texts
 
 MAX_RECORD = 1 << 20
@@ -81,9 +81,7 @@ class NdjsonFormat:
         try:
             return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as error:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"the record cannot be encoded as JSON: {error}"
-            ) from error
+            raise invalid(f"the record cannot be encoded as JSON: {error}") from error
 
 
 def _plainly(raw: bytes) -> dict[str, Any] | None:

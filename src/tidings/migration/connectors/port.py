@@ -56,6 +56,11 @@ class ConnectorError(Exception):
         self.sent, self.field, self.code = sent, field, code
 
 
+def invalid(reason: str, field: str | None = None) -> ConnectorError:
+    """Return the error for data or options that the system would reject."""
+    return ConnectorError(ErrorKind.VALIDATION, reason, field=field)
+
+
 class Record(NamedTuple):
     """A record of the source."""
 

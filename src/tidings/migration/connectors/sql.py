@@ -21,6 +21,7 @@ from .port import (
     SystemLimits,
     TargetRecord,
     WriteStrategy,
+    invalid,
 )
 from .sql_database import SqlDatabase, SqlSettings, attributes_of, connector_error, rows_after
 from .sql_values import plain, typed
@@ -164,9 +165,7 @@ class SqlTarget:
         table, column = self._database.table(connection, type_)
         unknown = next((name for name in fields if name not in table.columns), None)
         if unknown is not None:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{table.name} has no column {unknown!r}", field=unknown
-            )
+            raise invalid(f"{table.name} has no column {unknown!r}", unknown)
         wanted = typed(column, key)
         values = {name: _typed_value(table.columns[name], value) for name, value in fields.items()}
         others = {name: value for name, value in values.items() if name != column.name}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...model.errors import Misconfigured
-from .port import Attribute, ConnectorError, ErrorKind, Record, RecordPage, UnreadableRecord
+from .port import Attribute, ConnectorError, ErrorKind, Record, RecordPage, UnreadableRecord, invalid
 from .sql_values import plain, typed
 
 try:
@@ -80,21 +80,19 @@ class SqlDatabase:
         if named is not None or len(primary) != 1:
             lacks = f"no column {named!r}" if named is not None else "no single-column key"
             reason = f"{table.name} has {lacks}: name a unique column in `keys`"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
+            raise invalid(reason, "keys")
         return primary[0]
 
     def _refuse_unclear(self, connection: sa.Connection, table: sa.Table, key: sa.Column[Any]) -> None:
         """Reject a key that is not unique or has NULLs: rows could be skipped or updated together."""
         if self._is_written:
             reason = f"{table.name}.{key.name} is not declared unique, so a row could be written twice"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
+            raise invalid(reason, "keys")
         several = sa.select(key).group_by(key).having(sa.or_(sa.func.count() > 1, key.is_(None))).limit(1)
         found = connection.execute(several).first()
         if found is not None:
             rows = "some rows have none" if found[0] is None else f"several rows have {str(found[0])[:40]!r}"
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{table.name}.{key.name} is not unique: {rows}", field="keys"
-            )
+            raise invalid(f"{table.name}.{key.name} is not unique: {rows}", "keys")
 
     async def close(self) -> None:
         """Close all connections and the thread."""
@@ -148,7 +146,7 @@ def connector_error(error: SQLAlchemyError, *, sent: bool) -> ConnectorError:
     if sent:
         return ConnectorError(ErrorKind.AMBIGUOUS, reason, sent=True)
     if isinstance(error, IntegrityError | DataError):
-        return ConnectorError(ErrorKind.VALIDATION, reason)
+        return invalid(reason)
     low = message.lower()
     if any(word in low for word in ("authentication", "password", "access denied")):
         return ConnectorError(ErrorKind.CREDENTIALS, "the database rejects the user or password")
@@ -156,7 +154,7 @@ def connector_error(error: SQLAlchemyError, *, sent: bool) -> ConnectorError:
         return ConnectorError(ErrorKind.PERMISSION, reason)
     if isinstance(error, DBAPIError):
         return ConnectorError(ErrorKind.TEMPORARY, reason)
-    return ConnectorError(ErrorKind.VALIDATION, reason)
+    return invalid(reason)
 
 
 def attributes_of(table: sa.Table, key: sa.Column[Any]) -> list[Attribute]:

@@ -8,7 +8,7 @@ import uuid
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from .port import ConnectorError, ErrorKind
+from .port import invalid
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -43,6 +43,4 @@ def typed(column: sa.Column[Any], value: str) -> Any:
             return kind.fromisoformat(value)
         return kind(value) if kind in (int, float, decimal.Decimal, uuid.UUID) else value
     except (ValueError, ArithmeticError):
-        raise ConnectorError(
-            ErrorKind.VALIDATION, f"{value[:40]!r} is not a valid {column.name}", field=column.name
-        ) from None
+        raise invalid(f"{value[:40]!r} is not a valid {column.name}", column.name) from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..connectors.port import Attribute, Record
@@ -49,6 +50,9 @@ class LintFinding(NamedTuple):
     def __str__(self) -> str:
         where = f"{self.type}.{self.field}" if self.field else self.type
         return f"{self.level}: {where}: {self.text}. {self.remedy} [{self.code}]"
+
+
+_error, _warning = partial(LintFinding, LintLevel.ERROR), partial(LintFinding, LintLevel.WARNING)
 
 
 def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[LintFinding]:
@@ -95,7 +99,7 @@ def _cycles(types: Sequence[TypeMap]) -> Iterator[LintFinding]:
     if names:
         text = f"record types depend on each other: {' → '.join(names)}"
         remedy = 'Set unresolved = "leave" on one of the references'
-        yield LintFinding(LintLevel.ERROR, "cyclic_relation", names[0], None, text, remedy)
+        yield _error("cyclic_relation", names[0], None, text, remedy)
 
 
 def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[LintFinding]:
@@ -105,7 +109,7 @@ def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[LintFinding]
         if rule.path is not None and not has_path_root(rule.path, names):
             text = f"the source has no field {rule.path!r}"
             remedy = _capital(nearest(rule.path, names))
-            yield LintFinding(LintLevel.ERROR, "missing_column", one.name, rule.name, text, remedy)
+            yield _error("missing_column", one.name, rule.name, text, remedy)
 
 
 def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[LintFinding]:
@@ -117,14 +121,10 @@ def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[LintFin
             continue
         if attribute.type in ("date", "time"):
             text = f"the source's {name!r} is not mapped: the target will show the date of the migration"
-            yield LintFinding(
-                LintLevel.WARNING, "lost_timestamp", one.name, name, text, "Map it, or list it under ignore"
-            )
+            yield _warning("lost_timestamp", one.name, name, text, "Map it, or list it under ignore")
         else:
             text = f"the source's {name!r} is not mapped"
-            yield LintFinding(
-                LintLevel.WARNING, "unmapped_field", one.name, name, text, "Map it, or list it under ignore"
-            )
+            yield _warning("unmapped_field", one.name, name, text, "Map it, or list it under ignore")
 
 
 def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFinding]:
@@ -133,7 +133,7 @@ def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFind
         if attribute is None:
             text = f"the target has no attribute {rule.name!r}"
             remedy = _capital(nearest(rule.name, here))
-            yield LintFinding(LintLevel.ERROR, "unknown_attribute", one.name, rule.name, text, remedy)
+            yield _error("unknown_attribute", one.name, rule.name, text, remedy)
         elif attribute.type == "select" and attribute.options:
             yield from _options(one, rule, attribute)
     written = {rule.name: rule for rule in one.fields}
@@ -143,13 +143,13 @@ def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFind
             continue
         if rule_of is None:
             text = "the target requires it, but the map does not write it"
-            yield LintFinding(LintLevel.ERROR, "required_attribute", one.name, name, text, "Map it")
+            yield _error("required_attribute", one.name, name, text, "Map it")
         elif not (
             rule_of.on_missing is OnMissing.REFUSE or rule_of.default is not None or rule_of.is_constant
         ):
             text = "the target requires it, but the source may have no value"
             remedy = "Set required = true or a default"
-            yield LintFinding(LintLevel.WARNING, "required_attribute", one.name, name, text, remedy)
+            yield _warning("required_attribute", one.name, name, text, remedy)
 
 
 def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[LintFinding]:
@@ -161,7 +161,7 @@ def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[Li
         if value not in attribute.options:
             text = f"the target has no option {value!r}"
             remedy = _capital(nearest(value, attribute.options))
-            yield LintFinding(LintLevel.ERROR, "unknown_option", one.name, rule.name, text, remedy)
+            yield _error("unknown_option", one.name, rule.name, text, remedy)
 
 
 def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]) -> Iterator[LintFinding]:
@@ -177,13 +177,11 @@ def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]
             text = f"a {origin.type} becomes a {goal.type}: values that do not fit are rejected"
             if (origin.type, goal.type) == ("time", "date"):
                 text = "a time becomes a date: the time of day is lost"
-            yield LintFinding(
-                LintLevel.WARNING, "type_narrowing", one.name, rule.name, text, "Check that this is intended"
-            )
+            yield _warning("type_narrowing", one.name, rule.name, text, "Check that this is intended")
         if origin.many and not (goal.many and rule.many):
             text = "a list becomes one value"
             remedy = "Set many = true" if goal.many else "Choose one by its path, such as emails.0"
-            yield LintFinding(LintLevel.WARNING, "type_narrowing", one.name, rule.name, text, remedy)
+            yield _warning("type_narrowing", one.name, rule.name, text, remedy)
 
 
 def _unmapped_options(
@@ -196,7 +194,7 @@ def _unmapped_options(
         if option not in known:
             text = f"the source's option {option!r} is not mapped: records with it will be rejected"
             remedy = 'Add it to values, or "*" for all others'
-            yield LintFinding(LintLevel.ERROR, "unmapped_option", one.name, rule.name, text, remedy)
+            yield _error("unmapped_option", one.name, rule.name, text, remedy)
 
 
 def _capital(text: str) -> str:

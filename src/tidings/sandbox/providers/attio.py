@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -259,14 +260,6 @@ def _create(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return _record(shelf, content.create_record(shelf, _data(asked).get("values") or {}))
 
 
-def _overwrite(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return _changed(content, asked, append=False)
-
-
-def _append(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return _changed(content, asked, append=True)
-
-
 def _changed(content: AttioWorkspace, asked: ProviderRequest, *, append: bool) -> Any:
     shelf, data = _shelf(content, asked), _data(asked)
     values = data.get("entry_values" if "list" in asked.path else "values") or {}
@@ -279,12 +272,10 @@ def _get(content: AttioWorkspace, asked: ProviderRequest) -> Any:
 
 
 def _delete(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    content.delete_record(_shelf(content, asked), asked.path["id"])
-    return {}
-
-
-def _delete_note(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    content.delete_note(asked.path["id"])
+    if "object" in asked.path:
+        content.delete_record(_shelf(content, asked), asked.path["id"])
+    else:
+        content.delete_note(asked.path["id"])
     return {}
 
 
@@ -302,18 +293,9 @@ def _entries_of(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     ]
 
 
-def _add_entry(content: AttioWorkspace, asked: ProviderRequest) -> Any:
+def _entry(content: AttioWorkspace, asked: ProviderRequest, *, assert_: bool) -> Any:
     shelf = _shelf(content, asked)
-    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=False))
-
-
-def _assert_entry(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    shelf = _shelf(content, asked)
-    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=True))
-
-
-def _add_note(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return content.add_note(_data(asked))
+    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=assert_))
 
 
 def _notes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
@@ -340,12 +322,8 @@ def _options(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return [{"id": {"option_id": title}, "title": title, "is_archived": False} for title in slot.options]
 
 
-def _objects(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return [{"id": {"object_id": slug}, "api_slug": slug} for slug in content.objects]
-
-
-def _lists(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return [{"id": {"list_id": slug}, "api_slug": slug} for slug in content.lists]
+def _slugs(content: AttioWorkspace, _: ProviderRequest, *, kind: str) -> Any:
+    return [{"id": {f"{kind}_id": slug}, "api_slug": slug} for slug in getattr(content, f"{kind}s")]
 
 
 def _record(shelf: AttioCollection, held: AttioRecord) -> dict[str, Any]:
@@ -382,23 +360,23 @@ CALLS: Sequence[AttioRoute] = (
     AttioRoute(f"{_OBJECT}/records", "POST", True, _create),
     AttioRoute(f"{_OBJECT}/records/query", "POST", False, _query),
     AttioRoute(f"{_OBJECT}/records/{{id}}", "GET", False, _get),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PUT", True, _overwrite),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PATCH", True, _append),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "PUT", True, partial(_changed, append=False)),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "PATCH", True, partial(_changed, append=True)),
     AttioRoute(f"{_OBJECT}/records/{{id}}", "DELETE", True, _delete),
     AttioRoute(f"{_OBJECT}/records/{{id}}/entries", "GET", False, _entries_of),
     AttioRoute(f"{_OBJECT}/attributes", "GET", False, _attributes),
     AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/options", "GET", False, _options),
     AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/statuses", "GET", False, _options),
-    AttioRoute(f"{_LIST}/entries", "POST", True, _add_entry),
-    AttioRoute(f"{_LIST}/entries", "PUT", True, _assert_entry),
+    AttioRoute(f"{_LIST}/entries", "POST", True, partial(_entry, assert_=False)),
+    AttioRoute(f"{_LIST}/entries", "PUT", True, partial(_entry, assert_=True)),
     AttioRoute(f"{_LIST}/entries/query", "POST", False, _query),
-    AttioRoute(f"{_LIST}/entries/{{id}}", "PUT", True, _overwrite),
+    AttioRoute(f"{_LIST}/entries/{{id}}", "PUT", True, partial(_changed, append=False)),
     AttioRoute(f"{_LIST}/attributes", "GET", False, _attributes),
     AttioRoute(f"{_LIST}/attributes/{{attribute}}/options", "GET", False, _options),
     AttioRoute(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
     AttioRoute("/notes", "GET", False, _notes),
-    AttioRoute("/notes", "POST", True, _add_note),
-    AttioRoute("/notes/{id}", "DELETE", True, _delete_note),
-    AttioRoute("/objects", "GET", False, _objects),
-    AttioRoute("/lists", "GET", False, _lists),
+    AttioRoute("/notes", "POST", True, lambda content, asked: content.add_note(_data(asked))),
+    AttioRoute("/notes/{id}", "DELETE", True, _delete),
+    AttioRoute("/objects", "GET", False, partial(_slugs, kind="object")),
+    AttioRoute("/lists", "GET", False, partial(_slugs, kind="list")),
 )
