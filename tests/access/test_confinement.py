@@ -206,7 +206,7 @@ async def test_a_credential_goes_only_to_the_hosts_that_the_configuration_lists(
         ({**ATTIO, "url": "https://evil.example"}, "evil.example"),
         ({**ATTIO, "url": "https://api.attio.com:8443"}, "api.attio.com:8443"),
         ({"kind": "http", "url": "https://evil.example", "token": "credential:crm"}, "evil.example"),
-        ({"kind": "http", "url": "https://api.attio.com", "id": "credential:crm"}, "takes no credential"),
+        ({"kind": "http", "url": "https://api.attio.com", "id": "credential:crm"}, "accepts no credential"),
         ({"kind": "http", "url": "https://e.org", "token": "credential:warehouse"}, "e.org"),
         ({"kind": "http", "url": "https://e.org", "token": "credential:unknown"}, "not configured"),
         ({"kind": "sql", "url": "credential:crm"}, "credential of an HTTP API"),

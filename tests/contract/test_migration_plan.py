@@ -109,7 +109,7 @@ async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Movin
     await moving.migrations.run(id_, by="anna")
     view = await moving.drive(id_)
     assert view.state is JobState.PAUSED and view.parked_until is not None
-    assert "calls are used up" in (view.reason or "")
+    assert "calls is used up" in (view.reason or "")
 
 
 async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(moving: Moving) -> None:

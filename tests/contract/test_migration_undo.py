@@ -124,7 +124,7 @@ async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
     assert len(moving.books.content("people")) == 3
     assert (await moving.migrations.status(id_)).counts[RecordState.SKIPPED] == 2
     line = (await moving.migrations.audit(id_))[-1]
-    assert (line["what"], line["detail"]) == ("undoing broke off", "2 erased")
+    assert (line["what"], line["detail"]) == ("undo interrupted", "2 erased")
     moving.books.fault = lambda *_: None
 
     assert len(await undo(moving, id_)) == 5

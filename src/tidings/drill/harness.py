@@ -95,9 +95,7 @@ class DrillHarness:
         deadline: float,
         spawn: Callable[..., ProcessHandle] = spawn,
     ) -> None:
-        self._spawn = spawn
-        self.folder = folder
-        self.port = port
+        self._spawn, self.folder, self.port = spawn, folder, port
         self.began = time.monotonic()
         self.faults: list[InjectedFault] = []
         self.senders: list[DrillProcess] = []

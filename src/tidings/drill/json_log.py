@@ -39,8 +39,7 @@ class LogTail:
     """Counts the lines with a mark in a growing log, reading each once."""
 
     def __init__(self, path: Path, mark: bytes = b"}\n") -> None:
-        self._path = path
-        self._mark = mark
+        self._path, self._mark = path, mark
         self._read_up_to = 0
         self._count = 0
 

@@ -34,9 +34,7 @@ class DrillProducer:
     """A producer with its own log. `skew` is how far the database's clock is ahead of this machine's."""
 
     def __init__(self, app: App, log: Path | str, channel: str, *, skew: float = 0.0) -> None:
-        self._app = app
-        self._channel = channel
-        self._skew = skew
+        self._app, self._channel, self._skew = app, channel, skew
         self._journal = JsonLog(log)
         self.unknown = 0  # calls without an answer
 

@@ -86,8 +86,7 @@ class DrillRun:
         self._course = course
         self._lease = settings.lease.total_seconds()
         self._give_up_after = _START + 4 * self._lease
-        self._folder = folder
-        self._store = store
+        self._folder, self._store = folder, store
         self._on_progress = told
         self._chance = random.Random(course.seed)
         self._accepted = LogTail(folder / PRODUCER_LOG, b'"acked"')
@@ -208,9 +207,8 @@ class DrillRun:
         records = await read_engine_records(self._store)
         verdict = check_logs(tried, copies, faults, records, deadline=ATTEMPT_DEADLINE)
         evidence = DrillEvidence(tried, copies, faults, records, verdict, self.rig.repeated())
-        return build_report(
-            evidence, self._course, lease=self._lease, seconds=time.monotonic() - self.rig.began
-        )
+        seconds = time.monotonic() - self.rig.began
+        return build_report(evidence, self._course, lease=self._lease, seconds=seconds)
 
 
 async def clock_skew(store: Store) -> float:

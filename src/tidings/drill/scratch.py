@@ -93,10 +93,8 @@ def _folder(where: Path, id_: str) -> Iterator[Path]:
     try:
         folder.mkdir(mode=0o700)
     except OSError as error:
-        raise Conflict(
-            f"the folder {folder} cannot be created ({error.strerror})",
-            remedy="fix the permissions, or choose another place with --database sqlite:///PATH",
-        ) from None
+        remedy = "fix the permissions, or choose another place with --database sqlite:///PATH"
+        raise Conflict(f"the folder {folder} cannot be created ({error.strerror})", remedy=remedy) from None
     lock = FileLock(folder / _LOCK)
     lock.take()
     try:
@@ -126,7 +124,6 @@ def _schemas() -> ModuleType:
     try:
         from ..store import scratch_schemas as schemas
     except ImportError as error:
-        raise Misconfigured(
-            "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"
-        ) from error
+        problem = "PostgreSQL needs a driver that is not installed"
+        raise Misconfigured(problem, remedy="pip install 'tidings[postgres]'") from error
     return schemas

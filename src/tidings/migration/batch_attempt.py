@@ -81,12 +81,9 @@ class BatchAttempt:
     def __init__(
         self, store: Store, clock: Clock, task: Task, batch: MigrationBatch, opened: OpenedJob
     ) -> None:
-        self.batch = batch
-        self.opened = opened
+        self.batch, self.opened = batch, opened
         self.now = clock.now()
-        self._store = store
-        self._clock = clock
-        self._task = task
+        self._store, self._clock, self._task = store, clock, task
         self._began = clock.monotonic()
         self.results = RecordResults()  # not committed yet
         self._pauses: dict[str, Step] = {}
@@ -259,9 +256,7 @@ class BatchAttempt:
         if stop is None:
             rest = await self.rest()
             if rest["n"]:
-                stop = BatchStop(
-                    BatchState.RETRYING, max(rest["due_at"], self.now), f"{rest['n']} records to retry"
-                )
+                stop = BatchStop(BatchState.RETRYING, max(rest["due_at"], self.now), f"{rest['n']} to retry")
             else:
                 pace = {
                     "job": self.batch.job,

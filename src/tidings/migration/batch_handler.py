@@ -29,7 +29,7 @@ from .connector_pool import ConnectorPool
 from .connectors.port import ConnectorError
 from .dry_run import DryRunPlanner
 from .error_policy import is_repeatable
-from .job_events import event_step, halt_steps
+from .job_events import halt_for_error
 from .jobs import BatchState
 from .prepared_records import PreparedRecord, RecordPreparer, RecordResults
 from .rate_limits import Sleep
@@ -60,10 +60,7 @@ class BatchHandler:
     def __init__(
         self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._connections = connections
-        self._sleep = sleep
+        self._store, self._clock, self._connections, self._sleep = store, clock, connections, sleep
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, MigrationBatch]:
         """Load the batches of these tasks."""
@@ -101,8 +98,7 @@ class BatchHandler:
     async def _halted(self, batch: MigrationBatch, error: TidingsError) -> Outcome:
         """Pause a job that cannot be opened as configured, and emit an event."""
         row = (await self._store.read("job_row", n=batch.job))[0]
-        tell = event_step(row["tenant"], row["name"], "migration.paused", error.problem)
-        await self._store.write(halt_steps(batch.job, str(error), None, tell, 0))
+        await self._store.write(halt_for_error(batch.job, row, error))
         return Defer(self._clock.now() + 30 * SECOND, error.problem)
 
     async def _work(self, attempt: BatchAttempt) -> BatchStop | None:
@@ -115,9 +111,7 @@ class BatchWriteRun:
     """One attempt that writes to the target."""
 
     def __init__(self, store: Store, clock: Clock, attempt: BatchAttempt, sleep: Sleep) -> None:
-        self._clock = clock
-        self._attempt = attempt
-        self._sleep = sleep
+        self._clock, self._attempt, self._sleep = clock, attempt, sleep
         self._reconciler = RecordReconciler(attempt, clock, sleep)
         self._writer = Writer(attempt, clock, self._reconciler, sleep)
         self._preparer = RecordPreparer(store, attempt.opened, attempt.batch.type, attempt.batch.round)

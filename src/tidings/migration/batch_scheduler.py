@@ -18,7 +18,7 @@ from ..model.time import SECOND
 from ..store.port import Row, Step, Store, TableRows, WriteConflict
 from .adaptive_batch_size import MAX_BATCH_SIZE, next_batch_size
 from .batch_handler import KIND, QUEUE
-from .job_events import audit_step, event_step, halt_steps
+from .job_events import audit_step, event_step, halt_for_error
 from .job_file import MigrationJob
 from .jobs import JobState, job_of, job_transition, job_view, system_identity
 from .poison_batches import bisect_poison_batch
@@ -53,8 +53,7 @@ class BatchScheduler:
     name = "foreman"
 
     def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+        self._store, self._clock = store, clock
 
     async def step(self) -> float:
         """Schedule batches of due jobs; return the seconds until the next step."""
@@ -83,8 +82,7 @@ class BatchScheduler:
         except TemporaryError:
             raise
         except TidingsError as error:  # the stored definition is invalid: a person must act
-            tell = event_step(row["tenant"], row["name"], "migration.paused", error.problem)
-            await self._store.write(halt_steps(n, str(error), None, tell, 0))
+            await self._store.write(halt_for_error(n, row, error))
         at = now + round(BUSY * SECOND)
         await self._store.write([Step("job_look_again", {"n": n, "leased": leased, "look_at": at})])
         return at
@@ -113,9 +111,7 @@ class _SchedulingPass:
     """One scheduling pass over one job."""
 
     def __init__(self, store: Store, clock: Clock, row: Row, window: int) -> None:
-        self._store = store
-        self._clock = clock
-        self._row = row
+        self._store, self._clock, self._row = store, clock, row
         self._n: int = row["n"]
         self._job: MigrationJob = job_of(job_view(row))
         self._window = window
@@ -157,14 +153,12 @@ class _SchedulingPass:
             if not found["n"] or (found["n"] < size and not may_be_short):
                 break
             move = {**where, "last": found["last"], "seen": cut, "version": self._row["version"]}
-            batch = self._batch(
-                row["type"], self._phase, found["n"], first=found["first"], last=found["last"]
-            )
+            batch = self._batch(row["type"], self._phase, found["n"], found["first"], found["last"])
             await self._store.write([Step("job_type_cut", move, needed=True), Step("job_batch_add", batch)])
             cut, room = found["last"], room - 1
         return room
 
-    def _batch(self, type_: str, phase: str, size: int, *, first: int = 0, last: int = 0) -> dict[str, Any]:
+    def _batch(self, type_: str, phase: str, size: int, first: int = 0, last: int = 0) -> dict[str, Any]:
         return new_batch(
             self._clock.new_id(), self._n, type_, self._row["round"], self._system, size,
             phase=phase, first=first, last=last,
@@ -184,9 +178,8 @@ class _SchedulingPass:
                 priority = fair_priority(self._job.priority, self._n, busy, self._window)
                 task = NewTask(QUEUE, KIND, self._clock.now(), self._row["tenant"], priority)
                 move = Step("job_batch_revive", {"id": row["id"], "expected": row["state"]}, needed=True)
-                await self._store.enqueue(
-                    [task], TableRows("job_turns", ("batch",), [(row["id"],)]), also=[move]
-                )
+                link = TableRows("job_turns", ("batch",), [(row["id"],)])
+                await self._store.enqueue([task], link, also=[move])
                 busy.append({"job": self._n, "priority": priority})
                 room -= 1
         await self._store.hint()
@@ -280,4 +273,4 @@ class _SchedulingPass:
                 await self._store.write([Step("job_type_note", {**where, "note": note})])
 
     def _event(self, type_: str, reason: str | None) -> Step:
-        return event_step(self._row["tenant"], self._row["name"], type_, reason)
+        return event_step(self._row, type_, reason)

@@ -73,10 +73,7 @@ class ConnectorPool:
     def __init__(
         self, store: Store, clock: Clock, *, environ: Mapping[str, str], folder: Path, allowed: JobPermissions
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._environ = environ
-        self._folder = folder
+        self._store, self._clock, self._environ, self._folder = store, clock, environ, folder
         self.allowed = allowed
         self._pooled: dict[int, _PooledJob] = {}
 

@@ -59,11 +59,8 @@ def _refuse(value: object, place: str, *, secret: bool) -> None:
         for entry in value:
             _refuse(entry, place, secret=secret)
     elif (secret and not _is_harmless(value)) or (isinstance(value, str) and _has_secret(value)):
-        raise Invalid(
-            f"{place} contains a secret in plain text",
-            field=place,
-            remedy=f'write {place.rpartition(".")[2]} = "env:NAME" or "file:/path", and put it there',
-        )
+        remedy = f'write {place.rpartition(".")[2]} = "env:NAME" or "file:/path", and put it there'
+        raise Invalid(f"{place} contains a secret in plain text", field=place, remedy=remedy)
 
 
 def resolve_references(options: Mapping[str, Any], place: str, lookup: CredentialLookup) -> dict[str, Any]:

@@ -26,8 +26,7 @@ class Crosswalk:
     """The crosswalk of one pair of systems of a tenant."""
 
     def __init__(self, store: Store, pair: int) -> None:
-        self.pair = pair
-        self._store = store
+        self.pair, self._store = pair, store
 
     async def of(self, asked: Collection[Link]) -> dict[Link, CrosswalkEntry]:
         """Return the entries of these source records."""
@@ -71,9 +70,7 @@ class StoredJobRecords:
     """What a job stores about its records, for verification (`verification.JobRecords`)."""
 
     def __init__(self, store: Store, crosswalk: Crosswalk, job: int, round_: int) -> None:
-        self._store = store
-        self._crosswalk = crosswalk
-        self._job = job
+        self._store, self._crosswalk, self._job = store, crosswalk, job
         self._round = round_
 
     async def targets(self, asked: Sequence[Link]) -> Mapping[Link, str]:

@@ -108,9 +108,7 @@ def _record(number: int, row: Mapping[str, Any]) -> Repaired:
     }
     rest = value_of(row.get(REST) or "{}")
     if not isinstance(rest, Mapping):
-        raise Invalid(
-            f"row {number}: {REST} is not an object", field=REST, remedy="write JSON, or leave it empty"
-        )
+        raise Invalid(f"row {number}: {REST} is not an object", field=REST, remedy="write JSON or nothing")
     if not own and not rest:
         remedy = f"keep the columns {_PREFIX}NAME of the export"
         raise Invalid(f"row {number} has no fields", field="fields", remedy=remedy)

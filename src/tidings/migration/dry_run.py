@@ -33,8 +33,7 @@ class DryRunPlanner:
     """One attempt that writes only the plan."""
 
     def __init__(self, store: Store, clock: Clock, attempt: BatchAttempt, sleep: Sleep) -> None:
-        self._clock = clock
-        self._attempt = attempt
+        self._clock, self._attempt = clock, attempt
         self._opened = attempt.opened
         self._type = attempt.batch.type
         self._reconciler = RecordReconciler(attempt, clock, sleep)

@@ -89,12 +89,10 @@ def decide_lookup_error(
     return _again(failure, error, retry, tries, RecordState.UNKNOWN, RecordState.CONFLICT, chance)
 
 
-def error_fingerprint(
-    failure: ErrorKind, type_: str, field: str | None, code: str | None, reason: str
-) -> str:
+def error_fingerprint(kind: ErrorKind, type_: str, field: str | None, code: str | None, reason: str) -> str:
     """Return a value that is the same for all records with the same cause."""
     mark = code if code is not None else re.sub(r"\d+|'[^']*'|\"[^\"]*\"", "#", reason)[:80]
-    return f"{failure}/{type_}/{field or ''}/{mark}"[:300]
+    return f"{kind}/{type_}/{field or ''}/{mark}"[:300]
 
 
 def _of_all(

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from ..kernel.clock import Clock
-from ..model.errors import CallerError, Misconfigured, TidingsError
+from ..model.errors import CallerError, Misconfigured
 from ..model.time import SECOND, micros
 from ..store.port import Row, Step, Store, WriteConflict
 from .connector_pool import ConnectorPool, OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Record, RecordPage, RecordSource
 from .crosswalk import to_json
 from .error_policy import DEFAULT_WAIT, QUOTA_WAIT, error_fingerprint
-from .job_events import event_for, event_step, halt_steps
+from .job_events import event_for, halt_for_error, halt_steps
 from .jobs import JobState
 from .mapping.lint import missing_columns
 from .mapping.rules import TypeMap
@@ -119,10 +119,7 @@ class Extractor:
     def __init__(
         self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._connections = connections
-        self._sleep = sleep
+        self._store, self._clock, self._connections, self._sleep = store, clock, connections, sleep
         self._me = clock.new_id()
 
     async def step(self) -> float:
@@ -145,7 +142,7 @@ class Extractor:
         except WriteConflict:
             return  # another reader has the lease, or the job was stopped
         except (Misconfigured, CallerError) as error:
-            await self._halt(due, row["tenant"], row["name"], error)
+            await self._store.write(halt_for_error(due["job"], row, error))
 
     async def _page(self, opened: OpenedJob, due: Row, state: str) -> bool:
         """Read one page; return whether there is another."""
@@ -213,17 +210,9 @@ class Extractor:
         steps = [Step("job_type_failed", {**where, "spent": spent, "due_at": due_at, "problem": problem})]
         if halts:
             until = due_at if failure is ErrorKind.QUOTA else None
-            steps += halt_steps(
-                due["job"], f"{failure}: {problem}", until, event_for(opened, "migration.paused", problem), 1
-            )
+            event = event_for(opened, "migration.paused", problem)
+            steps += halt_steps(due["job"], f"{failure}: {problem}", until, event, 1)
         await self._store.write(steps)
-
-    async def _halt(self, due: Row, tenant: str, name: str, error: TidingsError) -> None:
-        await self._store.write(
-            halt_steps(
-                due["job"], str(error), None, event_step(tenant, name, "migration.paused", error.problem), 0
-            )
-        )
 
 
 async def _refuse_missing(source: RecordSource, type_: TypeMap, page: RecordPage) -> None:

@@ -20,16 +20,14 @@ def changed_fields(mapper: Mapper, type_: str, expected: Fields, found: Fields |
     rules = {rule.name: rule for rule in map_.fields}
     known = mapper.normalised(type_, found)
     wanted = expected if map_.hook is None else mapper.normalised(type_, expected)
-    differing = []
+    changed = []
     for name, value in expected.items():
         rule = rules.get(name)
         ours, theirs = (wanted[name], known[name]) if rule is not None else (value, found.get(name))
         if not _same(ours, theirs, in_any_order=rule is not None and rule.many):
             hidden = rule is not None and rule.secret
-            differing.append(
-                FieldChange(name, redacted(ours, secret=hidden), redacted(theirs, secret=hidden))
-            )
-    return differing
+            changed.append(FieldChange(name, redacted(ours, secret=hidden), redacted(theirs, secret=hidden)))
+    return changed
 
 
 def _same(ours: Any, theirs: Any, *, in_any_order: bool) -> bool:

@@ -6,7 +6,8 @@ from typing import Protocol
 
 import orjson
 
-from ..store.port import Step
+from ..model.errors import TidingsError
+from ..store.port import Row, Step
 from .job_file import MigrationJob
 
 
@@ -21,15 +22,15 @@ class EventSubject(Protocol):
 
 def event_for(of: EventSubject, type_: str, reason: str | None) -> Step:
     """Return the step that emits an event about a job."""
-    return event_step(of.tenant, of.job.name, type_, reason)
+    return event_step({"tenant": of.tenant, "name": of.job.name}, type_, reason)
 
 
-def event_step(tenant: str, name: str, type_: str, reason: str | None) -> Step:
-    """Return the step that emits an event about a job by its name."""
-    body = orjson.dumps({"migration": name, "reason": reason}).decode()
+def event_step(row: Row, type_: str, reason: str | None) -> Step:
+    """Return the step that emits an event about a job by its row."""
+    name, body = row["name"], orjson.dumps({"migration": row["name"], "reason": reason}).decode()
     return Step(
         "outbox_add",
-        {"at": None, "tenant": tenant, "type": type_, "subject": name, "body": body, "target": None},
+        {"at": None, "tenant": row["tenant"], "type": type_, "subject": name, "body": body, "target": None},
     )
 
 
@@ -40,6 +41,11 @@ def halt_steps(job: int, reason: str, until: int | None, tell: Step, place: int)
         tell._replace(only_if=place),
         audit_step(job, "engine", "paused", reason)._replace(only_if=place),
     ]
+
+
+def halt_for_error(job: int, row: Row, error: TidingsError) -> list[Step]:
+    """Return the steps that pause a job because of an error in its definition or setup."""
+    return halt_steps(job, str(error), None, event_step(row, "migration.paused", error.problem), 0)
 
 
 def audit_step(job: int, who: str, what: str, detail: str = "") -> Step:

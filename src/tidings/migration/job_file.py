@@ -225,9 +225,7 @@ def _plain(value: Any, place: str, depth: int) -> Any:
             if not isinstance(name, str):
                 problem = f"{place or 'the job'} has the key {name!r}, which is not a text"
                 raise Invalid(problem, field=place or None, remedy="write it in quotes")
-        return {
-            name: _plain(entry, f"{place}.{name}".lstrip("."), depth + 1) for name, entry in value.items()
-        }
+        return {name: _plain(one, f"{place}.{name}".lstrip("."), depth + 1) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry, place, depth + 1) for entry in value]
     if isinstance(value, datetime | date | time):

@@ -25,9 +25,8 @@ class JobFileSection:
         self.raw: Mapping[str, Any] = raw
         for key in raw if known is not None else ():
             if key not in (known or ()):
-                raise Invalid(
-                    f"unknown key {self.name(key)!r}", field=self.name(key), remedy=nearest(key, known or ())
-                )
+                problem = f"unknown key {self.name(key)!r}"
+                raise Invalid(problem, field=self.name(key), remedy=nearest(key, known or ()))
 
     def name(self, key: str) -> str:
         """Return the key with its place."""

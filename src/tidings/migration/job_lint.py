@@ -20,9 +20,8 @@ async def lint_job(opened: OpenedJob) -> list[LintFinding]:
                 there[one.name] = await _attributes(opened, one.source)
                 here[one.name] = await opened.target.attributes(one.target)
         except ConnectorError as error:
-            raise Conflict(
-                f"a system cannot be queried: {error.reason}", remedy="fix that, then try again"
-            ) from None
+            problem = f"a system cannot be queried: {error.reason}"
+            raise Conflict(problem, remedy="fix that, then try again") from None
         opened.findings = lint(opened.job.types, there, here)
     return opened.findings
 

@@ -106,9 +106,7 @@ class JobPermissions:
         is_url = known.reach is ConnectorReach.DATABASE and option == "url"
         if not is_url and option not in (*known.secrets, "headers"):
             allowed = ", ".join(sorted({*known.secrets, "headers"} & set(known.options)))
-            raise Invalid(
-                f"{place} does not accept a credential", field=place, remedy=f"use it in: {allowed}"
-            )
+            raise Invalid(f"{place} accepts no credential", field=place, remedy=f"use it in: {allowed}")
         if is_url and self.credentials[name].hosts:
             remedy = f"leave out credentials.{name}.hosts"
             raise Invalid(f"{place} names a credential for an HTTP API", field=place, remedy=remedy)

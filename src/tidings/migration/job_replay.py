@@ -39,12 +39,8 @@ class JobReplay:
     def __init__(
         self, store: Store, clock: Clock, row: Row, view: JobView, by: str, *, tell: Tell | None = None
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._row = row
-        self._view = view
-        self._by = by
-        self._tell = tell
+        self._store, self._clock, self._row, self._view = store, clock, row, view
+        self._by, self._tell = by, tell
         self._version: int = row["version"]
         self._opened = 0
         self._is_held = False  # the job is paused until all are open
@@ -61,9 +57,7 @@ class JobReplay:
         if self._view.state not in (*ENDED, JobState.RUNNING, JobState.PAUSED) or not self._view.round:
             raise Conflict(f"the migration is {self._view.state}", remedy="run it first: tidings migrate run")
         if self._row["forgets"]:
-            raise Conflict(
-                "the migration's records have been deleted", remedy="run it again: tidings migrate run"
-            )
+            raise Conflict("the migration's records have been deleted", remedy="run it again")
         own = job_of(self._view)
         if job is not None:
             _check_same_job(own, job)
@@ -77,9 +71,7 @@ class JobReplay:
         steps: list[Step] = []
         async for type_, id_, fields in repaired:
             if type_ not in names:
-                raise Invalid(
-                    f"a repaired record is of type {type_[:60]!r}", field="type", remedy=f"use {names}"
-                )
+                raise Invalid(f"a record has the type {type_[:60]!r}", field="type", remedy=f"use {names}")
             try:
                 raw = orjson.dumps(plain_json(fields)).decode()
             except (ValueError, TypeError) as error:
@@ -140,10 +132,8 @@ class JobReplay:
         except WriteConflict:
             if not self._opened:
                 raise
-            raise Conflict(
-                f"the migration changed concurrently after {self._opened:,} records were reopened",
-                remedy="check its state, then replay the others",
-            ) from None
+            problem = f"the migration changed concurrently after {self._opened:,} records were reopened"
+            raise Conflict(problem, remedy="check its state, then replay the others") from None
         pairs = zip(steps, done, strict=True)
         self._opened += sum(len(rows) for step, rows in pairs if step.name == "job_reopen")
         if self._tell is not None:
@@ -218,10 +208,6 @@ def _check_same_job(own: MigrationJob, other: MigrationJob) -> None:
         ("target", own.target, other.target),
     ):
         if system_identity(mine) != system_identity(theirs):
-            raise Invalid(
-                f"the repaired job has another {side}", field=side, remedy="create a separate job for it"
-            )
+            raise Invalid(f"the repaired job has another {side}", field=side, remedy="create a separate job")
     if {one.name for one in own.types} != {one.name for one in other.types} or own.tenant != other.tenant:
-        raise Invalid(
-            "the repaired job has other types or another tenant", field="types", remedy="keep their names"
-        )
+        raise Invalid("the repaired job has other types or tenant", field="types", remedy="keep their names")

@@ -101,10 +101,7 @@ class JobUndo:
         most: int | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._row = row
-        self._opened = opened
+        self._store, self._clock, self._row, self._opened = store, clock, row, opened
         self._tell = tell
         self._left = most  # records still to process; None: all
         self._sleep = sleep
@@ -133,11 +130,9 @@ class JobUndo:
         self, name: str, target: SupportsErase, counts: Counter[UndoOutcome], *, dry_run: bool
     ) -> None:
         preparer = RecordPreparer(self._store, self._opened, name, self._row["round"])
-        where = {"job": self._row["n"], "type": name, "round": self._row["round"]}
+        of = {"job": self._row["n"], "type": name, "round": self._row["round"]}
         before = _NEWEST
-        while rows := await self._store.read(
-            "job_created_page", **where, before=before, limit=self._portion()
-        ):
+        while rows := await self._store.read("job_created_page", **of, before=before, limit=self._portion()):
             before = rows[-1]["seq"]
             self._left = None if self._left is None else self._left - len(rows)
             if not dry_run:
@@ -259,10 +254,8 @@ class JobUndo:
 def require_erase(target: RecordTarget) -> SupportsErase:
     """Return the target if it can delete; raises Conflict."""
     if not isinstance(target, SupportsErase):
-        raise Conflict(
-            f"a target of kind {target.kind!r} cannot delete",
-            remedy="delete the records manually; crosswalk and export list them",
-        )
+        problem = f"a target of kind {target.kind!r} cannot delete"
+        raise Conflict(problem, remedy="delete the records manually; crosswalk and export list them")
     return target
 
 
@@ -271,6 +264,4 @@ def refuse_during_undo(row: Row, now: int) -> None:
     until = row["parked_until"]
     if until is not None and until > now:
         left = (until - now) // SECOND
-        raise Conflict(
-            "the migration is being undone", remedy=f"wait until it ends, or {left} s if it crashed"
-        )
+        raise Conflict("the migration is being undone", remedy=f"wait for its end, or {left} s if it crashed")

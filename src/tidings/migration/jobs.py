@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -84,6 +84,9 @@ class JobView:
     forgotten_at: int | None  # when its records and logs were deleted; counts and audit trail stay
     definition: Mapping[str, Any]
     is_local: bool  # from a file on the command line
+
+
+_COLUMNS = {one.name for one in fields(JobView)} - {"state", "definition", "is_local"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,25 +197,8 @@ def job_view(row: Row) -> JobView:
     """Return the view of a row of `jobs`."""
     definition = orjson.loads(row["definition"])
     is_local = definition.pop("local", False) is True
-    return JobView(
-        row["id"],
-        row["n"],
-        row["tenant"],
-        row["name"],
-        JobState(row["state"]),
-        row["reason"],
-        row["parked_until"],
-        row["round"],
-        row["mapping_hash"],
-        row["created_at"],
-        row["changed_at"],
-        row["started_at"],
-        row["ended_at"],
-        row["done_before"],
-        row["forgotten_at"],
-        definition,
-        is_local,
-    )
+    columns = {name: row[name] for name in _COLUMNS}
+    return JobView(**columns, state=JobState(row["state"]), definition=definition, is_local=is_local)
 
 
 def job_of(view: JobView) -> MigrationJob:

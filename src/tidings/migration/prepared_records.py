@@ -110,8 +110,7 @@ class RecordPreparer:
     def __init__(
         self, store: Store, opened: OpenedJob, type_: str, round_: int, *, ahead: bool = False
     ) -> None:
-        self._store = store
-        self._opened = opened
+        self._store, self._opened = store, opened
         self._type = type_
         self._round = round_
         self._ahead = ahead

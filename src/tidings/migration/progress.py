@@ -112,9 +112,8 @@ async def _systems(store: Store, view: JobView, now: int) -> list[SystemStatus]:
         for row in await store.read("job_system_find", system=name):
             until = row["parked_until"] if row["parked_until"] > now else None
             used = row["used"] if row["month"] == month_of(now) else 0
-            found.append(
-                SystemStatus(name, row["concurrency"], until, row["reason"] if until else None, used)
-            )
+            reason = row["reason"] if until else None
+            found.append(SystemStatus(name, row["concurrency"], until, reason, used))
     return found
 
 

@@ -47,9 +47,7 @@ class SystemRateLimiter:
     """Rate limits of one system and class of calls, such as `tenant/system/write`, shared by all nodes."""
 
     def __init__(self, store: Store, clock: Clock, name: str) -> None:
-        self.name = name
-        self._store = store
-        self._clock = clock
+        self.name, self._store, self._clock = name, store, clock
         self._lag = 0.0  # seconds between a reservation and its use
 
     async def join(self, per_second: float | None, limits: SystemLimits) -> None:

@@ -38,9 +38,7 @@ class RecordReconciler:
     """Looks up records for one attempt."""
 
     def __init__(self, attempt: BatchAttempt, clock: Clock, sleep: Sleep) -> None:
-        self._attempt = attempt
-        self._clock = clock
-        self._sleep = sleep
+        self._attempt, self._clock, self._sleep = attempt, clock, sleep
         self._opened: OpenedJob = attempt.opened
         self._type = attempt.batch.type
         self._target_type = attempt.opened.job.type(self._type).target
@@ -113,9 +111,8 @@ class RecordReconciler:
         except WriteConflict:
             self._attempt.forget()  # another record claimed the match, or our claim was lost
             await self._attempt.look()
-            self._stay_unknown(
-                row, micros(_MET), "written", "another record of the same content is being written"
-            )
+            reason = "another record with the same content is being written"
+            self._stay_unknown(row, micros(_MET), "written", reason)
             await self._attempt.commit()
 
     async def _lookup_failed(self, row: Row, error: ConnectorError) -> bool:

@@ -27,9 +27,7 @@ class JobPruner:
     name = "ended migrations"
 
     def __init__(self, store: Store, clock: Clock, keep: timedelta) -> None:
-        self._store = store
-        self._clock = clock
-        self._keep = keep
+        self._store, self._clock, self._keep = store, clock, keep
 
     async def step(self) -> float:
         """Delete one portion; return the seconds until the next step."""

@@ -60,9 +60,7 @@ class MigrationService:
     """Jobs of all tenants. With `tenant`, jobs of others do not exist. `by` goes into the audit trail."""
 
     def __init__(self, store: Store, clock: Clock, connections: ConnectorPool) -> None:
-        self._store = store
-        self._clock = clock
-        self._connections = connections
+        self._store, self._clock, self._connections = store, clock, connections
 
     async def create(self, job: MigrationJob, *, by: str) -> JobView:
         """Store a job parsed by `job_file`; nothing runs yet."""
@@ -147,24 +145,20 @@ class MigrationService:
         """
         row = await self._row(id, tenant)
         if row["state"] == JobState.PLANNED:
-            raise Conflict(
-                "the migration has a plan that is not approved",
-                remedy=f"approve it: tidings migrate approve {id}",
-            )
+            problem = "the migration has a plan that is not approved"
+            raise Conflict(problem, remedy=f"approve it: tidings migrate approve {id}")
         self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *ENDED})
         is_planned = row["state"] == JobState.APPROVED
         return await self._begin(
             row, by, JobState.RUNNING, looks=bool(row["looks"]), planned=is_planned, anew=not is_planned
         )
 
-    async def pause(
-        self, id: str, *, by: str, reason: str = "manually", tenant: str | None = None
-    ) -> JobView:
+    async def pause(self, id: str, *, by: str, reason: str = "manual", tenant: str | None = None) -> JobView:
         """Pause reading and writing until the job is resumed."""
         row = await self._row(id, tenant)
         self._expect(row, "paused", set(WORKING))
         halt = Step("job_halt", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
-        tell = event_step(row["tenant"], row["name"], "migration.paused", reason)
+        tell = event_step(row, "migration.paused", reason)
         return await self._write(row, [halt, audit_step(row["n"], by, "paused", reason), tell])
 
     async def resume(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
@@ -175,13 +169,11 @@ class MigrationService:
             job_transition(row, JobState(row["held"]), None),
             Step("job_type_wake", {"job": row["n"]}),
             audit_step(row["n"], by, "resumed"),
-            event_step(row["tenant"], row["name"], "migration.resumed", None),
+            event_step(row, "migration.resumed", None),
         ]
         return await self._write(row, steps)
 
-    async def cancel(
-        self, id: str, *, by: str, reason: str = "manually", tenant: str | None = None
-    ) -> JobView:
+    async def cancel(self, id: str, *, by: str, reason: str = "manual", tenant: str | None = None) -> JobView:
         """Cancel the job for good; written records stay, open ones stay open."""
         row = await self._row(id, tenant)
         self._expect(row, "cancelled", set(JobState) - ENDED)
@@ -203,7 +195,7 @@ class MigrationService:
             audit_step(row["n"], by, state.value),
         ]
         if state is JobState.RUNNING:
-            steps.append(event_step(row["tenant"], row["name"], "migration.started", None))
+            steps.append(event_step(row, "migration.started", None))
         return await self._write(row, steps)
 
     async def _move(
@@ -211,7 +203,7 @@ class MigrationService:
     ) -> JobView:
         steps = [job_transition(row, state, reason or None), audit_step(row["n"], by, what, reason)]
         if event is not None:
-            steps.append(event_step(row["tenant"], row["name"], event, reason or None))
+            steps.append(event_step(row, event, reason or None))
         return await self._write(row, steps)
 
     async def _write(self, row: Row, steps: list[Step]) -> JobView:
@@ -304,9 +296,7 @@ class MigrationService:
                     opened.job, opened.source, opened.target, opened.mapper, ledger, tell=tell
                 )
             except ConnectorError as error:
-                raise Conflict(
-                    f"verification failed: {error.reason}", remedy="fix that, then try again"
-                ) from None
+                raise Conflict(f"verification failed: {error.reason}", remedy="fix it, then retry") from None
 
     async def check_undo(self, id: str, *, tenant: str | None = None) -> None:
         """Raise Conflict unless the job has ended with records, no undo runs, and the target can delete."""
@@ -352,9 +342,7 @@ class MigrationService:
     ) -> list[Row]:
         """Return crosswalk rows: source_id, target_id, hash, job, changed_at."""
         if (source_id is None) == (target_id is None):
-            raise Invalid(
-                "exactly one id is required", field="source_id", remedy="give source_id or target_id"
-            )
+            raise Invalid("give one id", field="source_id", remedy="use source_id or target_id")
         row = await self._row(id, tenant)
         return await self._store.read(
             "crosswalk_find", pair=row["pair"], type=type, source_id=source_id, target_id=target_id, limit=100

@@ -114,11 +114,9 @@ class _TypeCheck:
         mapper: Mapper,
         tell: Tell | None,
     ) -> None:
-        self.types = types
-        self._target = target
+        self.types, self._target = types, target
         self._maps = {one.name: one for one in types}
-        self._reports = reports
-        self._mapper = mapper
+        self._reports, self._mapper = reports, mapper
         self._on_difference = tell
 
     async def read_source(

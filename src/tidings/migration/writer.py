@@ -50,10 +50,7 @@ class Writer:
     def __init__(
         self, attempt: BatchAttempt, clock: Clock, reconciler: RecordReconciler, sleep: Sleep
     ) -> None:
-        self._attempt = attempt
-        self._clock = clock
-        self._reconciler = reconciler
-        self._sleep = sleep
+        self._attempt, self._clock, self._reconciler, self._sleep = attempt, clock, reconciler, sleep
         self._opened: OpenedJob = attempt.opened
         self._type = attempt.batch.type
         self._target_type = attempt.opened.job.type(self._type).target

@@ -18,9 +18,7 @@ def main() -> int:
         description="Simulated providers with fault injection, a ledger and a web page with a phone.",
     )
     parser.add_argument("--host", default=HOST, help="address to listen on (default: %(default)s)")
-    parser.add_argument(
-        "--port", default=PORT, type=int, help="port, 0 for any free port (default: %(default)s)"
-    )
+    parser.add_argument("--port", default=PORT, type=int, help="port, 0 for any free (default: %(default)s)")
     parser.add_argument("--mail-port", type=int, help="port of the mail server (default: the next port)")
     parser.add_argument("--ledger", type=Path, help="JSONL file to append every request to")
     parser.add_argument("--key-file", type=Path, help="file with the key that clients must send")

@@ -47,9 +47,7 @@ class SandboxAccess:
             problem = f"The sandbox does not serve the host {name[:100]!r}"
             return error_response(Conflict(problem, remedy="Use http://localhost"), 403)
         if scope["method"] not in SAFE and is_cross_site(headers):
-            return error_response(
-                Conflict("The request came from another site", remedy="Use the sandbox page"), 403
-            )
+            return error_response(Conflict("Cross-site request", remedy="Use the sandbox page"), 403)
         needs_key = is_own and self.key is not None and scope["path"] != TAKES_MESSAGES
         if needs_key and not self._opens(headers):
             answer = error_response(Conflict("The sandbox key is required"), 401)
@@ -87,11 +85,8 @@ def read_access(host: str, key_file: Path | None, callback_hosts: tuple[str, ...
     """Return the rules for a listening address; raises Misconfigured for a public one without a key."""
     key = None if key_file is None else _read_key(key_file)
     if key is None and not is_loopback(host):
-        raise Misconfigured(
-            f"host is {host!r}, which others can reach, but the sandbox has no key",
-            remedy="Use --key-file FILE, or listen on 127.0.0.1",
-            field="host",
-        )
+        problem = f"host is {host!r}, which others can reach, but the sandbox has no key"
+        raise Misconfigured(problem, remedy="Use --key-file FILE, or listen on 127.0.0.1", field="host")
     return SandboxAccess(is_loopback(host), key, frozenset(name.lower() for name in callback_hosts))
 
 
@@ -103,9 +98,6 @@ def _read_key(path: Path) -> str:
         problem = f"--key-file names {str(path)!r}, which cannot be read ({why})"
         raise Misconfigured(problem, remedy="Check the path and its permissions", field="key_file") from None
     if len(key) < SHORTEST:
-        raise Misconfigured(
-            f"the key in {str(path)!r} has fewer than {SHORTEST} characters",
-            remedy="Create one: openssl rand -hex 32",
-            field="key_file",
-        )
+        problem = f"the key in {str(path)!r} has fewer than {SHORTEST} characters"
+        raise Misconfigured(problem, remedy="Create one: openssl rand -hex 32", field="key_file")
     return key

@@ -11,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 FIRST = ("Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Radia", "Ken", "Margaret", "Tim")
-LAST = ("Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov")
-LAST += ("Knuth", "Perlman", "Thompson", "Hamilton", "Lee")
+LAST = (
+    *("Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov"),
+    *("Knuth", "Perlman", "Thompson", "Hamilton", "Lee"),
+)
 DEFECTS = ("no_email", "broken_email", "null_byte", "missing_company")
 KINDS = ("organizations", "persons", "opportunities", "lists", "list_entries", "notes")
 

@@ -138,14 +138,12 @@ class AttioWorkspace:
         """Upsert by a unique attribute."""
         slot = shelf.slots.get(matching)
         if slot is None or not slot.unique:
-            raise AttioError(
-                400, "filter_error", f'The attribute "{matching}" cannot be matched by: it is not unique.'
-            )
+            reason = f'The attribute "{matching}" cannot be matched by: it is not unique.'
+            raise AttioError(400, "filter_error", reason)
         values = self._checked(shelf, given)
         if not values.get(matching):
-            raise AttioError(
-                400, "missing_value", f'Required value for attribute "{matching}" is missing.', (matching,)
-            )
+            reason = f'Required value for attribute "{matching}" is missing.'
+            raise AttioError(400, "missing_value", reason, (matching,))
         ids = {shelf.taken.get((matching, _key(one))) for one in values[matching]} - {None}
         if len(ids) > 1:
             raise AttioError(400, "multiple_match_results", "More than one record matches.")
@@ -193,9 +191,7 @@ class AttioWorkspace:
             raise AttioError(400, "filter_error", "The filter is not an object.")
         for name in wanted:
             if name not in shelf.slots:
-                raise AttioError(
-                    400, "filter_error", f'Cannot find attribute with slug/ID "{name}".', (name,)
-                )
+                raise AttioError(400, "filter_error", f'Cannot find attribute with slug/ID "{name}".', [name])
         limit, offset = _bound(asked.get("limit"), 500, 500), _bound(asked.get("offset"), 0, 10**9)
         if len(wanted) == 1 and shelf.slots[next(iter(wanted))].unique:
             ((name, value),) = wanted.items()
@@ -235,9 +231,7 @@ class AttioWorkspace:
             if not isinstance(given.get(name), str):
                 raise AttioError(400, "validation_type", f"{name} must be a text.", ("data", name))
         if given.get("format") not in ("plaintext", "markdown"):
-            raise AttioError(
-                400, "validation_type", "format must be plaintext or markdown.", ("data", "format")
-            )
+            raise AttioError(400, "validation_type", "format must be plaintext/markdown.", ("data", "format"))
         at = given.get("created_at")
         note = {
             "id": {"workspace_id": _WORKSPACE, "note_id": self._new_id()},
@@ -262,13 +256,11 @@ class AttioWorkspace:
         try:
             found = datetime.fromisoformat(str(at)).astimezone(UTC)
         except ValueError:
-            raise AttioError(
-                400, "validation_type", "created_at is not a time.", ("data", "created_at")
-            ) from None
+            reason = "validation_type"
+            raise AttioError(400, reason, "created_at is not a time.", ("data", "created_at")) from None
         if not 0 <= found.timestamp() <= self._wall() / 1_000_000:
-            raise AttioError(
-                400, "validation_type", "created_at must be between 1970 and now.", ("data", "created_at")
-            )
+            reason = "validation_type"
+            raise AttioError(400, reason, "created_at must be between 1970 and now.", ("data", "created_at"))
         return _spelled(found)
 
     def _parent(self, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -325,9 +317,8 @@ class AttioWorkspace:
         for name, value in given.items():
             slot = shelf.slots.get(name)
             if slot is None:
-                raise AttioError(
-                    400, "value_not_found", f'Cannot find attribute with slug/ID "{name}".', (name,)
-                )
+                reason = "value_not_found"
+                raise AttioError(400, reason, f'Cannot find attribute with slug/ID "{name}".', (name,))
             several = value if isinstance(value, list) else [] if value is None else [value]
             if len(several) > 1 and not slot.many:
                 raise AttioError(400, "validation_type", f'The attribute "{name}" takes one value.', (name,))

@@ -55,9 +55,8 @@ def _auto(body: Mapping[str, object]) -> tuple[str, ...]:
     _refuse_unknown(body, ("auto",))
     auto = body["auto"]
     if not isinstance(auto, list) or not all(what in RECEIPT_KINDS for what in auto):
-        raise Invalid(
-            "auto must be a list of receipts", remedy=f"Use some of {', '.join(RECEIPT_KINDS)}", field="auto"
-        )
+        problem = "auto must be a list of receipts"
+        raise Invalid(problem, remedy=f"Use some of {', '.join(RECEIPT_KINDS)}", field="auto")
     return tuple(auto)
 
 

@@ -60,8 +60,7 @@ class SandboxCallbacks:
         self.auto: tuple[str, ...] = ("sent", "delivered")
         self.made: deque[CallbackAttempt] = deque(maxlen=RECENT)
         self.closed = False
-        self._environment = environment
-        self._access = access
+        self._environment, self._access = environment, access
         self._targets: dict[tuple[str, str], CallbackTarget] = {}
         self._origins: OrderedDict[int, ReceiptOrigin] = OrderedDict()
         self._client: Client | None = None
@@ -109,9 +108,7 @@ class SandboxCallbacks:
     def tell(self, n: int, what: str, code: int | None = None) -> None:
         """Send a receipt of a message; raises Invalid or NotFound."""
         if what not in RECEIPT_KINDS:
-            raise Invalid(
-                f"Unknown receipt {what!r}", remedy=f"Use one of {', '.join(RECEIPT_KINDS)}", field="what"
-            )
+            raise Invalid(f"Unknown receipt {what!r}", remedy=f"Use {', '.join(RECEIPT_KINDS)}", field="what")
         origin = self._origins.get(n)
         if origin is None:
             remedy = "Set a callback URL first: POST /sandbox/callbacks"

@@ -51,8 +51,7 @@ class SandboxConversations:
         max_conversations: int = MAX_CONVERSATIONS,
         max_entries: int = MAX_ENTRIES,
     ) -> None:
-        self._per_conversation = per_conversation
-        self._max_conversations = max_conversations
+        self._per_conversation, self._max_conversations = per_conversation, max_conversations
         self._max_entries = max_entries
         self._size = 0
         self._by_key: OrderedDict[tuple[str, str], SandboxConversation] = OrderedDict()  # by last entry

@@ -39,9 +39,7 @@ class FaultKind(StrEnum):
 
 DELIVERS = frozenset({FaultKind.OK, FaultKind.LOST, FaultKind.SLOW, FaultKind.DRIP})
 CUTS = frozenset({FaultKind.LOST, FaultKind.CUT})
-ON_COMMAND = tuple(
-    kind for kind in FaultKind if kind not in (FaultKind.OK, FaultKind.INVALID, FaultKind.SAID)
-)
+ON_COMMAND = tuple(one for one in FaultKind if one not in (FaultKind.OK, FaultKind.INVALID, FaultKind.SAID))
 
 # Each provider's code for a banned account and for invalid credentials.
 PROVIDER_CODES: Mapping[str, Mapping[FaultKind, str]] = {
@@ -243,11 +241,8 @@ def parse_rule(body: object, *, id: int, now: float) -> FaultRule:
     known = ("kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel", "code", "per_second")
     unknown = sorted(set(body) - set(known))
     if unknown:
-        raise Invalid(
-            f"A fault has no field {unknown[0]!r}",
-            remedy=f"Use {', '.join(known)}",
-            field=str(unknown[0]),
-        )
+        problem = f"A fault has no field {unknown[0]!r}"
+        raise Invalid(problem, remedy=f"Use {', '.join(known)}", field=str(unknown[0]))
     kind = _kind(body.get("kind"))
     lasts = _number(body, "for_seconds", above=0, most=MAX_WAIT)
     times = _number(body, "times", above=0, most=1_000_000)
@@ -283,22 +278,17 @@ def _kind(value: object) -> FaultKind:
 def _limit(body: Mapping[str, object], kind: FaultKind) -> float | None:
     limit = _number(body, "per_second", above=0, most=1_000_000)
     if limit is not None and (limit < 1 or kind is not FaultKind.THROTTLED or body.get("times") is not None):
-        raise Invalid(
-            "per_second requires kind 429, at least 1, and no times",
-            remedy='For example {"kind": "429", "seconds": 1, "per_second": 30}',
-            field="per_second",
-        )
+        problem = "per_second requires kind 429, at least 1, and no times"
+        remedy = 'For example {"kind": "429", "seconds": 1, "per_second": 30}'
+        raise Invalid(problem, remedy=remedy, field="per_second")
     return limit
 
 
 def _code(body: Mapping[str, object]) -> str:
     code = str(body.get("code") or "")
     if not _CODE.fullmatch(code):
-        raise Invalid(
-            "code must be the provider's code or name of an error",
-            remedy='For example {"kind": "error", "code": "21610"}',
-            field="code",
-        )
+        problem = "code must be the provider's code or name of an error"
+        raise Invalid(problem, remedy='For example {"kind": "error", "code": "21610"}', field="code")
     return code
 
 

@@ -77,11 +77,8 @@ def parse_chat_message(given: object, chats: GroupChats, *, n: int, at: int) -> 
         raise Invalid("The body is not a JSON object", remedy='{"channel": "groupme", "chat": "9", ...}')
     said: dict[str, Any] = {name: str(given.get(name) or "")[:MAX_TEXT] for name in _TEXTS}
     if said["channel"] not in CHAT_CHANNELS:
-        raise Invalid(
-            f"Unknown channel {said['channel']!r}",
-            field="channel",
-            remedy=f"Use {' or '.join(CHAT_CHANNELS)}",
-        )
+        problem = f"Unknown channel {said['channel']!r}"
+        raise Invalid(problem, field="channel", remedy=f"Use {' or '.join(CHAT_CHANNELS)}")
     for name in ("chat", "sender"):
         if not 0 < len(said[name]) <= MAX_NAME:
             raise Invalid(f"{name} is missing", field=name, remedy="Give the group and the person")

@@ -156,10 +156,8 @@ def _open(path: Path) -> tuple[int, bool]:
         size = os.fstat(fd).st_size
         return fd, size > 0 and os.pread(fd, 1, size - 1) != b"\n"
     except OSError as error:
-        raise Misconfigured(
-            f"The sandbox cannot open its ledger {path}: {error.strerror}",
-            remedy="Use a file in a writable folder",
-        ) from error
+        problem = f"The sandbox cannot open its ledger {path}: {error.strerror}"
+        raise Misconfigured(problem, remedy="Use a file in a writable folder") from error
 
 
 def _parse(line: bytes) -> SandboxEntry | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from .ledger import SandboxEntry
 
@@ -36,9 +35,7 @@ class FeedListener:
         self._feed.listeners.add(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._feed.listeners.discard(self)
 
     def tell(self, entry: SandboxEntry | None) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import orjson
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tidings.model.errors import CallerError, TemporaryError
@@ -67,9 +68,7 @@ class ProviderEndpoint:
     """A bare ASGI endpoint without middleware, because drills put load on it."""
 
     def __init__(self, world: SandboxSimulator, read: Read, answer: Answer) -> None:
-        self._world = world
-        self._read = read
-        self._answer = answer
+        self._world, self._read, self._answer = world, read, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -83,6 +82,13 @@ class ProviderEndpoint:
             return
         answer = self._answer(asked, arrival, entry)
         await respond(entry, answer, scope, receive, send, environment=self._world.environment)
+
+
+def provider_route(
+    world: SandboxSimulator, path: str, read: Read, answer: Answer, method: str = "POST"
+) -> Route:
+    """Return the route of a provider endpoint."""
+    return Route(path, ProviderEndpoint(world, read, answer), methods=[method])
 
 
 def request_of(scope: Scope, body: bytes = b"") -> ProviderRequest:

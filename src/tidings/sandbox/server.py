@@ -50,9 +50,7 @@ def serve(
             print("Mail is off: the port is in use (choose one with --mail-port)", flush=True)
         else:
             print(f"It accepts mail at {_shown(host)}:{mail.getsockname()[1]}", flush=True)
-        print(
-            f"Its ledger is {ledger_path or 'kept in memory only (keep it with --ledger FILE)'}", flush=True
-        )
+        print(f"Its ledger is {ledger_path or 'in memory only (keep it with --ledger FILE)'}", flush=True)
         limits = ConnectionLimits(connections=connection_budget(1000, concurrency=0))
         config = uvicorn.Config(
             app, http=limited_protocol(limits), ws="none", backlog=BACKLOG, log_level="warning",
@@ -99,15 +97,11 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise SandboxPortInUse(
-                f"Port {port} on {host} is in use",
-                remedy="Stop the other process, or choose another port with --port",
-            ) from error
+            remedy = "Stop the other process, or choose another port with --port"
+            raise SandboxPortInUse(f"Port {port} on {host} is in use", remedy=remedy) from error
         why = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
-        raise SandboxPortInUse(
-            f"The sandbox cannot listen on {host} port {port}: {why}",
-            remedy="Choose another with --host or --port",
-        ) from error
+        problem = f"The sandbox cannot listen on {host} port {port}: {why}"
+        raise SandboxPortInUse(problem, remedy="Choose another with --host or --port") from error
     return listening
 
 

@@ -196,9 +196,8 @@ class ApiClient:
             if is_json or any_answer:
                 return ApiReply(answer.status, body, answer)
             failure = ErrorKind.AMBIGUOUS if writes else ErrorKind.TEMPORARY
-            raise ConnectorError(
-                failure, "the response is truncated or not JSON", sent=writes, code=str(answer.status)
-            )
+            reason = "the response is truncated or not JSON"
+            raise ConnectorError(failure, reason, sent=writes, code=str(answer.status))
         wait = retry_after(answer.header("retry-after"), now=self._now())
         redact = self.redact(raw[: 8 * MAX_SHOWN].decode(errors="replace"))
         raise self._explain(ApiRefusal(answer.status, self._clean(body), redact, wait, answer, writes))

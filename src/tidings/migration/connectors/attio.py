@@ -185,9 +185,7 @@ class AttioTarget:
 
     async def _write_note(self, fields: Fields, known: str | None) -> TargetRecord:
         if known is not None:
-            raise ConnectorError(
-                ErrorKind.PERMANENT, "Attio cannot change a note; delete it there and run again"
-            )
+            raise ConnectorError(ErrorKind.PERMANENT, "Attio cannot change notes; delete it and run again")
         if fields.get("created_at") is not None:
             there = await self.find(NOTES, "", fields)
             if there:

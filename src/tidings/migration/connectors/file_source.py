@@ -116,10 +116,8 @@ class FileSource:
             if cursor is not None:
                 seen, place, line = _parsed(cursor)
                 if seen != mark:
-                    raise ConnectorError(
-                        ErrorKind.PERMANENT,
-                        "the file was changed while it was being read; put it back or start a new job",
-                    )
+                    reason = "the file was changed while it was being read; put it back or start a new job"
+                    raise ConnectorError(ErrorKind.PERMANENT, reason)
                 file.seek(place)
             rows: list[FileRow] = []
             begun = file.tell()
@@ -137,16 +135,14 @@ class FileSource:
         records: list[Record],
         unreadable: list[UnreadableRecord],
     ) -> None:
-        place = f"line {row.line}"
+        at = f"line {row.line}"
         try:
             if row.flaw is not None:
                 raise InvalidRecord(row.flaw)
             fields = self._form.parse(row.raw, head)
             records.append(Record(type_, id_of(fields, self._form.id), fields))
         except InvalidRecord as flaw:
-            unreadable.append(
-                UnreadableRecord(type_, flaw.id or place, f"{flaw.reason} ({place})", flaw.field)
-            )
+            unreadable.append(UnreadableRecord(type_, flaw.id or at, f"{flaw.reason} ({at})", flaw.field))
 
 
 def attributes_of(path: ConfinedPath, form: FileFormat) -> list[Attribute] | None:

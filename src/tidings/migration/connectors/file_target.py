@@ -178,9 +178,8 @@ class _RecordFile:
         try:
             file = os.fdopen(self._place.open(os.O_RDWR | os.O_CREAT), "r+b")
         except OSError as error:
-            raise ConnectorError(
-                ErrorKind.PERMISSION, f"{self._name} cannot be written: {error.strerror}"
-            ) from error
+            reason = f"{self._name} cannot be written: {error.strerror}"
+            raise ConnectorError(ErrorKind.PERMISSION, reason) from error
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self._catch_up(file)

@@ -151,9 +151,7 @@ class HttpSource(_HttpConnector):
                 found = look_up(reply.body, self._settings.cursor)
                 following = None if found is None or found in ("", False) else str(found)
                 if following is not None and following == cursor:
-                    raise ConnectorError(
-                        ErrorKind.PERMANENT, "the next page is the current one", field="cursor"
-                    )
+                    raise ConnectorError(ErrorKind.PERMANENT, "the next page is this one", field="cursor")
                 return following
             case "link":
                 return _linked(reply.headers.header("link"), url)
@@ -235,9 +233,7 @@ class HttpTarget(_HttpConnector):
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         """Raise ConnectorError: verification reads an HTTP target as a source."""
-        raise ConnectorError(
-            ErrorKind.PERMANENT, "an HTTP target cannot be read; verify it with an HTTP source"
-        )
+        raise ConnectorError(ErrorKind.PERMANENT, "an HTTP target cannot be read; use an HTTP source")
         yield  # pragma: no cover
 
     def _body(self, values: Mapping[str, Any]) -> Any:
@@ -265,9 +261,8 @@ class HttpTarget(_HttpConnector):
     def _check_success(self, body: Any, key: str) -> TargetRecord:
         """Return the written record if the response meets the success rule, not the status alone."""
         if body is None and self._settings.success:
-            raise ConnectorError(
-                ErrorKind.AMBIGUOUS, "the response cannot be read, so the outcome is unknown", sent=True
-            )
+            reason = "the response cannot be read, so the outcome is unknown"
+            raise ConnectorError(ErrorKind.AMBIGUOUS, reason, sent=True)
         for path, wanted in self._settings.success.items():
             if str(look_up(body, path)) != wanted:
                 found = self._calls.redact(str(look_up(body, path)))
@@ -307,9 +302,7 @@ def _web_template(value: object) -> str:
 def check_settings(settings: HttpConnectorSettings) -> None:
     """Raise ValueError for options that contradict each other."""
     if settings.bulk > 1 and settings.key_header:
-        raise ValueError(
-            "bulk", "one header cannot carry the keys of many records", "Remove bulk or key_header"
-        )
+        raise ValueError("bulk", "one header cannot carry several keys", "Remove bulk or key_header")
     if settings.bulk > 1 and set(names(settings.url)) - {"type"}:
         raise ValueError("bulk", "the URL names one record", "Remove bulk, or name no record in the URL")
 

@@ -25,9 +25,8 @@ try:
         StatementError,
     )
 except ImportError as missing:
-    raise Misconfigured(
-        "SQL databases need SQLAlchemy, which is not installed", remedy="pip install 'tidings[sql]'"
-    ) from missing
+    problem = "SQL databases need SQLAlchemy, which is not installed"
+    raise Misconfigured(problem, remedy="pip install 'tidings[sql]'") from missing
 
 T = TypeVar("T")
 
@@ -63,9 +62,7 @@ class SqlDatabase:
             try:
                 found = sa.Table(bare, sa.MetaData(), schema=schema or None, autoload_with=connection)
             except NoSuchTableError:
-                raise ConnectorError(
-                    ErrorKind.NOT_FOUND, f"table {name!r} not found", field="tables"
-                ) from None
+                raise ConnectorError(ErrorKind.NOT_FOUND, f"no table {name!r}", field="tables") from None
             key = self._key(found, type_)
             if not _is_declared_unique(found, key):
                 self._refuse_unclear(connection, found, key)
@@ -123,11 +120,9 @@ def _engine(url: str) -> sa.Engine:
         return sa.create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
     except (ArgumentError, NoSuchModuleError, ImportError, TypeError) as error:
         kind = url.partition(":")[0][:40]
-        raise Misconfigured(
-            f"unsupported database URL {kind!r} ({type(error).__name__})",
-            remedy="Use a SQLAlchemy URL, and install the driver",
-            field="url",
-        ) from error
+        problem = f"unsupported database URL {kind!r} ({type(error).__name__})"
+        remedy = "Use a SQLAlchemy URL, and install the driver"
+        raise Misconfigured(problem, remedy=remedy, field="url") from error
 
 
 def _first(error: SQLAlchemyError) -> SQLAlchemyError:
@@ -202,9 +197,7 @@ def rows_after(
     for row in connection.execute(wanted).mappings():
         last = str(plain(row[key]))
         fields = {str(column.name): plain(row[column]) for column in table.columns}
-        bad = next(
-            (name for name, value in fields.items() if isinstance(value, str) and "\x00" in value), None
-        )
+        bad = next((name for name, one in fields.items() if isinstance(one, str) and "\x00" in one), None)
         if bad is None:
             records.append(Record(type_, last, fields))
         else:

@@ -77,9 +77,7 @@ def as_text(value: Any) -> str:
 def _text(value: Any, rule: FieldRule) -> str:
     text = as_text(value)
     if len(text) > rule.max_length:
-        raise ConversionError(
-            f"has {len(text):,} characters, at most {rule.max_length:,} are allowed (max_length)"
-        )
+        raise ConversionError(f"has {len(text):,} characters, the limit is {rule.max_length:,} (max_length)")
     if not (text.isascii() and "\0" not in text) and (found := _CONTROL.search(text)):
         what = "a null byte" if found[0] == "\0" else "a lone surrogate"
         raise ConversionError(f"has {what} at position {found.start()}")
@@ -233,9 +231,7 @@ def _json(value: Any, rule: FieldRule) -> Any:
     except (ValueError, RecursionError) as error:
         raise ConversionError(str(error) or "is nested too deeply") from None
     if len(text) > rule.max_length:
-        raise ConversionError(
-            f"has {len(text):,} characters, at most {rule.max_length:,} are allowed (max_length)"
-        )
+        raise ConversionError(f"has {len(text):,} characters, the limit is {rule.max_length:,} (max_length)")
     if any(_CONTROL.search(one) for one in _texts(value)):
         raise ConversionError("has a null byte or a lone surrogate")
     return made

@@ -69,11 +69,8 @@ def check_links(types: Collection[TypeMap]) -> None:
         for key, named in [*links.items(), *(("after", other) for other in one.after)]:
             if named not in names:
                 place = f"types.{one.name}.{key}"
-                raise Invalid(
-                    f"{place} names {named!r}, which is not a type of the job",
-                    field=place,
-                    remedy=nearest(str(named), names),
-                )
+                problem = f"{place} names {named!r}, which is not a type of the job"
+                raise Invalid(problem, field=place, remedy=nearest(str(named), names))
 
 
 def read_field(place: str, name: str, raw: object) -> FieldRule:
@@ -125,9 +122,7 @@ def _values(section: JobFileSection) -> Mapping[str, Any] | None:
         section.refuse("values", "is empty", 'write values = { "source option" = "target option" }')
     for option, value in table.items():
         if not isinstance(value, str | int | float | bool):
-            section.refuse(
-                "values", f"has {option!r}, which is not a plain value", "write a text or a number"
-            )
+            section.refuse("values", f"has {option!r}, not a plain value", "write a text or a number")
     return table
 
 
@@ -165,9 +160,7 @@ def _check(section: JobFileSection, rule: FieldRule) -> None:
     if rule.values is not None and rule.options:
         for value in rule.values.values():
             if value not in rule.options:
-                section.refuse(
-                    "values", f"contain {value!r}, which is not one of the options", "add it there"
-                )
+                section.refuse("values", f"contain {value!r}, which is not an option", "add it there")
 
 
 def _with_default(section: JobFileSection, rule: FieldRule) -> FieldRule:

@@ -139,9 +139,7 @@ class Mapper:
         try:
             content = content_digest(fields)
         except (ValueError, RecursionError) as error:
-            raise _MappingStopped(
-                "hook", f"the result of the hook {error}", failure=ErrorKind.PROGRAM
-            ) from None
+            raise _MappingStopped("hook", f"the hook's result {error}", failure=ErrorKind.PROGRAM) from None
         return MappedRecord(key, fields, content, tuple(found.relations), tuple(found.lost))
 
     def _hooked(self, type_: TypeMap, record: Record, fields: dict[str, Any]) -> dict[str, Any]:
@@ -264,9 +262,8 @@ def _resolved(rule: FieldRule, made: Any, lookup: TargetIdLookup, found: _Mappin
         reason = f"{missing.type} {missing.source_id} is not in the target"
         if rule.unresolved is OnUnresolved.REFUSE:
             raise _MappingStopped("reference", reason)
-        raise _MappingStopped(
-            "reference", f"{reason} yet", failure=ErrorKind.DEPENDENCY, state=RecordState.WAITING
-        )
+        reason = f"{reason} yet"
+        raise _MappingStopped("reference", reason, failure=ErrorKind.DEPENDENCY, state=RecordState.WAITING)
     known = [link.target_id for link in links if link.target_id is not None]
     if rule.many:
         return known

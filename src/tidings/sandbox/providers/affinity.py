@@ -22,7 +22,7 @@ from tidings.model.errors import Invalid
 from tidings.sandbox.affinity_data import KINDS, Content, as_version_2, defective_persons, generate_records
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong
+from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -105,11 +105,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return Affinity's routes, and those for controlling it."""
     crm = _AffinityProvider(world)
     found = [
-        Route(
-            f"/affinity{call.path}",
-            ProviderEndpoint(world, crm.reader(call), crm.answerer(call)),
-            methods=["GET"],
-        )
+        provider_route(world, f"/affinity{call.path}", crm.reader(call), crm.answerer(call), "GET")
         for call in CALLS
     ]
     return [

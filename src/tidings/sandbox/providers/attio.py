@@ -28,7 +28,7 @@ from tidings.sandbox.attio_workspace import (
 )
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong
+from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -87,11 +87,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return Attio's routes, and those for controlling it."""
     crm = _AttioProvider(world)
     found = [
-        Route(
-            f"/attio/v2{call.path}",
-            ProviderEndpoint(world, crm.reader(call), crm.answerer(call)),
-            methods=[call.method],
-        )
+        provider_route(world, f"/attio/v2{call.path}", crm.reader(call), crm.answerer(call), call.method)
         for call in CALLS
     ]
     return [
@@ -316,9 +312,8 @@ def _attributes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
 def _options(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     slot = _shelf(content, asked).slots.get(asked.path["attribute"])
     if slot is None:
-        raise AttioError(
-            404, "not_found", f'Could not find attribute with slug/ID "{asked.path["attribute"]}".'
-        )
+        reason = "not_found"
+        raise AttioError(404, reason, f'Could not find attribute with slug/ID "{asked.path["attribute"]}".')
     return [{"id": {"option_id": title}, "title": title, "is_archived": False} for title in slot.options]
 
 

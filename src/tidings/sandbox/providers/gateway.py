@@ -75,9 +75,8 @@ class _GatewayProvider:
             return Response()
         except (orjson.JSONDecodeError, TooLarge):
             return _failed(400, "the body is not valid JSON")
-        phone, words = (
-            fields.get(name) if isinstance(fields, dict) else None for name in ("phone", "message")
-        )
+        given = fields if isinstance(fields, dict) else {}
+        phone, words = given.get("phone"), given.get("message")
         problem = None
         if not isinstance(phone, str) or not isinstance(words, str) or not phone or not words:
             problem = "phone and message must be non-empty texts"

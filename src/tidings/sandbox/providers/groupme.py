@@ -18,10 +18,10 @@ from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.group_chats import ChatMessage, GroupChats
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import (
-    ProviderEndpoint,
     ProviderRequest,
     http_status,
     is_wrong,
+    provider_route,
     request_of,
 )
 from tidings.sandbox.responses import SandboxJson
@@ -55,18 +55,10 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes: three to send, two lists, and the token's owner."""
     groupme = _GroupMeProvider(world)
     return [
-        Route("/v3/bots/post", ProviderEndpoint(world, read_bot, answer_bot), methods=["POST"]),
-        Route(
-            "/v3/direct_messages",
-            ProviderEndpoint(world, groupme.read_direct, groupme.answer),
-            methods=["POST"],
-        ),
+        provider_route(world, "/v3/bots/post", read_bot, answer_bot),
+        provider_route(world, "/v3/direct_messages", groupme.read_direct, groupme.answer),
         Route("/v3/direct_messages", groupme.list_direct, methods=["GET"]),
-        Route(
-            "/v3/groups/{id}/messages",
-            ProviderEndpoint(world, groupme.read_group, groupme.answer),
-            methods=["POST"],
-        ),
+        provider_route(world, "/v3/groups/{id}/messages", groupme.read_group, groupme.answer),
         Route("/v3/groups/{id}/messages", groupme.list_group, methods=["GET"]),
         Route("/v3/users/me", _me, methods=["GET"]),
     ]

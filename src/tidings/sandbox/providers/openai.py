@@ -52,9 +52,7 @@ ERRORS: Mapping[str, OpenAIErrorReply] = {
     "unsupported_max_tokens": OpenAIErrorReply(
         400, "'max_tokens' is not supported, use 'max_completion_tokens'", param="max_tokens"
     ),
-    "context_length_exceeded": OpenAIErrorReply(
-        400, "This model's context is shorter than that", param="messages"
-    ),
+    "context_length_exceeded": OpenAIErrorReply(400, "The context is too long", param="messages"),
     "invalid_api_key": OpenAIErrorReply(401, "Incorrect API key provided"),
     "model_not_found": OpenAIErrorReply(404, "The model does not exist"),
     "rate_limit_exceeded": OpenAIErrorReply(429, "Rate limit reached", "requests"),

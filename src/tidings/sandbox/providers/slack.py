@@ -16,11 +16,11 @@ from starlette.routing import BaseRoute, Route
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import (
-    ProviderEndpoint,
     ProviderRequest,
     http_status,
     is_wrong,
     json_object,
+    provider_route,
     request_of,
 )
 from tidings.sandbox.responses import SandboxJson
@@ -54,13 +54,9 @@ _BOT = {"user": "sandbox", "team": "Sandbox", "team_id": "T1", "user_id": "U1", 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes of the Web API and the webhooks."""
     return [
-        Route("/api/chat.postMessage", ProviderEndpoint(world, read, answer), methods=["POST"]),
+        provider_route(world, "/api/chat.postMessage", read, answer),
         Route("/api/auth.test", _auth_test, methods=["POST", "GET"]),
-        Route(
-            "/services/{team}/{service}/{secret}",
-            ProviderEndpoint(world, read_hook, answer_hook),
-            methods=["POST"],
-        ),
+        provider_route(world, "/services/{team}/{service}/{secret}", read_hook, answer_hook),
     ]
 
 

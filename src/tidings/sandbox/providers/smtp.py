@@ -54,9 +54,7 @@ class SmtpServer:
     def __init__(
         self, world: SandboxSimulator, *, tls: ssl.SSLContext | None = None, wrapped: bool = False
     ) -> None:
-        self._world = world
-        self._tls = tls
-        self._wrapped = wrapped
+        self._world, self._tls, self._wrapped = world, tls, wrapped
         self._server: asyncio.Server | None = None
         self._talks: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -116,10 +114,7 @@ class _SmtpConversation:
         *,
         tls: ssl.SSLContext | None,
     ) -> None:
-        self._world = world
-        self._reader = reader
-        self._writer = writer
-        self._tls = tls
+        self._world, self._reader, self._writer, self._tls = world, reader, writer, tls
         self._greeted = False
         self._envelope = _SmtpEnvelope()
         self._commands: Mapping[str, Callable[[str], Awaitable[str | None]]] = {

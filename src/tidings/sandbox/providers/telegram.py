@@ -174,9 +174,8 @@ class _TelegramEndpoint:
         if secret and not _SECRET.fullmatch(secret):
             return _refuse(TelegramErrorReply(400, _BAD + "secret token contains unallowed characters"))
         try:
-            callbacks.point(
-                CHANNEL, bot, str(given.get("url") or "") if method == "setwebhook" else "", secret
-            )
+            url = str(given.get("url") or "") if method == "setwebhook" else ""
+            callbacks.point(CHANNEL, bot, url, secret)
         except Invalid:
             return _refuse(TelegramErrorReply(400, _BAD + "bad webhook: invalid url"))
         return _yes(True)
