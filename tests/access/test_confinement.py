@@ -274,7 +274,7 @@ async def test_a_job_of_the_api_names_no_address_inside_the_network(home: House)
     assert (await home.http.get("/v1/migrations")).json()["items"] == []
 
 
-async def test_a_name_that_leads_inside_the_network_is_not_called(home: House) -> None:
+async def test_a_host_that_resolves_to_a_private_address_is_not_called(home: House) -> None:
     """High 1, S6: every address of a name is checked when it is called, whatever it was before."""
     shown = await ran(
         home, job({"kind": "http", "url": "https://localhost/"}, {"kind": "csv", "path": "out.csv"})

@@ -187,7 +187,7 @@ async def test_pages_are_complete_and_the_same_cursor_gives_the_same_records(
 # -- every target: once by its key, whatever is sent again
 
 
-async def test_an_asserted_record_is_there_once_however_often_it_is_sent(sandbox: Sandbox) -> None:
+async def test_a_repeated_attio_upsert_creates_one_record(sandbox: Sandbox) -> None:
     """C13: Attio finds by the unique attribute; its own id, once known, does the same."""
     target = attio(sandbox, keys={"people": "affinity_id"})
     fields = {"name": {"first_name": "Ada", "last_name": "Lovelace"}, "email_addresses": ["ada@acme.example"]}
@@ -222,7 +222,9 @@ async def test_a_link_leads_to_a_record_of_its_object_and_is_read_back_as_an_id(
     assert (found.fields["company"], found.fields["mentor"]) == (company.id, boss.id)
 
 
-async def test_a_note_in_doubt_is_found_by_its_content_and_not_written_again(sandbox: Sandbox) -> None:
+async def test_a_note_with_an_unknown_outcome_is_found_by_content(
+    sandbox: Sandbox,
+) -> None:
     """C13, F61: the answer is lost after the note was made; a look at its parent finds it."""
     target = attio(sandbox)
     parent = await target.write("companies", "acme.example", {"name": "Acme"}, None)
@@ -311,9 +313,7 @@ async def test_a_file_has_each_key_once_also_with_two_writers(kind: str, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "sql", "attio"])
-async def test_what_was_written_can_be_taken_out_again_and_again(
-    kind: str, tmp_path: Path, sandbox: Sandbox
-) -> None:
+async def test_erasing_a_record_is_idempotent(kind: str, tmp_path: Path, sandbox: Sandbox) -> None:
     """The way back: by the target's own id; one that is gone already is as good as deleted."""
     with sqlite3.connect(tmp_path / "there.db") as there:
         there.execute("create table companies (id text primary key, name text)")
@@ -342,7 +342,7 @@ async def test_what_was_written_can_be_taken_out_again_and_again(
 
 
 @pytest.mark.parametrize(("kind", "torn"), [("csv", b'2,"half'), ("ndjson", b'{"id":"2","na')])
-async def test_a_line_that_broke_off_is_cut_away_and_a_whole_one_is_kept(
+async def test_a_torn_last_line_is_removed_and_a_whole_one_is_kept(
     kind: str, torn: bytes, tmp_path: Path
 ) -> None:
     """F60: nobody was told that it was written; what a person left without a line end is no such line."""
@@ -406,7 +406,7 @@ async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "field"), [(b"id,name,name\n", "name"), (b"name,city\n", "id"), (b"", None)]
 )
-async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | None, tmp_path: Path) -> None:
+async def test_an_unusable_csv_header_is_reported(head: bytes, field: str | None, tmp_path: Path) -> None:
     """Bad input: a missing column, one that is there twice, nothing at all."""
     (tmp_path / "people.csv").write_bytes(head)
     source = registry.source("csv", {"path": str(tmp_path)})
@@ -418,7 +418,7 @@ async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | Non
     assert missing.failure is ErrorKind.NOT_FOUND
 
 
-async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_path: Path) -> None:
+async def test_parsing_a_page_of_a_file_yields_to_the_event_loop(tmp_path: Path) -> None:
     """Calls under way do not wait for a thousand lines; a thread that parsed them made all wait."""
     file = tmp_path / "people.ndjson"
     file.write_text("".join(f'{{"id": "{n}"}}\n' for n in range(1000)))
@@ -444,7 +444,7 @@ async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_p
     assert len(seen) >= 10, "in slices, on the loop's own thread"
 
 
-async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None:
+async def test_a_file_that_changes_during_the_read_is_detected(tmp_path: Path) -> None:
     """Bad input: a source changing underneath."""
     path = tmp_path / "people.ndjson"
     path.write_bytes(b"".join(b'{"id": %d}\n' % n for n in range(1_500)))
@@ -471,7 +471,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
-async def test_a_row_is_there_once_and_a_bad_one_leaves_the_others(database: str) -> None:
+async def test_sql_upserts_are_idempotent_and_a_bad_row_leaves_the_others(database: str) -> None:
     """C13: an upsert by the key; a column that is unknown, a value too many, a wrong type are named."""
     engine = sa.create_engine(database)
     with engine.begin() as connection:
@@ -648,7 +648,7 @@ async def test_what_is_there_is_asked_for_before_it_is_created() -> None:
     ],
     ids=str,
 )
-async def test_what_attio_says_is_told_apart(
+async def test_attio_errors_are_classified(
     fault: dict[str, Any], failure: ErrorKind, sent: bool, sandbox: Sandbox
 ) -> None:
     """C3: each error has its kind, and says whether the write may have happened."""
@@ -688,7 +688,7 @@ async def test_a_refused_value_names_its_field(fields: Fields, field: str, sandb
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-async def test_affinitys_month_is_not_a_short_wait(version: str, sandbox: Sandbox) -> None:
+async def test_affinitys_monthly_quota_is_told_from_a_rate_limit(version: str, sandbox: Sandbox) -> None:
     """C3: both quotas answer 429; only the headers tell a minute from a month."""
     await told(sandbox, "affinity", persons=3, per_minute=1)
     source = affinity(sandbox, version)
@@ -730,7 +730,7 @@ async def test_wrong_credentials_are_said_at_once_and_never_shown(version: str, 
     assert (lost.failure, lost.sent) == (ErrorKind.TEMPORARY, False)
 
 
-async def test_nobody_there_is_certainly_not_sent() -> None:
+async def test_a_refused_connection_is_certainly_not_sent() -> None:
     """C3: a connection that was never made is safe to try again."""
     target = registry.target("attio", {"url": "http://127.0.0.1:9", "key": KEY, "deadline": "2 s"})
 
@@ -877,7 +877,7 @@ def test_every_connector_says_which_options_are_secret() -> None:
     assert UnreadableRecord("people", "1", "why").field is None
 
 
-def test_every_option_is_told() -> None:
+def test_every_connector_option_is_documented() -> None:
     """The page has each connector, each with its own options and no others."""
     page = (Path(__file__).parents[2] / "docs/how-to/connectors.md").read_text(encoding="utf-8")
     parts = dict(re.findall(r"^## `(\w+)`$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))

@@ -52,7 +52,9 @@ BAD: dict[str, tuple[Any, str]] = {  # id: the row, and what is said about it
 }
 
 
-async def test_one_record_in_fifty_is_bad_in_every_way_and_the_others_are_moved(moving: Moving) -> None:
+async def test_bad_records_become_dead_letters_and_the_others_are_migrated(
+    moving: Moving,
+) -> None:
     """C4: each is named with its rule, grouped by cause; the batch goes on; a repair touches only those."""
     moving.give("companies", [{"id": "1", "name": "C1"}])
     moving.give("people", [BAD.get(str(n), (person(n),))[0] for n in range(700)])
@@ -119,7 +121,7 @@ async def test_a_column_that_is_not_there_stops_the_run_before_its_first_record(
     assert moving.books.content("people") == [{"name": "Ada"}]
 
 
-async def test_an_attribute_that_the_target_does_not_have_sets_its_records_aside(moving: Moving) -> None:
+async def test_records_with_an_unknown_target_attribute_become_dead_letters(moving: Moving) -> None:
     """Unknown target attribute: nothing is sent, one cause for all of them, the nearest name is said."""
     moving.give("people", [{"id": str(n), "name": f"P{n}", "tel": "1"} for n in range(40)])
     moving.books.known = [Attribute("name", "text"), Attribute("phone", "text")]
@@ -131,7 +133,9 @@ async def test_an_attribute_that_the_target_does_not_have_sets_its_records_aside
     assert (await moving.migrations.find(id_)).state is JobState.FAILED and moving.books.writes == 0
 
 
-async def test_a_field_of_fifty_megabytes_is_set_aside_and_the_others_are_moved(moving: Moving) -> None:
+async def test_a_record_over_the_size_limit_becomes_a_dead_letter(
+    moving: Moving,
+) -> None:
     """50 MB field: the record is refused with its length, and its neighbours are written."""
     path = moving.folder / "people.db"
     with sqlite3.connect(path) as database:
@@ -150,7 +154,7 @@ async def test_a_field_of_fifty_megabytes_is_set_aside_and_the_others_are_moved(
     assert moving.books.content("people") == [{"name": "A"}, {"name": "C"}]
 
 
-async def test_types_that_wait_for_each_other_are_refused_with_their_names(moving: Moving) -> None:
+async def test_cyclic_record_types_are_rejected_with_their_names(moving: Moving) -> None:
     """Cyclic relation: nothing is kept, and the remedy opens the circle."""
     boss, firm = {"path": "boss", "reference": "people"}, {"path": "firm", "reference": "companies"}
     types = {"companies": {"fields": {"boss": boss}}, "people": {"fields": {"firm": firm}}}

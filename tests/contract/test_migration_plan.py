@@ -33,7 +33,7 @@ async def planned(moving: Moving, **more: Any) -> str:
     return id_
 
 
-async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> None:
+async def test_a_run_does_exactly_what_the_dry_run_planned(moving: Moving) -> None:
     """Create, update field by field, unchanged, rejected, unresolved: nothing is written before that."""
     some(moving)
     moving.books.rows["companies"] = {"a": {"name": "Acme"}, "b": {"name": "Black"}}
@@ -73,7 +73,7 @@ async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> Non
     assert ("boris", "approved") in whos and ("anna", "running") in whos
 
 
-async def test_what_somebody_changed_after_the_plan_is_a_conflict(moving: Moving) -> None:
+async def test_a_target_record_changed_after_the_plan_is_a_conflict(moving: Moving) -> None:
     """A record created or changed in between is not overwritten."""
     some(moving)
     moving.books.rows["companies"] = {"b": {"name": "Black"}}
@@ -94,7 +94,7 @@ async def test_what_somebody_changed_after_the_plan_is_a_conflict(moving: Moving
     assert {row["name"] for row in moving.books.rows["companies"].values()} == {"Beige", "Acme & Sons"}
 
 
-async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Moving) -> None:
+async def test_a_plan_reports_its_duration_and_an_exceeded_monthly_quota(moving: Moving) -> None:
     """Under the limits per second and per month, before the first call."""
     some(moving)
     moving.books.limits = SystemLimits(writes_per_second=2.0, per_month=4)
@@ -148,7 +148,7 @@ async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(m
     assert link["target_id"] in people
 
 
-async def test_one_that_is_there_already_is_found_before_it_is_created(moving: Moving) -> None:
+async def test_an_existing_target_record_is_found_before_a_create(moving: Moving) -> None:
     """Strategy search: looked for, then changed or created."""
     moving.books.default = WriteStrategy.SEARCH
     moving.books.rows["companies"] = {"a": {"name": "Old"}}
@@ -179,7 +179,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 3, RecordState.UNCHANGED: 6}
 
 
-async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving: Moving) -> None:
+async def test_a_poison_record_becomes_the_only_dead_letter(moving: Moving) -> None:
     """The kernel gives its batch up; halves of it are tried until one record is left (F31)."""
     moving.poison_after, moving.at_once = 2, 1
     moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])

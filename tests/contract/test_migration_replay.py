@@ -95,7 +95,7 @@ def dying(moving: Moving, monkeypatch: pytest.MonkeyPatch, *, after: int) -> Non
     monkeypatch.setattr(moving.store, "write", killing)
 
 
-async def test_many_are_opened_in_portions_and_counted_exactly(
+async def test_a_large_replay_reopens_records_in_portions_and_counts_them_exactly(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C4: the job rests until the last one is open; the answer, the telling and the trail say how many."""
@@ -148,7 +148,7 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
     assert moving.books.writes == 14
 
 
-async def test_a_replay_stops_when_somebody_moves_the_job_and_says_how_far_it_came(
+async def test_a_replay_stops_with_its_progress_when_the_job_changes_concurrently(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancel between two portions holds: nothing more is opened, and the rest is named."""
@@ -215,7 +215,7 @@ async def mended(moving: Moving, id_: str, names: Mapping[str, str]) -> AsyncIte
             yield one["type"], one["id"], {**(one["fields"] or {}), "name": names[one["id"]]}
 
 
-async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving: Moving) -> None:
+async def test_a_repaired_record_is_verified_in_its_repaired_form(moving: Moving) -> None:
     """C8: neither extra nor different; a second run writes nothing, until the source says something else."""
     rows: list[Any] = [{"id": str(n), "name": f"P{n}"} for n in range(8)]
     rows[2] = {"id": "2"}
@@ -266,7 +266,7 @@ async def cut(moving: Moving, **more: Any) -> str:
     return id_
 
 
-async def test_a_small_job_goes_before_the_crowd_of_another_tenant(moving: Moving) -> None:
+async def test_fair_scheduling_runs_a_small_job_before_the_backlog_of_another_tenant(moving: Moving) -> None:
     """C12: a tenant with many large jobs leaves the next free place to one with a small job."""
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(300)])
     for number in range(6):
@@ -284,7 +284,7 @@ async def test_a_small_job_goes_before_the_crowd_of_another_tenant(moving: Movin
     assert len(await moving.store.read("job_busy", tenant="large")) == 18
 
 
-async def test_a_turn_ends_early_when_one_waits_that_comes_before_it(moving: Moving) -> None:
+async def test_a_batch_yields_early_to_a_batch_of_higher_priority(moving: Moving) -> None:
     """C12: a second batch of a large job gives its place to the first of another within seconds."""
     moving.books.limits = SystemLimits(writes_per_second=10.0, concurrency=2)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(300)])
@@ -329,7 +329,7 @@ async def forget(moving: Moving, steps: int = 100) -> float:
     return wait
 
 
-async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
+async def test_retention_deletes_old_records_and_keeps_counts_audit_and_crosswalk(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C9: in portions, by whoever comes next if one dies; a new run still writes nothing twice."""

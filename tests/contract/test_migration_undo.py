@@ -56,7 +56,7 @@ async def undo(moving: Moving, id_: str, *, dry_run: bool = False) -> list[Undon
     return told
 
 
-async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays(moving: Moving) -> None:
+async def test_undo_deletes_created_records_and_keeps_existing_or_changed_ones(moving: Moving) -> None:
     """A dry run says it; people go before their companies; afterwards a new run writes them again."""
     moving.books.rows["companies"] = {"there": {"name": "Old"}}
     moving.books.keys = {("companies", "2"): "there"}
@@ -93,7 +93,7 @@ async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays
     assert moving.books.writes - writes == 5
 
 
-async def test_an_upsert_that_nobody_looked_before_is_left_alone(moving: Moving) -> None:
+async def test_undo_keeps_upserted_records_that_were_not_looked_up_before(moving: Moving) -> None:
     """It may have changed somebody's record: listed as unsure. What is only ever created is sure."""
     moving.books.strategies["people"] = WriteStrategy.RECONCILE
     id_ = await run(moving, planned=False)
@@ -104,7 +104,7 @@ async def test_an_upsert_that_nobody_looked_before_is_left_alone(moving: Moving)
     assert moving.books.erased == 5
 
 
-async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
+async def test_an_interrupted_undo_is_audited_and_can_continue_immediately(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """'Slow down' is waited for; another error ends it, what was taken out by then is written down (C9)."""
@@ -134,7 +134,7 @@ async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
     assert (await moving.drive(id_)).state is JobState.COMPLETED
 
 
-async def test_nobody_begins_a_job_that_is_being_undone(moving: Moving) -> None:
+async def test_a_job_cannot_start_during_its_undo(moving: Moving) -> None:
     """Neither a run nor a plan nor a second undoing; one that died is in the way for its lease only."""
     id_ = await run(moving)
 
@@ -156,7 +156,7 @@ async def test_nobody_begins_a_job_that_is_being_undone(moving: Moving) -> None:
     assert len(await undo(moving, id_)) == 7
 
 
-async def test_a_preview_looks_at_the_first_ones_only(moving: Moving) -> None:
+async def test_an_undo_preview_looks_at_the_first_records_only(moving: Moving) -> None:
     """A page need not wait for all of them."""
     id_, finds = await run(moving), moving.books.finds
     counts = await moving.migrations.undo(id_, by="anna", dry_run=True, tell=lambda _: None, most=3)

@@ -110,7 +110,7 @@ def told(report: VerificationReport, type_: str = "people") -> dict[str | None, 
     return {found.source_id or found.target_id: (found.code, found.explained) for found in one.listed}
 
 
-async def test_what_is_the_same_in_another_form_is_the_same(world: World) -> None:
+async def test_verification_treats_equal_values_in_other_forms_as_equal(world: World) -> None:
     """Zones, nanoseconds, capitals of a domain, the order of tags, fields of the target's own: no noise."""
     world.write(world.there, "persons", [person("1"), person("2", country="FR")])
     world.write(world.here, "people", [moved("2"), moved("1")])
@@ -177,7 +177,7 @@ async def test_each_planted_difference_is_found_with_its_reason(world: World) ->
     assert "canary" not in both and "5xx, 5 tries" in both
 
 
-async def test_a_record_that_is_there_twice_is_told_on_either_side(world: World) -> None:
+async def test_verification_reports_duplicates_on_either_side(world: World) -> None:
     """C8: nothing is doubled silently; two records of the source with one key are told, too."""
     world.types["people"] = {**PEOPLE, "key": "code"}
     world.write(world.there, "persons", [person("1", code="x"), person("2", code="x"), person("3", code="y")])
@@ -195,7 +195,7 @@ async def test_a_record_that_is_there_twice_is_told_on_either_side(world: World)
     assert codes == [(DifferenceCode.DUPLICATE_KEY, "x", False), (DifferenceCode.DOUBLED, "y", False)]
 
 
-async def test_what_stays_behind_or_was_there_before_is_explained(world: World) -> None:
+async def test_verification_explains_types_not_migrated_and_extra_records(world: World) -> None:
     """Left by decision is counted with its reason and does not spoil parity."""
     world.write(world.there, "persons", [person("1")])
     world.write(world.here, "people", [moved("1"), moved("before")])
@@ -245,7 +245,7 @@ async def test_records_without_keys_are_matched_through_the_crosswalk(world: Wor
     assert "does not return fields" in only_there.types[0].notes[0]
 
 
-async def test_many_records_are_compared_through_the_disk(world: World) -> None:
+async def test_verification_sorts_many_records_on_disk(world: World) -> None:
     """C7: however little fits into memory, every difference is counted; the list stops at its bound."""
     many = 2200
     world.write(world.there, "persons", [person(str(n)) for n in range(many)])
@@ -260,7 +260,7 @@ async def test_many_records_are_compared_through_the_disk(world: World) -> None:
     assert f"and {many // 2 - LISTED:,} more" in report.text()
 
 
-def test_runs_give_back_every_row_by_key_in_its_order() -> None:
+def test_external_sort_returns_every_row_by_key_in_order() -> None:
     """Whatever is in a key or a row, and however small the runs are."""
     keys = ["b", "a", "\n", "\t", "ä", "a", "", "\ud800", "b", "long" * 100]
 

@@ -121,7 +121,7 @@ def test_the_hash_of_the_map_changes_with_the_map_alone(definition: dict[str, An
     assert read_job(definition).mapping_hash != before
 
 
-def test_the_strategies_of_a_job_are_those_of_c3_unless_it_says_otherwise(definition: dict[str, Any]) -> None:
+def test_the_default_retry_policies_of_a_job_are_those_of_c3(definition: dict[str, Any]) -> None:
     """C3: 5 tries from 2 s doubling to an hour; rate_limit 10; timeout 3 from 5 s; 5xx tells after 3."""
     definition["retry"] = {}
     usual = read_job(definition).retry
@@ -142,7 +142,7 @@ def test_the_strategies_of_a_job_are_those_of_c3_unless_it_says_otherwise(defini
     assert own.rule(ErrorKind.UNKNOWN) is None
 
 
-def test_a_job_may_only_narrow_what_a_system_bears(tmp_path: Path) -> None:
+def test_a_job_can_only_lower_the_limits_of_a_system(tmp_path: Path) -> None:
     """A limit of the job never exceeds the system's own."""
     caps = job(tmp_path, TOML).caps
 
@@ -182,7 +182,7 @@ def test_a_job_may_only_narrow_what_a_system_bears(tmp_path: Path) -> None:
         ("not_migrated.persons", "no", "not_migrated.persons", "is migrated"),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_refused_by_its_place(
+def test_an_invalid_job_file_is_rejected_with_the_place_of_the_error(
     definition: dict[str, Any], place: str, value: object, field: str, said: str
 ) -> None:
     """Bad input: the field, the nearest name, the remedy; a secret is never repeated (S9)."""

@@ -77,7 +77,7 @@ def test_every_value_comes_back_from_ndjson_as_it_went_out() -> None:
     assert there_and_back([record(fields)], "ndjson") == [("people", "1", fields)]
 
 
-def test_a_spreadsheets_guard_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_csv_formula_injection_guard_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the safe form puts an apostrophe before, the way back takes it from; and columns are bounded."""
     assert tuple(dead_letter_files.FORMULA_PREFIXES) == csv_export._FORMULA
     monkeypatch.setattr(dead_letter_files, "MOST_COLUMNS", 2)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import orjson
 
 from ..model.errors import TidingsError
 from ..store.port import Row, Step
-from .job_file import MigrationJob
+
+if TYPE_CHECKING:
+    from .connector_pool import OpenedJob
 
 
-class EventSubject(Protocol):
-    """Whose event it is."""
-
-    tenant: str
-
-    @property
-    def job(self) -> MigrationJob: ...
-
-
-def event_for(of: EventSubject, type_: str, reason: str | None) -> Step:
+def event_for(of: OpenedJob, type_: str, reason: str | None) -> Step:
     """Return the step that emits an event about a job."""
     return event_step({"tenant": of.tenant, "name": of.job.name}, type_, reason)
 

@@ -8,8 +8,7 @@ Both are idempotent.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from .options import Connector, ConnectorReach, count, text, text_table
 from .port import (
@@ -35,14 +34,12 @@ from sqlalchemy.exc import DataError, IntegrityError, StatementError
 BULK = 500
 
 
-class SqlSource:
-    """Reads tables in the order of their keys."""
-
+class _SqlConnector:
     kind = "sql"
-    limits = SystemLimits(concurrency=1)
+    is_written: ClassVar[bool]
 
     def __init__(self, settings: SqlSettings, _: Callable[[], int]) -> None:
-        self._database, self._size = SqlDatabase(settings, is_written=False), settings.page_size
+        self._database, self._size = SqlDatabase(settings, is_written=self.is_written), settings.page_size
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """Return the columns."""
@@ -50,14 +47,9 @@ class SqlSource:
             lambda connection: attributes_of(*self._database.table(connection, type_))
         )
 
-    async def count(self, type_: str) -> int | None:
-        """Return the number of rows."""
-
-        def work(connection: sa.Connection) -> int:
-            table, _ = self._database.table(connection, type_)
-            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-
-        return await self._database.do(work)
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._database.close()
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
         """Return the rows after the last key."""
@@ -68,30 +60,32 @@ class SqlSource:
 
         return await self._database.do(work)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._database.close()
+
+class SqlSource(_SqlConnector):
+    """Reads tables in the order of their keys."""
+
+    limits = SystemLimits(concurrency=1)
+    is_written = False
+
+    async def count(self, type_: str) -> int | None:
+        """Return the number of rows."""
+
+        def work(connection: sa.Connection) -> int:
+            table, _ = self._database.table(connection, type_)
+            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+        return await self._database.do(work)
 
 
-class SqlTarget:
+class SqlTarget(_SqlConnector):
     """Writes rows by key, many in one transaction."""
 
-    kind = "sql"
     limits = SystemLimits(concurrency=1, bulk=BULK)
-
-    def __init__(self, settings: SqlSettings, _: Callable[[], int]) -> None:
-        self._database = SqlDatabase(settings, is_written=True)
-        self._size = settings.page_size
+    is_written = True
 
     def strategy(self, type_: str) -> WriteStrategy:
         """Return UPSERT: rows are written by key."""
         return WriteStrategy.UPSERT
-
-    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """Return the columns."""
-        return await self._database.do(
-            lambda connection: attributes_of(*self._database.table(connection, type_))
-        )
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         """Return the row with this key."""
@@ -131,20 +125,12 @@ class SqlTarget:
         """Yield all rows in the order of their keys."""
         cursor: str | None = None
         while True:
-            page = await self._database.do(partial(self._page, type_, cursor))
+            page = await self.page(type_, cursor)
             for record in page.records:
                 yield record.id, TargetRecord(record.id, record.fields)
             cursor = page.cursor
             if cursor is None:
                 return
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._database.close()
-
-    def _page(self, type_: str, after: str | None, connection: sa.Connection) -> RecordPage:
-        table, key = self._database.table(connection, type_)
-        return rows_after(connection, type_, table, key, after=after, size=self._size)
 
     def _kept(
         self, connection: sa.Connection, type_: str, key: str, fields: Fields
