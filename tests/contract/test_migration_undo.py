@@ -83,7 +83,7 @@ async def test_undo_deletes_created_records_and_keeps_existing_or_changed_ones(m
     assert status.counts == {RecordState.WRITTEN: 2, RecordState.SKIPPED: 5} and status.done == 7
     assert await moving.migrations.crosswalk(id_, "people", source_id="0") == []
     assert (await moving.migrations.record(id_, "people", "0"))["log"][-1]["what"] == "undone"
-    (line,) = [line for line in await moving.migrations.audit(id_) if line["what"] == "undone"]
+    (line,) = [line for line in await moving.migrations.audit(id_) if line["action"] == "undone"]
     assert line["detail"] == "1 changed, 4 erased, 1 gone"
     assert [one.fate for one in await undo(moving, id_)] == [UndoOutcome.CHANGED], "what is undone stays so"
 
@@ -124,7 +124,7 @@ async def test_an_interrupted_undo_is_audited_and_can_continue_immediately(
     assert len(moving.books.content("people")) == 3
     assert (await moving.migrations.status(id_)).counts[RecordState.SKIPPED] == 2
     line = (await moving.migrations.audit(id_))[-1]
-    assert (line["what"], line["detail"]) == ("undo interrupted", "2 erased")
+    assert (line["action"], line["detail"]) == ("undo interrupted", "2 erased")
     moving.books.fault = lambda *_: None
 
     assert len(await undo(moving, id_)) == 5

@@ -43,13 +43,13 @@ DOUBT = timedelta(seconds=3)
 
 
 def verdict(
-    failure: ErrorKind, *, repeatable: bool = True, tries: dict[str, int] | None = None, **more: Any
+    failure: ErrorKind, *, repeatable: bool = True, attempts: dict[str, int] | None = None, **more: Any
 ) -> ErrorDecision:
     known = more.pop("known", None)
     return decide_write_error(
         ConnectorError(failure, "x", **more),
         RETRY,
-        tries or {},
+        attempts or {},
         repeatable=repeatable,
         known=known,
         doubt=DOUBT,
@@ -94,14 +94,14 @@ def test_a_create_that_may_have_happened_is_unknown_and_not_retried(failure: Err
 
 def test_attempts_are_counted_by_kind_of_error_and_limited() -> None:
     """Five server errors, three time-outs, ten 429 without a wait; a known wait is free (C3)."""
-    assert verdict(ErrorKind.SERVER, tries={"5xx": 3, "timeout": 2}).state is RecordState.READY
-    assert verdict(ErrorKind.SERVER, tries={"5xx": 4}).state is RecordState.FAILED
-    assert verdict(ErrorKind.TIMEOUT, tries={"timeout": 2}).state is RecordState.FAILED
-    throttled = verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 8})
+    assert verdict(ErrorKind.SERVER, attempts={"5xx": 3, "timeout": 2}).state is RecordState.READY
+    assert verdict(ErrorKind.SERVER, attempts={"5xx": 4}).state is RecordState.FAILED
+    assert verdict(ErrorKind.TIMEOUT, attempts={"timeout": 2}).state is RecordState.FAILED
+    throttled = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 8})
     assert (throttled.state, throttled.park) == (RecordState.READY, timedelta(seconds=60))
-    assert verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 9}).state is RecordState.FAILED
-    free = verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 9}, wait=timedelta(seconds=7))
-    assert (free.state, free.park, free.tries) == (RecordState.READY, timedelta(seconds=7), None)
+    assert verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}).state is RecordState.FAILED
+    free = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}, wait=timedelta(seconds=7))
+    assert (free.state, free.park, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
 
 
 def test_a_record_that_vanished_from_the_target_is_a_conflict() -> None:

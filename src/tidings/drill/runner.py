@@ -84,7 +84,7 @@ class DrillRun:
     ) -> None:
         self.rig = DrillHarness(folder, store, port=port, deadline=ATTEMPT_DEADLINE)
         self._course = course
-        self._lease = settings.lease.total_seconds()
+        self._lease = settings.node_timeout.total_seconds()
         self._give_up_after = _START + 4 * self._lease
         self._folder, self._store = folder, store
         self._on_progress = told

@@ -112,9 +112,9 @@ class BatchAttempt:
         wanted = JobState.PLANNING if self.batch.is_plan else JobState.RUNNING
         if row["job_state"] != wanted or row["round"] != self.batch.round:
             return BatchStop(BatchState.PENDING, None, f"the job is {row['job_state']}")
-        if row["parked_until"] > self.now:
-            why = f"{row['reason'] or 'throttled'}, until {iso(row['parked_until'])}"
-            return BatchStop(BatchState.RETRYING, row["parked_until"], why)
+        if row["blocked_until"] > self.now:
+            why = f"{row['reason'] or 'throttled'}, until {iso(row['blocked_until'])}"
+            return BatchStop(BatchState.RETRYING, row["blocked_until"], why)
         if self.room(row) <= 0:
             allowed = self.opened.limits.per_month or 0
             self.halt(f"the monthly quota of {allowed:,} calls is used up", until=next_month(self.now))
@@ -235,7 +235,7 @@ class BatchAttempt:
             after, before = await limiter.note(load), load.failures
             if after is not None and before and after.failures >= alert_after > after.failures - before:
                 reason = f"{limiter.name}: {after.failures} failures in a row"
-                await self._store.write([event_for(self.opened, "migration.troubled", reason)])
+                await self._store.write([event_for(self.opened, "migration.breaker_opened", reason)])
 
     async def rest(self) -> Row:
         """Read how many records of the batch are open, and when the first is due."""

@@ -58,21 +58,21 @@ class BatchScheduler:
     async def step(self) -> float:
         """Schedule batches of due jobs; return the seconds until the next step."""
         rows = await self._store.read("job_due", limit=PAGE)
-        nexts: list[int] = [row["look_at"] for row in rows if row["look_at"] > row["now"]]
+        nexts: list[int] = [row["check_at"] for row in rows if row["check_at"] > row["now"]]
         for row in rows:
-            if row["look_at"] <= row["now"]:
-                nexts.append(await self._schedule(row["n"], row["look_at"]))
+            if row["check_at"] <= row["now"]:
+                nexts.append(await self._schedule(row["n"], row["check_at"]))
         if not nexts:
             return IDLE
         return min(IDLE, max(0.0, (min(nexts) - self._clock.now()) / SECOND))
 
     async def _schedule(self, n: int, seen: int) -> int:
         """Take the lease and schedule one job; return when it is due again."""
-        taken = (await self._store.write([Step("job_look", {"n": n, "seen": seen, "lease": LEASE})]))[0]
+        taken = (await self._store.write([Step("job_check", {"n": n, "seen": seen, "lease": LEASE})]))[0]
         if not taken:
             return self._clock.now() + LEASE
         row = taken[0]
-        now, leased = int(row["now"]), int(row["look_at"])
+        now, leased = int(row["now"]), int(row["check_at"])
         try:
             if row["state"] == JobState.PAUSED:
                 return await self._resume(row, now)
@@ -84,18 +84,18 @@ class BatchScheduler:
         except TidingsError as error:  # the stored definition is invalid: a person must act
             await self._store.write(halt_for_error(n, row, error))
         at = now + round(BUSY * SECOND)
-        await self._store.write([Step("job_look_again", {"n": n, "leased": leased, "look_at": at})])
+        await self._store.write([Step("job_check_again", {"n": n, "leased": leased, "check_at": at})])
         return at
 
     async def _resume(self, row: Row, now: int) -> int:
         """Resume a paused job when its pause has ended; return when to look again."""
-        until = row["parked_until"]
+        until = row["blocked_until"]
         if until is None or until > now:
             at = int(until or now + 60 * SECOND)
-            again = {"n": row["n"], "leased": row["look_at"], "look_at": at}
-            await self._store.write([Step("job_look_again", again)])
+            again = {"n": row["n"], "leased": row["check_at"], "check_at": at}
+            await self._store.write([Step("job_check_again", again)])
             return at
-        move = job_transition(row, JobState(row["held"]), None)
+        move = job_transition(row, JobState(row["resume_state"]), None)
         await self._store.write(
             [move, Step("job_type_wake", {"job": row["n"]}), audit_step(row["n"], "engine", "resumed")]
         )
@@ -178,7 +178,7 @@ class _SchedulingPass:
                 priority = fair_priority(self._job.priority, self._n, busy, self._window)
                 task = NewTask(QUEUE, KIND, self._clock.now(), self._row["tenant"], priority)
                 move = Step("job_batch_revive", {"id": row["id"], "expected": row["state"]}, needed=True)
-                link = TableRows("job_turns", ("batch",), [(row["id"],)])
+                link = TableRows("job_batch_tasks", ("batch",), [(row["id"],)])
                 await self._store.enqueue([task], link, also=[move])
                 busy.append({"job": self._n, "priority": priority})
                 room -= 1

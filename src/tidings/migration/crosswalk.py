@@ -80,7 +80,7 @@ class StoredJobRecords:
     async def states(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
         """Return state and reason by source id."""
         rows: list[Row] = await self._store.read(
-            "job_record_standings",
+            "job_record_states",
             job=self._job,
             type=type_,
             round=self._round,
@@ -91,15 +91,15 @@ class StoredJobRecords:
     async def repairs(self, type_: str) -> AsyncIterator[tuple[str, str]]:
         """Yield the repaired records of a type: their ids, and the fields that the source gave."""
         after, where = 0, {"job": self._job, "type": type_, "round": self._round}
-        while rows := await self._store.read("job_mended_page", **where, after=after, limit=_PAGE):
+        while rows := await self._store.read("job_repaired_page", **where, after=after, limit=_PAGE):
             for row in rows:
-                yield row["source_id"], row["given"]
+                yield row["source_id"], row["original"]
             after = rows[-1]["seq"]
 
     async def repaired_fields(self, type_: str, ids: Sequence[str]) -> Mapping[str, Fields]:
         """Return repaired fields by id."""
         where = {"job": self._job, "type": type_, "ids": to_json(list(ids))}
-        rows = await self._store.read("job_record_mended", **where)
+        rows = await self._store.read("job_record_repaired", **where)
         return {row["source_id"]: orjson.loads(row["raw"]) for row in rows}
 
 

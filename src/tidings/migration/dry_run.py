@@ -54,7 +54,7 @@ class DryRunPlanner:
                 await self._attempt.commit()
                 return None
             self._after = rows[-1]["seq"]
-            stop = await self._plan(rows, query=bool(row["looks"]))
+            stop = await self._plan(rows, query=bool(row["lookup"]))
             await self._attempt.commit()
             if stop is not None:
                 return stop
@@ -134,13 +134,15 @@ class DryRunPlanner:
             self._cannot_query = True
             self._put(item, PlannedAction.WRITE, None, ())
             return
-        decision = decide_lookup_error(error, self._opened.job.retry, item.tries, chance=self._clock.chance())
+        decision = decide_lookup_error(
+            error, self._opened.job.retry, item.attempts, chance=self._clock.chance()
+        )
         self._attempt.follow(decision, error, limiter)
         wait = decision.park or decision.after
         if decision.state is RecordState.UNKNOWN:
-            tries = None if decision.tries is None else to_json(decision.tries)
+            attempts = None if decision.attempts is None else to_json(decision.attempts)
             due_at = self._attempt.now + micros(wait) if wait else None
-            self._attempt.results.move(item.seq, RecordState.EXTRACTED, due_at=due_at, tries=tries)
+            self._attempt.results.move(item.seq, RecordState.EXTRACTED, due_at=due_at, attempts=attempts)
         else:
             self._attempt.results.add_dead_letter(
                 item.seq, RecordState.FAILED, error, self._type, action=PlannedAction.CONFLICT.value

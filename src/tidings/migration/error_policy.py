@@ -37,7 +37,7 @@ class ErrorDecision(NamedTuple):
 
     state: RecordState
     after: timedelta = timedelta(0)
-    tries: Mapping[str, int] | None = None  # None: no attempt was spent
+    attempts: Mapping[str, int] | None = None  # None: no attempt was spent
     park: timedelta | None = None  # throttle the system for this long
     halt: bool = False  # pause the job; with `until_after` it resumes automatically
     until_after: timedelta | None = None
@@ -51,7 +51,7 @@ def is_repeatable(strategy: WriteStrategy, known: str | None) -> bool:
 def decide_write_error(
     error: ConnectorError,
     retry: JobRetryPolicy,
-    tries: Mapping[str, int],
+    attempts: Mapping[str, int],
     *,
     repeatable: bool,
     known: str | None,
@@ -59,7 +59,7 @@ def decide_write_error(
     chance: float,
 ) -> ErrorDecision:
     """Decide about a failed write. `doubt` is the delay before a lookup."""
-    whole = _of_all(error, retry, tries, RecordState.READY, chance)
+    whole = _of_all(error, retry, attempts, RecordState.READY, chance)
     if whole is not None:
         return whole
     if error.sent and not repeatable:
@@ -73,20 +73,20 @@ def decide_write_error(
         return ErrorDecision(RecordState.CONFLICT)
     if failure in _OVER:
         return ErrorDecision(RecordState.FAILED)
-    return _again(failure, error, retry, tries, RecordState.READY, RecordState.FAILED, chance)
+    return _again(failure, error, retry, attempts, RecordState.READY, RecordState.FAILED, chance)
 
 
 def decide_lookup_error(
-    error: ConnectorError, retry: JobRetryPolicy, tries: Mapping[str, int], *, chance: float
+    error: ConnectorError, retry: JobRetryPolicy, attempts: Mapping[str, int], *, chance: float
 ) -> ErrorDecision:
     """Decide about a failed lookup of an uncertain record: it stays unknown until attempts are used up."""
-    whole = _of_all(error, retry, tries, RecordState.UNKNOWN, chance)
+    whole = _of_all(error, retry, attempts, RecordState.UNKNOWN, chance)
     if whole is not None:
         return whole
     if error.failure not in HEALTH_ERRORS and error.failure is not ErrorKind.UNKNOWN:
         return ErrorDecision(RecordState.CONFLICT)
     failure = ErrorKind.TEMPORARY if error.failure is ErrorKind.AMBIGUOUS else error.failure
-    return _again(failure, error, retry, tries, RecordState.UNKNOWN, RecordState.CONFLICT, chance)
+    return _again(failure, error, retry, attempts, RecordState.UNKNOWN, RecordState.CONFLICT, chance)
 
 
 def error_fingerprint(kind: ErrorKind, type_: str, field: str | None, code: str | None, reason: str) -> str:
@@ -98,7 +98,7 @@ def error_fingerprint(kind: ErrorKind, type_: str, field: str | None, code: str 
 def _of_all(
     error: ConnectorError,
     retry: JobRetryPolicy,
-    tries: Mapping[str, int],
+    attempts: Mapping[str, int],
     stays: RecordState,
     chance: float,
 ) -> ErrorDecision | None:
@@ -111,12 +111,12 @@ def _of_all(
         case ErrorKind.RATE_LIMIT if error.wait is not None:
             return ErrorDecision(stays, park=error.wait)
         case ErrorKind.RATE_LIMIT:
-            rule, spent = retry.rule(ErrorKind.RATE_LIMIT), _more(tries, ErrorKind.RATE_LIMIT)
-            if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_tries:
+            rule, spent = retry.rule(ErrorKind.RATE_LIMIT), _more(attempts, ErrorKind.RATE_LIMIT)
+            if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_attempts:
                 over = RecordState.CONFLICT if stays is RecordState.UNKNOWN else RecordState.FAILED
-                return ErrorDecision(over, tries=spent, park=DEFAULT_WAIT)
+                return ErrorDecision(over, attempts=spent, park=DEFAULT_WAIT)
             return ErrorDecision(
-                stays, tries=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance)
+                stays, attempts=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance)
             )
     return None
 
@@ -125,16 +125,16 @@ def _again(
     failure: ErrorKind,
     error: ConnectorError,
     retry: JobRetryPolicy,
-    tries: Mapping[str, int],
+    attempts: Mapping[str, int],
     again: RecordState,
     over: RecordState,
     chance: float,
 ) -> ErrorDecision:
-    rule, spent = retry.rule(failure), _more(tries, failure)
-    if rule is None or spent[failure] >= rule.max_tries:
-        return ErrorDecision(over, tries=spent)
+    rule, spent = retry.rule(failure), _more(attempts, failure)
+    if rule is None or spent[failure] >= rule.max_attempts:
+        return ErrorDecision(over, attempts=spent)
     return ErrorDecision(again, error.wait or rule.delay(spent[failure], chance=chance), spent)
 
 
-def _more(tries: Mapping[str, int], failure: ErrorKind) -> dict[str, int]:
-    return {**tries, failure.value: tries.get(failure.value, 0) + 1}
+def _more(attempts: Mapping[str, int], failure: ErrorKind) -> dict[str, int]:
+    return {**attempts, failure.value: attempts.get(failure.value, 0) + 1}

@@ -30,7 +30,7 @@ def event_step(row: Row, type_: str, reason: str | None) -> Step:
 def halt_steps(job: int, reason: str, until: int | None, tell: Step, place: int) -> list[Step]:
     """Return the steps that pause a job, with one event; `place` is the number of steps before them."""
     return [
-        Step("job_halt", {"n": job, "reason": reason[:500], "until": until}),
+        Step("job_pause", {"n": job, "reason": reason[:500], "until": until}),
         tell._replace(only_if=place),
         audit_step(job, "engine", "paused", reason)._replace(only_if=place),
     ]
@@ -41,6 +41,6 @@ def halt_for_error(job: int, row: Row, error: TidingsError) -> list[Step]:
     return halt_steps(job, str(error), None, event_step(row, "migration.paused", error.problem), 0)
 
 
-def audit_step(job: int, who: str, what: str, detail: str = "") -> Step:
+def audit_step(job: int, actor: str, action: str, detail: str = "") -> Step:
     """Return the step that adds an audit entry."""
-    return Step("job_audit_add", {"job": job, "who": who[:200], "what": what, "detail": detail[:500]})
+    return Step("job_audit_add", {"job": job, "actor": actor[:200], "action": action, "detail": detail[:500]})

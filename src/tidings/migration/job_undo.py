@@ -261,7 +261,7 @@ def require_erase(target: RecordTarget) -> SupportsErase:
 
 def refuse_during_undo(row: Row, now: int) -> None:
     """Raise Conflict while an undo of the job holds its lease."""
-    until = row["parked_until"]
+    until = row["blocked_until"]
     if until is not None and until > now:
         left = (until - now) // SECOND
         raise Conflict("the migration is being undone", remedy=f"wait for its end, or {left} s if it crashed")

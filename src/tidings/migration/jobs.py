@@ -73,7 +73,7 @@ class JobView:
     name: str
     state: JobState
     reason: str | None  # why it is paused or failed
-    parked_until: int | None  # when it resumes automatically
+    blocked_until: int | None  # when it resumes automatically
     round: int  # how often it was started
     mapping_hash: str
     created_at: int
@@ -81,7 +81,7 @@ class JobView:
     started_at: int | None
     ended_at: int | None
     done_before: int  # final records before its last start
-    forgotten_at: int | None  # when its records and logs were deleted; counts and audit trail stay
+    pruned_at: int | None  # when its records and logs were deleted; counts and audit trail stay
     definition: Mapping[str, Any]
     is_local: bool  # from a file on the command line
 
@@ -114,7 +114,7 @@ class SystemStatus:
 
     name: str
     concurrency: float  # its current adaptive limit
-    parked_until: int | None
+    blocked_until: int | None
     reason: str | None
     used_this_month: int
 
@@ -210,7 +210,7 @@ def job_transition(row: Row, state: JobState, reason: str | None) -> Step:
     """Return the step that changes a job's state if its row is unchanged."""
     params = {
         "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
-        "held": None, "reason": reason, "parked_until": None,
+        "resume_state": None, "reason": reason, "blocked_until": None,
         "is_over": state in ENDED,
     }  # fmt: skip
     return Step("job_move", params, needed=True)

@@ -88,7 +88,7 @@ class SystemRateLimiter:
 
     def pause_step(self, until: int, reason: str) -> Step:
         """Return the step that pauses all calls to the system until an instant."""
-        return Step("job_system_park", {"name": self.name, "until": until, "reason": reason[:300]})
+        return Step("job_system_block", {"name": self.name, "until": until, "reason": reason[:300]})
 
     async def note(self, load: CallStats) -> AdaptedLimits | None:
         """Write the call statistics and the adapted limits; None when another node did so first."""

@@ -117,28 +117,28 @@ class RecordReconciler:
 
     async def _lookup_failed(self, row: Row, error: ConnectorError) -> bool:
         results, seq = self._attempt.results, row["seq"]
-        tries = orjson.loads(row["tries"])
-        decision = decide_lookup_error(error, self._opened.job.retry, tries, chance=self._clock.chance())
+        attempts = orjson.loads(row["attempts"])
+        decision = decide_lookup_error(error, self._opened.job.retry, attempts, chance=self._clock.chance())
         is_over = self._attempt.follow(decision, error, self._opened.looks)
-        spent = None if decision.tries is None else to_json(decision.tries)
+        spent = None if decision.attempts is None else to_json(decision.attempts)
         results.add_log(seq, f"lookup: {decision.state}", error.code or error.failure, error.reason)
         if decision.state is RecordState.UNKNOWN:
             wait = micros(decision.park or decision.after)
-            self._stay_unknown(row, wait, error.failure.value, error.reason, tries=spent)
+            self._stay_unknown(row, wait, error.failure.value, error.reason, attempts=spent)
         else:
             reason = f"the outcome of the write cannot be determined: {error.reason}"
             unknown = ConnectorError(ErrorKind.AMBIGUOUS, reason, code=error.code or error.failure.value)
-            results.add_dead_letter(seq, decision.state, unknown, self._type, tries=spent)
+            results.add_dead_letter(seq, decision.state, unknown, self._type, attempts=spent)
         await self._attempt.commit()
         return not is_over
 
-    def _stay_unknown(self, row: Row, wait: int, code: str, reason: str, tries: str | None = None) -> None:
+    def _stay_unknown(self, row: Row, wait: int, code: str, reason: str, attempts: str | None = None) -> None:
         self._attempt.results.move(
             row["seq"],
             RecordState.UNKNOWN,
             due_at=self._attempt.now + wait,
             mapped=row["mapped"],
-            tries=tries,
+            attempts=attempts,
             failure=ErrorKind.AMBIGUOUS.value,
             fingerprint=f"in_doubt/{self._type}//{code}",
             reason=reason[:1000],
@@ -171,16 +171,16 @@ class RecordReconciler:
             found = await self.hits(item.id, item.key, item.fields)
         except ConnectorError as error:
             decision = decide_lookup_error(
-                error, self._opened.job.retry, item.tries, chance=self._clock.chance()
+                error, self._opened.job.retry, item.attempts, chance=self._clock.chance()
             )
             self._attempt.follow(decision, error, self._opened.looks)
             wait = decision.park or decision.after
             results.add_log(item.seq, "lookup failed", error.code or error.failure, error.reason)
             if decision.state is RecordState.UNKNOWN:  # not sent yet, so it is retried
-                tries = None if decision.tries is None else to_json(decision.tries)
+                attempts = None if decision.attempts is None else to_json(decision.attempts)
                 due_at = self._attempt.now + micros(wait) if wait else None
                 results.move(
-                    item.seq, RecordState.READY, due_at=due_at, tries=tries, reason=error.reason[:1000]
+                    item.seq, RecordState.READY, due_at=due_at, attempts=attempts, reason=error.reason[:1000]
                 )
             else:
                 results.add_dead_letter(item.seq, RecordState.FAILED, error, self._type)

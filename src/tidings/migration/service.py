@@ -70,7 +70,7 @@ class MigrationService:
         """Create a job under an idempotency key: job, audit entry, key and answer in one transaction."""
         self._connections.allowed.check(job)
         id_, now = self._clock.new_id(), self._clock.now()
-        steps = [*create_job_steps(id_, job, now), Step("job_audit_first", {"id": id_, "who": by[:200]})]
+        steps = [*create_job_steps(id_, job, now), Step("job_audit_first", {"id": id_, "actor": by[:200]})]
         view = new_job_view(id_, job, now)
         if once is not None:
             answer = orjson.dumps(serializers.job(view)).decode()
@@ -150,14 +150,14 @@ class MigrationService:
         self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *ENDED})
         is_planned = row["state"] == JobState.APPROVED
         return await self._begin(
-            row, by, JobState.RUNNING, looks=bool(row["looks"]), planned=is_planned, anew=not is_planned
+            row, by, JobState.RUNNING, looks=bool(row["lookup"]), planned=is_planned, anew=not is_planned
         )
 
     async def pause(self, id: str, *, by: str, reason: str = "manual", tenant: str | None = None) -> JobView:
         """Pause reading and writing until the job is resumed."""
         row = await self._row(id, tenant)
         self._expect(row, "paused", set(WORKING))
-        halt = Step("job_halt", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
+        halt = Step("job_pause", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
         tell = event_step(row, "migration.paused", reason)
         return await self._write(row, [halt, audit_step(row["n"], by, "paused", reason), tell])
 
@@ -166,7 +166,7 @@ class MigrationService:
         row = await self._row(id, tenant)
         self._expect(row, "resumed", {JobState.PAUSED})
         steps = [
-            job_transition(row, JobState(row["held"]), None),
+            job_transition(row, JobState(row["resume_state"]), None),
             Step("job_type_wake", {"job": row["n"]}),
             audit_step(row["n"], by, "resumed"),
             event_step(row, "migration.resumed", None),
@@ -186,7 +186,7 @@ class MigrationService:
             refuse_during_undo(row, self._clock.now())
         begin = {
             "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
-            "rounds": int(anew), "looks": looks, "planned": planned,
+            "rounds": int(anew), "lookup": looks, "planned": planned,
             "done": 0 if anew else (await status_of(self._store, job_view(row), self._clock.now())).done,
         }  # fmt: skip
         steps = [
@@ -326,7 +326,7 @@ class MigrationService:
     async def _undoable(self, id_: str, tenant: str | None) -> Row:
         row = await self._row(id_, tenant)
         self._expect(row, "undone", set(ENDED))
-        if row["forgets"]:
+        if row["pruning"]:
             raise Conflict("the migration's records have been deleted", remedy="nothing can be undone")
         refuse_during_undo(row, self._clock.now())
         return row

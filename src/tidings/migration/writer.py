@@ -213,14 +213,14 @@ class Writer:
         decision = decide_write_error(
             error,
             self._opened.job.retry,
-            item.tries,
+            item.attempts,
             repeatable=is_repeatable(self._strategy, item.known),
             known=item.known,
             doubt=lookup_delay(self._opened.call_within),
             chance=self._clock.chance(),
         )
         self._is_stopped = self._attempt.follow(decision, error, self._opened.writes) or self._is_stopped
-        tries = None if decision.tries is None else to_json(decision.tries)
+        attempts = None if decision.attempts is None else to_json(decision.attempts)
         results.add_log(item.seq, decision.state.value, error.code or error.failure, error.reason)
         if decision.state in (RecordState.READY, RecordState.UNKNOWN):
             kept = to_json(dict(item.fields)) if decision.state is RecordState.UNKNOWN else None
@@ -231,12 +231,14 @@ class Writer:
                 key=_own_key(item),
                 mapped=kept,
                 hash=item.hash,
-                tries=tries,
+                attempts=attempts,
                 reason=error.reason[:1000],
                 **_unknown_fields(decision.state, error, self._type),
             )
             return
-        results.add_dead_letter(item.seq, decision.state, error, self._type, tries=tries, key=_own_key(item))
+        results.add_dead_letter(
+            item.seq, decision.state, error, self._type, attempts=attempts, key=_own_key(item)
+        )
         results.written -= self._attempt.batch.phase == "links"
 
     async def _log_merged_records(self) -> None:

@@ -1,2 +1,2 @@
 -- One broadcast by its lot.
-select * from broadcasts where lot = :lot
+select * from broadcasts where group_id = :group_id

@@ -1,2 +1,2 @@
 -- Give up a node whose beat has not moved; its own next beat then finds no row.
-update nodes set state = 'dead' where id = :id and beat = :beat and state = 'live' returning id
+update nodes set state = 'dead' where id = :id and heartbeat = :heartbeat and state = 'live' returning id

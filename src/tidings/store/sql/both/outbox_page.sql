@@ -5,5 +5,5 @@ select o.id, o.at, o.tenant, o.type, o.subject, o.body, o.target, m.channel, m.r
   (select h.detail from history h where h.task = m.task and h.at >= o.at and h.origin <> 'processing'
    and h.state <> 'processing' and h.detail is not null order by h.at limit 1) as detail
 from (select id, at, tenant, type, subject, body, target from outbox order by id limit :limit) o
-left join messages m on m.id = o.subject left join broadcasts b on b.lot = m.lot
+left join messages m on m.id = o.subject left join broadcasts b on b.group_id = m.group_id
 order by o.id
