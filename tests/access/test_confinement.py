@@ -209,7 +209,7 @@ async def test_a_credential_goes_only_to_the_hosts_that_the_configuration_lists(
         ({"kind": "http", "url": "https://api.attio.com", "id": "credential:crm"}, "accepts no credential"),
         ({"kind": "http", "url": "https://e.org", "token": "credential:warehouse"}, "e.org"),
         ({"kind": "http", "url": "https://e.org", "token": "credential:unknown"}, "not configured"),
-        ({"kind": "sql", "url": "credential:crm"}, "credential of an HTTP API"),
+        ({"kind": "sql", "url": "credential:crm"}, "credential for an HTTP API"),
     ):
         body = job(target, source) if source["kind"] == "attio" else job(source, target)
         answer = await home.http.post("/v1/migrations", json=body)

@@ -477,7 +477,7 @@ def test_rules_of_one_kind_replace_and_used_up_ones_go() -> None:
         ([], "JSON object"),
         ({}, "no fault None"),
         ({"kind": "ok"}, "Use one of 500, 429, 404, lost, cut, slow"),
-        ({"kind": "400"}, "no fault '400'"),
+        ({"kind": "400"}, "Unknown fault '400'"),
         ({"kind": "500", "rate": 0}, "rate must be"),
         ({"kind": "500", "rate": 1.1}, "rate must be"),
         ({"kind": "500", "rate": True}, "rate must be"),
@@ -782,7 +782,7 @@ def test_a_port_in_use_is_one_clear_sentence(path: Path) -> None:
         done = run("--port", str(port), "--ledger", str(path))
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"error: Port {port} on 127.0.0.1 is in use. Stop what listens there, or choose" in done.stderr
+    assert f"error: Port {port} on 127.0.0.1 is in use. Stop the other process, or choose" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not path.exists()
 

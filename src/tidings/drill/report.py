@@ -190,7 +190,9 @@ def report_figures(found: DrillReport) -> list[DrillFigure]:
             f"{found.late:,}",
             f"beyond the lease of {found.lease:g} s + {RECOVERY_GRACE:g} s; {slow}",
         ),
-        DrillFigure("slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} of killed workers"),
+        DrillFigure(
+            "slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages of killed workers"
+        ),
         DrillFigure(
             "kills",
             f"{sum(found.killed.values()):,}",
