@@ -475,7 +475,7 @@ def test_rules_of_one_kind_replace_and_used_up_ones_go() -> None:
     ("command", "word"),
     [
         ([], "JSON object"),
-        ({}, "no fault None"),
+        ({}, "Unknown fault None"),
         ({"kind": "ok"}, "Use one of 500, 429, 404, lost, cut, slow"),
         ({"kind": "400"}, "Unknown fault '400'"),
         ({"kind": "500", "rate": 0}, "rate must be"),
