@@ -379,7 +379,7 @@ async def test_what_must_not_be_handled_is_never_taken_up(
 
 async def test_an_edit_that_expired_is_not_taken_up_by_itself(world: Conversing) -> None:
     """It belongs to a message; what is meant now is said anew (D2)."""
-    await world.take(said(1, world.second() - 25 * HOUR, "mended", kind=IncomingKind.EDIT, original="7"))
+    await world.take(said(1, world.second() - 25 * HOUR, "repaired", kind=IncomingKind.EDIT, original="7"))
     with pytest.raises(Conflict, match="it only changes another message") as refused:
         await world.inbox.retry((await world.all())[0]["id"])
     assert "in a new one" in refused.value.remedy

@@ -236,7 +236,7 @@ async def test_a_repaired_record_is_verified_in_its_repaired_form(moving: Moving
     assert report.passed and (found.same, dict(found.counts)) == (8, {}), report.text()
     assert found.notes == ["4 records were repaired and are compared in their repaired form"]
     log = (await moving.migrations.record(id_, "people", "2"))["log"]
-    assert [line["what"] for line in log] == ["rejected", "mended", "written"]
+    assert [line["what"] for line in log] == ["rejected", "repaired", "written"]
 
     writes = moving.books.writes
     await moving.migrations.run(id_, by="anna")

@@ -1,4 +1,4 @@
--- Count failures in a row; at the threshold the breaker opens and the queue is parked.
+-- Count consecutive failures; at the threshold the breaker opens and the queue is blocked.
 -- Results of claims made before it opened say nothing new and are ignored.
 update queues set
   failures = case when :reset then 0 else failures end + :count,

@@ -1,4 +1,4 @@
--- Go on; the pump moves back what was parked, and gives it the time that it stood still.
+-- Resume; the feeder moves deferred recipients back and gives them the time that was lost.
 update broadcasts set state = 'pending', reason = null, ended_at = null, paced_to = null, options = :options,
   version = version + 1,
   paused_for = coalesce(cast(:now as bigint), tidings_now()) - coalesce(paused_at, cast(:now as bigint), tidings_now()),

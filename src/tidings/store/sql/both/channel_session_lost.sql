@@ -1,4 +1,4 @@
--- A send has met that the session is gone. A result of a claim made before it last came back says nothing new.
+-- A send found the session gone. Results of claims made before the last reconnect are ignored.
 update queues set session_state = :session_state, session_reason = :why, lost_at = coalesce(lost_at, cast(:now as bigint), tidings_now()),
   session_since = coalesce(cast(:now as bigint), tidings_now()), retry_at = null, check_at = 0, check_no = check_no + 1
 where name = :name and session_since <= :claimed_at

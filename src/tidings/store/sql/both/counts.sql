@@ -1,4 +1,4 @@
--- How many tasks wait for their time, wait for their turn, are at work, and are dead letters (all, in doubt).
+-- Counts of tasks: scheduled, waiting, processing, dead letters (all and unknown outcomes).
 -- Each is counted up to a bound, on the index that has it.
 select
   (select count(*) from (select 1 as one from tasks where state = 'pending' and head limit :most) p) as heads,

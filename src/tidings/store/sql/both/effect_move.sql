@@ -1,4 +1,4 @@
--- Another state, with what it is known by. Fenced by the claim; `over`: this is the end, and it is being told.
+-- New state with its evidence, fenced by the claim; `over`: final, and an event follows.
 update effects set state = :state, claim_no = :claim_no, evidence = evidence || cast(:line as text),
   ended_at = case when cast(:over as boolean) then coalesce(cast(:now as bigint), tidings_now()) end,
   reported = cast(:over as boolean)

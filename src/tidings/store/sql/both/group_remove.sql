@@ -1,2 +1,2 @@
--- Forget a lot.
+-- Delete a task group.
 delete from task_groups where id = :group_id

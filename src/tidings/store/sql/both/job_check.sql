@@ -1,4 +1,4 @@
--- Take the look; whoever is late finds it taken.
+-- Take the periodic check of a job; another node finds it taken.
 update jobs set check_at = coalesce(cast(:now as bigint), tidings_now()) + :lease
 where n = :n and check_at = :seen and state in ('planning', 'running', 'paused')
 returning n, id, tenant, name, pair, state, resume_state, reason, blocked_until, check_at, round, lookup, planned,

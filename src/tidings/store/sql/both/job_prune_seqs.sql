@@ -1,4 +1,4 @@
--- Records of a job that forgets: in their line, opened again in a batch, or mended and never opened.
+-- Records of a job being pruned: in order, reopened in a batch, or repaired and never reopened.
 select r.seq from jobs j cross join job_records r where j.n = :job and j.pruning and r.job = j.n and r.batch is null
 union all
 select r.seq from jobs j cross join job_batches b cross join job_records r

@@ -1,4 +1,4 @@
--- What is still to be told, oldest first, with what is known of the message that it tells of.
+-- Events still to be sent, oldest first, with the facts of their message.
 -- A rare move has no reason of its own: its line of history, written with it, has one.
 select o.id, o.at, o.tenant, o.type, o.subject, o.body, o.target, m.channel, m.recipient, b.id as broadcast, b.xref,
   coalesce(b.schedule, (select c.schedule from occurrences c where c.made = m.id limit 1)) as schedule,

@@ -1,4 +1,4 @@
--- Sum up the counts of a lot. Own file: on SQLite there is one row each already.
+-- Sum up the counts of a group. Own file: SQLite has one row each already.
 with gone as (
   delete from task_group_counts where group_id = :group_id returning outcome, n
 )

@@ -1,4 +1,4 @@
--- Records of a page. One that an earlier round had begins anew; what was mended stays so while the source says the same.
+-- Records of a page. Those of an earlier round start again; repairs stay while the source is unchanged.
 -- Own file: a list goes in as JSON, which each database reads in its own way.
 insert into job_records (job, type, round, source_id, state, raw, failure, field, fingerprint, reason, changed_at)
 select :job, :type, :round, r.id, r.state, r.raw, r.failure, r.field, r.fingerprint, r.reason,

@@ -1,4 +1,4 @@
--- Tell of these moves, as far as they were made: a lost claim is not told.
+-- Events of these task transitions, as far as they were committed; a lost claim has none.
 -- Own file: JSON as rows; with one working process nobody else can have settled the same claim.
 insert into outbox (at, tenant, type, subject, body)
 select t.changed_at, t.tenant, 'message.' || case when t.state = 'done' then 'sent'
