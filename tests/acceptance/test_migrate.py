@@ -127,7 +127,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["omitted"] == 0
     record = (await http.get(f"{one}/records/people/3")).json()
     assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith(
-        "repaired"
+        "mended"
     )
     found = (await http.get(f"{one}/crosswalk/people", params={"source_id": "3"})).json()["items"]
     assert [row["target_id"] for row in found] == [record["target_id"]]
