@@ -190,7 +190,7 @@ async def test_a_schema_that_is_there_is_refused_and_one_in_use_is_not_removed(p
     assert "tidings" in await schemas_of(postgres_url)
 
 
-def test_a_senseless_drill_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_invalid_drill_options_are_rejected(tmp_path: Path) -> None:
     """Before anything is started."""
     for words, about in ((("--messages", "0"), "--messages"), (("--on-unknown", "shrug"), "--on-unknown")):
         done = run("drill", *words, folder=tmp_path)

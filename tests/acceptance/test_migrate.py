@@ -127,7 +127,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["omitted"] == 0
     record = (await http.get(f"{one}/records/people/3")).json()
     assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith(
-        "repaired"
+        "mended"
     )
     found = (await http.get(f"{one}/crosswalk/people", params={"source_id": "3"})).json()["items"]
     assert [row["target_id"] for row in found] == [record["target_id"]]
@@ -138,7 +138,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     assert {line["actor"] for line in trail} == {"this machine", "engine"}
 
 
-async def test_a_job_with_a_key_is_made_once(house: House, tmp_path: Path) -> None:
+async def test_an_idempotency_key_creates_a_job_once(house: House, tmp_path: Path) -> None:
     """B4: the same key and body get the first answer, also when the job runs; another body is refused."""
     body, key = definition(tmp_path), {"idempotency-key": "job-1"}
     first = await house.http.post("/v1/migrations", json=body, headers=key)
@@ -184,7 +184,7 @@ async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: House
         ({**good, "colour": 1}, 422, "unknown key 'colour'"),
         ({**good, "types": hook}, 422, "hook"),
         ({**good, "tenant": "acme"}, 422, "tenant is 'acme'"),
-        ({**good, "source": {"kind": "affinity", "key": "abc"}}, 422, "secret in clear"),
+        ({**good, "source": {"kind": "affinity", "key": "abc"}}, 422, "secret in plain text"),
     ):
         answer = await http.post("/v1/migrations", json=body)
         assert (answer.status_code, says in answer.text) == (status, True), answer.text
@@ -195,7 +195,7 @@ async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: House
     assert (await http.get("/v1/migrations")).json() == {"items": [], "next": None}
 
 
-async def test_another_tenants_job_is_one_that_is_not_there(house: House, tmp_path: Path) -> None:
+async def test_another_tenants_job_is_not_found(house: House, tmp_path: Path) -> None:
     """Tenants: neither its status nor its records are shown, nor can it be moved."""
     job = read_job(definition(tmp_path, tenant="acme"), is_local=True)
     theirs = await house.app.migrations.create(job, by="somebody")
@@ -251,7 +251,7 @@ async def planned(house: House, folder: Path) -> str:
     return id_
 
 
-async def test_what_was_created_is_taken_out_again_through_the_api(house: House, tmp_path: Path) -> None:
+async def test_undo_through_the_api_deletes_created_records(house: House, tmp_path: Path) -> None:
     """C9: a dry run says it and does nothing; a second undoing finds nothing; the trail says who."""
     id_, http = await planned(house, tmp_path), house.http
     undo = f"/v1/migrations/{id_}/undo"
@@ -280,7 +280,7 @@ async def test_what_was_created_is_taken_out_again_through_the_api(house: House,
     assert (await http.post(undo, json={"dry": True})).status_code == 422
 
 
-async def test_the_page_shows_what_would_be_taken_out_before_it_is(
+async def test_the_dashboard_previews_an_undo(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The button that deletes comes with the preview, asks again, and says what it did."""
@@ -300,7 +300,7 @@ async def test_the_page_shows_what_would_be_taken_out_before_it_is(
     assert written(tmp_path) == {}
 
 
-async def test_what_the_map_calls_secret_is_in_the_export_alone(house: House, tmp_path: Path) -> None:
+async def test_secret_fields_are_shown_in_the_export_only(house: House, tmp_path: Path) -> None:
     """S9: neither the log of a record nor its page shows it."""
     mail = {"path": "mail", "type": "email", "secret": True}
     types = {"people": {"from": "persons", "fields": {"name": "name", "mail": mail}}}
@@ -314,7 +314,7 @@ async def test_what_the_map_calls_secret_is_in_the_export_alone(house: House, tm
     assert "nope" in (await house.http.get(f"/v1/migrations/{id_}/dead/export")).text
 
 
-async def test_whoever_may_only_look_is_shown_no_buttons(sqlite_url: str, tmp_path: Path) -> None:
+async def test_viewers_see_no_buttons(sqlite_url: str, tmp_path: Path) -> None:
     """Roles: the page of a viewer has progress and causes, nothing to press, and no way to export."""
     opened = {"migration_folder": tmp_path, "migration_api_files": True}
     async with housed(sqlite_url, api_keys=(KEY,), **opened) as house:

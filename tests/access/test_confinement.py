@@ -206,10 +206,10 @@ async def test_a_credential_goes_only_to_the_hosts_that_the_configuration_lists(
         ({**ATTIO, "url": "https://evil.example"}, "evil.example"),
         ({**ATTIO, "url": "https://api.attio.com:8443"}, "api.attio.com:8443"),
         ({"kind": "http", "url": "https://evil.example", "token": "credential:crm"}, "evil.example"),
-        ({"kind": "http", "url": "https://api.attio.com", "id": "credential:crm"}, "takes no credential"),
+        ({"kind": "http", "url": "https://api.attio.com", "id": "credential:crm"}, "accepts no credential"),
         ({"kind": "http", "url": "https://e.org", "token": "credential:warehouse"}, "e.org"),
         ({"kind": "http", "url": "https://e.org", "token": "credential:unknown"}, "not configured"),
-        ({"kind": "sql", "url": "credential:crm"}, "credential of an HTTP API"),
+        ({"kind": "sql", "url": "credential:crm"}, "credential for an HTTP API"),
     ):
         body = job(target, source) if source["kind"] == "attio" else job(source, target)
         answer = await home.http.post("/v1/migrations", json=body)
@@ -274,7 +274,7 @@ async def test_a_job_of_the_api_names_no_address_inside_the_network(home: House)
     assert (await home.http.get("/v1/migrations")).json()["items"] == []
 
 
-async def test_a_name_that_leads_inside_the_network_is_not_called(home: House) -> None:
+async def test_a_host_that_resolves_to_a_private_address_is_not_called(home: House) -> None:
     """High 1, S6: every address of a name is checked when it is called, whatever it was before."""
     shown = await ran(
         home, job({"kind": "http", "url": "https://localhost/"}, {"kind": "csv", "path": "out.csv"})

@@ -84,7 +84,7 @@ async def test_a_record_cannot_climb_the_path_of_an_http_target(home: House, tmp
         await home.work()
 
     (row,) = (await home.http.get(f"/v1/migrations/{id_}/records")).json()["items"]
-    assert row["failure"] == "validation" and "another path" in row["reason"]
+    assert row["failure"] == "validation" and "change the path" in row["reason"]
 
 
 def test_the_configuration_is_printed_without_header_secrets_and_tokens_in_paths(tmp_path: Path) -> None:

@@ -29,9 +29,7 @@ async def phone() -> AsyncIterator[httpx.AsyncClient]:
 @pytest.mark.parametrize(
     "path", ["/", "/sandbox/ledger", "/sandbox/conversations", "/sandbox/callbacks", "/sandbox/stream"]
 )
-async def test_a_name_that_points_at_this_machine_cannot_read_the_ledger(
-    phone: httpx.AsyncClient, path: str
-) -> None:
+async def test_dns_rebinding_cannot_read_the_ledger(phone: httpx.AsyncClient, path: str) -> None:
     """Medium 4: DNS rebinding: the browser thinks it talks to evil.example, and gets nothing."""
     answer = await phone.get(path, headers={"host": "evil.example"})
 

@@ -187,7 +187,7 @@ async def test_pages_are_complete_and_the_same_cursor_gives_the_same_records(
 # -- every target: once by its key, whatever is sent again
 
 
-async def test_an_asserted_record_is_there_once_however_often_it_is_sent(sandbox: Sandbox) -> None:
+async def test_a_repeated_attio_upsert_creates_one_record(sandbox: Sandbox) -> None:
     """C13: Attio finds by the unique attribute; its own id, once known, does the same."""
     target = attio(sandbox, keys={"people": "affinity_id"})
     fields = {"name": {"first_name": "Ada", "last_name": "Lovelace"}, "email_addresses": ["ada@acme.example"]}
@@ -222,7 +222,9 @@ async def test_a_link_leads_to_a_record_of_its_object_and_is_read_back_as_an_id(
     assert (found.fields["company"], found.fields["mentor"]) == (company.id, boss.id)
 
 
-async def test_a_note_in_doubt_is_found_by_its_content_and_not_written_again(sandbox: Sandbox) -> None:
+async def test_a_note_with_an_unknown_outcome_is_found_by_content(
+    sandbox: Sandbox,
+) -> None:
     """C13, F61: the answer is lost after the note was made; a look at its parent finds it."""
     target = attio(sandbox)
     parent = await target.write("companies", "acme.example", {"name": "Acme"}, None)
@@ -311,9 +313,7 @@ async def test_a_file_has_each_key_once_also_with_two_writers(kind: str, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "sql", "attio"])
-async def test_what_was_written_can_be_taken_out_again_and_again(
-    kind: str, tmp_path: Path, sandbox: Sandbox
-) -> None:
+async def test_erasing_a_record_is_idempotent(kind: str, tmp_path: Path, sandbox: Sandbox) -> None:
     """The way back: by the target's own id; one that is gone already is as good as deleted."""
     with sqlite3.connect(tmp_path / "there.db") as there:
         there.execute("create table companies (id text primary key, name text)")
@@ -342,7 +342,7 @@ async def test_what_was_written_can_be_taken_out_again_and_again(
 
 
 @pytest.mark.parametrize(("kind", "torn"), [("csv", b'2,"half'), ("ndjson", b'{"id":"2","na')])
-async def test_a_line_that_broke_off_is_cut_away_and_a_whole_one_is_kept(
+async def test_a_torn_last_line_is_removed_and_a_whole_one_is_kept(
     kind: str, torn: bytes, tmp_path: Path
 ) -> None:
     """F60: nobody was told that it was written; what a person left without a line end is no such line."""
@@ -378,11 +378,11 @@ async def test_bad_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     pages = await pages_of(source, "people")
 
     assert ids(pages) == ["1", "10"]
-    spoiled = {one.id: one for page in pages for one in page.spoiled}
-    assert list(spoiled) == ["2", *(f"line {n}" for n in (3, 4, 5, 6, 7, 8, 9)), "9", "line 11", "line 12"]
-    assert (spoiled["2"].field, spoiled["2"].reason) == ("name", "'name' has a null byte (line 2)")
-    assert spoiled["line 3"].field == "id"
-    assert "over 1048576 bytes" in spoiled["line 4"].reason
+    unreadable = {one.id: one for page in pages for one in page.unreadable}
+    assert list(unreadable) == ["2", *(f"line {n}" for n in (3, 4, 5, 6, 7, 8, 9)), "9", "line 11", "line 12"]
+    assert (unreadable["2"].field, unreadable["2"].reason) == ("name", "'name' has a null byte (line 2)")
+    assert unreadable["line 3"].field == "id"
+    assert "over 1048576 bytes" in unreadable["line 4"].reason
 
 
 async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -398,15 +398,15 @@ async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     pages = await pages_of(source, "people")
 
     assert ids(pages) == ["1", "4", "8"]
-    assert [one.id for page in pages for one in page.spoiled][:2] == ["2", "line 4"]
-    assert len([one for page in pages for one in page.spoiled]) == 6
-    assert pages[-1].spoiled[-1].reason.startswith("a quote is opened and never closed")
+    assert [one.id for page in pages for one in page.unreadable][:2] == ["2", "line 4"]
+    assert len([one for page in pages for one in page.unreadable]) == 6
+    assert pages[-1].unreadable[-1].reason.startswith("a quote is never closed")
 
 
 @pytest.mark.parametrize(
     ("head", "field"), [(b"id,name,name\n", "name"), (b"name,city\n", "id"), (b"", None)]
 )
-async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | None, tmp_path: Path) -> None:
+async def test_an_unusable_csv_header_is_reported(head: bytes, field: str | None, tmp_path: Path) -> None:
     """Bad input: a missing column, one that is there twice, nothing at all."""
     (tmp_path / "people.csv").write_bytes(head)
     source = registry.source("csv", {"path": str(tmp_path)})
@@ -418,7 +418,7 @@ async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | Non
     assert missing.failure is ErrorKind.NOT_FOUND
 
 
-async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_path: Path) -> None:
+async def test_parsing_a_page_of_a_file_yields_to_the_event_loop(tmp_path: Path) -> None:
     """Calls under way do not wait for a thousand lines; a thread that parsed them made all wait."""
     file = tmp_path / "people.ndjson"
     file.write_text("".join(f'{{"id": "{n}"}}\n' for n in range(1000)))
@@ -444,7 +444,7 @@ async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_p
     assert len(seen) >= 10, "in slices, on the loop's own thread"
 
 
-async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None:
+async def test_a_file_that_changes_during_the_read_is_detected(tmp_path: Path) -> None:
     """Bad input: a source changing underneath."""
     path = tmp_path / "people.ndjson"
     path.write_bytes(b"".join(b'{"id": %d}\n' % n for n in range(1_500)))
@@ -471,7 +471,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
-async def test_a_row_is_there_once_and_a_bad_one_leaves_the_others(database: str) -> None:
+async def test_sql_upserts_are_idempotent_and_a_bad_row_leaves_the_others(database: str) -> None:
     """C13: an upsert by the key; a column that is unknown, a value too many, a wrong type are named."""
     engine = sa.create_engine(database)
     with engine.begin() as connection:
@@ -648,7 +648,7 @@ async def test_what_is_there_is_asked_for_before_it_is_created() -> None:
     ],
     ids=str,
 )
-async def test_what_attio_says_is_told_apart(
+async def test_attio_errors_are_classified(
     fault: dict[str, Any], failure: ErrorKind, sent: bool, sandbox: Sandbox
 ) -> None:
     """C3: each error has its kind, and says whether the write may have happened."""
@@ -688,7 +688,7 @@ async def test_a_refused_value_names_its_field(fields: Fields, field: str, sandb
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-async def test_affinitys_month_is_not_a_short_wait(version: str, sandbox: Sandbox) -> None:
+async def test_affinitys_monthly_quota_is_told_from_a_rate_limit(version: str, sandbox: Sandbox) -> None:
     """C3: both quotas answer 429; only the headers tell a minute from a month."""
     await told(sandbox, "affinity", persons=3, per_minute=1)
     source = affinity(sandbox, version)
@@ -730,7 +730,7 @@ async def test_wrong_credentials_are_said_at_once_and_never_shown(version: str, 
     assert (lost.failure, lost.sent) == (ErrorKind.TEMPORARY, False)
 
 
-async def test_nobody_there_is_certainly_not_sent() -> None:
+async def test_a_refused_connection_is_certainly_not_sent() -> None:
     """C3: a connection that was never made is safe to try again."""
     target = registry.target("attio", {"url": "http://127.0.0.1:9", "key": KEY, "deadline": "2 s"})
 
@@ -810,12 +810,12 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
     persons = [record for page in pages for record in page.records]
     held = (await content(sandbox, "affinity"))["persons"]
     await told(sandbox, "affinity", persons=8, bad_every=2)
-    (spoiled,) = (await source.page("persons", None)).spoiled
+    (unreadable,) = (await source.page("persons", None)).unreadable
     await source.close()
 
     assert made["counts"]["persons"] == 100
     assert made["bad"] == 2
-    assert (spoiled.id, spoiled.field) == ("200004", "last_name")
+    assert (unreadable.id, unreadable.field) == ("200004", "last_name")
     assert persons[0] == Record("persons", "200001", held[0])
 
 
@@ -829,8 +829,8 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
         ("attio", {}, "key", "Add key to the target"),
         ("attio", {"key": KEY, "colour": "red"}, "colour", "no such option"),
         ("attio", {"key": KEY, "url": "http://api.attio.com"}, "url", "https"),
-        ("attio", {"key": "two\nlines"}, "key", "plain letters"),
-        ("affinity", {"key": KEY}, "kind", "nothing can be written"),
+        ("attio", {"key": "two\nlines"}, "key", "printable ASCII"),
+        ("affinity", {"key": KEY}, "kind", "cannot be a target"),
         ("csv", {"path": "x.csv", "delimiter": "::"}, "delimiter", "one character"),
         ("sql", {"url": "nonsense://x"}, "url", "install the driver"),
         ("http", {"url": "https://{%host%}/x"}, "url", "host"),
@@ -877,7 +877,7 @@ def test_every_connector_says_which_options_are_secret() -> None:
     assert UnreadableRecord("people", "1", "why").field is None
 
 
-def test_every_option_is_told() -> None:
+def test_every_connector_option_is_documented() -> None:
     """The page has each connector, each with its own options and no others."""
     page = (Path(__file__).parents[2] / "docs/how-to/connectors.md").read_text(encoding="utf-8")
     parts = dict(re.findall(r"^## `(\w+)`$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))

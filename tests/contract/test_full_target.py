@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.migration.connectors.port import ConnectorError, Fields, RecordState, TargetRecord
+from tidings.migration.connectors.port import ConnectorError, Fields, TargetRecord
 from tidings.migration.connectors.sql import SqlTarget
 from tidings.migration.connectors.sql_database import SqlSettings
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.store.port import Store
 
 from .moving import Moving

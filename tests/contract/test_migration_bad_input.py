@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Fields, RecordState
+from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Fields
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Invalid
 
 from .moving import Moving
@@ -41,9 +42,9 @@ BAD: dict[str, tuple[Any, str]] = {  # id: the row, and what is said about it
     "200": (person(200, size="a lot"), "number"),
     "250": (person(250, stage="lost"), "values"),
     "300": (person(300, company=7), "companies"),
-    "350": (person(350, mail="p1@x.org"), "which people"),
+    "350": (person(350, mail="p1@x.org"), "already used by people"),
     "400": (person(400, name="a\x00b"), "null byte"),
-    "450": (person(449, name="other"), "this id again"),
+    "450": (person(449, name="other"), "duplicate id"),
     "500": (person(500, about="x" * 2_000_000), "it is over"),
     "550": ('{"id": "550", "name": ', "not JSON"),
     "600": (person(600), "HTTP 422: taken"),
@@ -51,7 +52,9 @@ BAD: dict[str, tuple[Any, str]] = {  # id: the row, and what is said about it
 }
 
 
-async def test_one_record_in_fifty_is_bad_in_every_way_and_the_others_are_moved(moving: Moving) -> None:
+async def test_bad_records_become_dead_letters_and_the_others_are_migrated(
+    moving: Moving,
+) -> None:
     """C4: each is named with its rule, grouped by cause; the batch goes on; a repair touches only those."""
     moving.give("companies", [{"id": "1", "name": "C1"}])
     moving.give("people", [BAD.get(str(n), (person(n),))[0] for n in range(700)])
@@ -65,7 +68,7 @@ async def test_one_record_in_fifty_is_bad_in_every_way_and_the_others_are_moved(
     id_ = await moving.run(TYPES)
 
     status = await moving.migrations.status(id_)
-    assert status.job.state is JobState.COMPLETED and status.job.reason == "14 records were set aside"
+    assert status.job.state is JobState.COMPLETED and status.job.reason == "14 dead letters"
     assert status.counts[RecordState.WRITTEN] == 687
     causes = await moving.migrations.dead(id_)
     assert [cause.count for cause in causes] == [1] * 14, causes
@@ -118,7 +121,7 @@ async def test_a_column_that_is_not_there_stops_the_run_before_its_first_record(
     assert moving.books.content("people") == [{"name": "Ada"}]
 
 
-async def test_an_attribute_that_the_target_does_not_have_sets_its_records_aside(moving: Moving) -> None:
+async def test_records_with_an_unknown_target_attribute_become_dead_letters(moving: Moving) -> None:
     """Unknown target attribute: nothing is sent, one cause for all of them, the nearest name is said."""
     moving.give("people", [{"id": str(n), "name": f"P{n}", "tel": "1"} for n in range(40)])
     moving.books.known = [Attribute("name", "text"), Attribute("phone", "text")]
@@ -130,7 +133,9 @@ async def test_an_attribute_that_the_target_does_not_have_sets_its_records_aside
     assert (await moving.migrations.find(id_)).state is JobState.FAILED and moving.books.writes == 0
 
 
-async def test_a_field_of_fifty_megabytes_is_set_aside_and_the_others_are_moved(moving: Moving) -> None:
+async def test_a_record_over_the_size_limit_becomes_a_dead_letter(
+    moving: Moving,
+) -> None:
     """50 MB field: the record is refused with its length, and its neighbours are written."""
     path = moving.folder / "people.db"
     with sqlite3.connect(path) as database:
@@ -145,11 +150,11 @@ async def test_a_field_of_fifty_megabytes_is_set_aside_and_the_others_are_moved(
     )
 
     (cause,) = await moving.migrations.dead(id_)
-    assert (cause.count, cause.example) == (1, "2") and "characters, at most" in cause.reason, cause
+    assert (cause.count, cause.example) == (1, "2") and "characters, the limit" in cause.reason, cause
     assert moving.books.content("people") == [{"name": "A"}, {"name": "C"}]
 
 
-async def test_types_that_wait_for_each_other_are_refused_with_their_names(moving: Moving) -> None:
+async def test_cyclic_record_types_are_rejected_with_their_names(moving: Moving) -> None:
     """Cyclic relation: nothing is kept, and the remedy opens the circle."""
     boss, firm = {"path": "boss", "reference": "people"}, {"path": "firm", "reference": "companies"}
     types = {"companies": {"fields": {"boss": boss}}, "people": {"fields": {"firm": firm}}}

@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from tidings.kernel.clock import ManualClock
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, RecordState, TargetRecord
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord
 from tidings.migration.job_file import SOFT, read_job
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.model.time import MINUTE
 
 from .moving import Killed, Moving
@@ -76,7 +77,7 @@ async def test_a_batch_is_pending_then_processing_then_retrying_until_it_is_comp
     assert len(moving.books.content("people")) == 3
 
 
-async def test_a_batch_that_kills_its_process_fails_and_is_halved_down_to_the_record(moving: Moving) -> None:
+async def test_a_poison_batch_is_bisected_down_to_the_record(moving: Moving) -> None:
     """C2: each half is a new batch; the one with only the record that kills ends as failed_final."""
     moving.quarantine_after, moving.at_once = 2, 1
     moving.give("people", rows(40))
@@ -101,7 +102,7 @@ async def test_a_batch_that_kills_its_process_fails_and_is_halved_down_to_the_re
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 39, RecordState.FAILED: 1}
 
 
-async def test_a_target_that_fails_five_times_in_a_row_is_left_alone_for_a_minute(moving: Moving) -> None:
+async def test_the_circuit_breaker_opens_for_a_minute_after_five_failures_in_a_row(moving: Moving) -> None:
     """C6: the breaker of the target opens, no record is called for meanwhile, then the job completes."""
     moving.give("people", rows(60))
     back = moving.clock.now() + MINUTE // 2
@@ -121,7 +122,7 @@ async def test_a_target_that_fails_five_times_in_a_row_is_left_alone_for_a_minut
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 60}
 
 
-async def test_a_target_that_keeps_failing_is_told_after_the_third_failure(moving: Moving) -> None:
+async def test_an_event_is_emitted_after_the_third_failure_of_a_target(moving: Moving) -> None:
     """C3: an event says so, once while it lasts."""
     moving.give("people", rows(60))
     back = moving.clock.now() + MINUTE // 2
@@ -148,7 +149,7 @@ async def test_a_target_that_keeps_failing_is_told_after_the_third_failure(movin
     assert told_after and 3 <= told_after[0] <= 3 + moving.books.limits.concurrency
 
 
-async def test_a_batch_over_its_soft_limit_commits_and_gives_the_rest_back(
+async def test_a_batch_over_its_soft_time_limit_commits_and_releases_the_rest(
     moving: Moving, clock: ManualClock
 ) -> None:
     """C12: 50 minutes unless the job says otherwise; what was written stays, nothing is left in doubt."""

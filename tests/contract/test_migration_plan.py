@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import (
-    ConnectorError,
-    ErrorKind,
-    Fields,
-    RecordState,
-    SystemLimits,
-    WriteStrategy,
-)
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits, WriteStrategy
 from tidings.migration.jobs import JobState, PlannedAction
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict, NotFound
 
 from .moving import Killed, Moving
@@ -39,7 +33,7 @@ async def planned(moving: Moving, **more: Any) -> str:
     return id_
 
 
-async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> None:
+async def test_a_run_does_exactly_what_the_dry_run_planned(moving: Moving) -> None:
     """Create, update field by field, unchanged, rejected, unresolved: nothing is written before that."""
     some(moving)
     moving.books.rows["companies"] = {"a": {"name": "Acme"}, "b": {"name": "Black"}}
@@ -79,7 +73,7 @@ async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> Non
     assert ("boris", "approved") in whos and ("anna", "running") in whos
 
 
-async def test_what_somebody_changed_after_the_plan_is_a_conflict(moving: Moving) -> None:
+async def test_a_target_record_changed_after_the_plan_is_a_conflict(moving: Moving) -> None:
     """A record created or changed in between is not overwritten."""
     some(moving)
     moving.books.rows["companies"] = {"b": {"name": "Black"}}
@@ -100,7 +94,7 @@ async def test_what_somebody_changed_after_the_plan_is_a_conflict(moving: Moving
     assert {row["name"] for row in moving.books.rows["companies"].values()} == {"Beige", "Acme & Sons"}
 
 
-async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Moving) -> None:
+async def test_a_plan_reports_its_duration_and_an_exceeded_monthly_quota(moving: Moving) -> None:
     """Under the limits per second and per month, before the first call."""
     some(moving)
     moving.books.limits = SystemLimits(writes_per_second=2.0, per_month=4)
@@ -109,13 +103,13 @@ async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Movin
 
     report = await moving.migrations.plan_report(id_)
     assert (report.calls, report.seconds, report.fits_this_month) == (7, 3.5, False)
-    assert any("will not fit this month: 7 calls, and 4 are left" in note for note in report.notes)
+    assert any("exceeds the monthly quota: 7 calls needed, 4 left" in note for note in report.notes)
 
     await moving.migrations.approve(id_, by="anna")
     await moving.migrations.run(id_, by="anna")
     view = await moving.drive(id_)
     assert view.state is JobState.PAUSED and view.blocked_until is not None
-    assert "calls are used up" in (view.reason or "")
+    assert "calls is used up" in (view.reason or "")
 
 
 async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(moving: Moving) -> None:
@@ -154,7 +148,7 @@ async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(m
     assert link["target_id"] in people
 
 
-async def test_one_that_is_there_already_is_found_before_it_is_created(moving: Moving) -> None:
+async def test_an_existing_target_record_is_found_before_a_create(moving: Moving) -> None:
     """Strategy search: looked for, then changed or created."""
     moving.books.default = WriteStrategy.SEARCH
     moving.books.rows["companies"] = {"a": {"name": "Old"}}
@@ -185,7 +179,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 3, RecordState.UNCHANGED: 6}
 
 
-async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving: Moving) -> None:
+async def test_a_poison_record_becomes_the_only_dead_letter(moving: Moving) -> None:
     """The kernel gives its batch up; halves of it are tried until one record is left (F31)."""
     moving.quarantine_after, moving.at_once = 2, 1
     moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])
@@ -214,7 +208,7 @@ async def test_another_tenants_job_is_not_there(moving: Moving) -> None:
     moving.give("companies", [])
     id_ = await moving.create({"companies": COMPANIES}, tenant="red")
     assert (await moving.migrations.find(id_, tenant="red")).tenant == "red"
-    with pytest.raises(NotFound, match="no migration"):
+    with pytest.raises(NotFound, match="unknown migration"):
         await moving.migrations.run(id_, by="anna", tenant="blue")
     await moving.migrations.run(id_, by="anna")
     assert (await moving.drive(id_)).state is JobState.COMPLETED

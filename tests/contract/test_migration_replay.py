@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tidings.migration import batch_handler, extractor, job_replay, reopened_batches, retention
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, RecordState, SystemLimits
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.migration.retention import JobPruner
 from tidings.model.errors import Conflict
 from tidings.store.port import ClaimRequest, Step
@@ -67,7 +68,7 @@ async def test_children_whose_parents_stay_dead_fail_after_the_replay(moving: Mo
     assert await moving.migrations.replay(id_, by="anna") == 6
     view = await moving.drive(id_)
 
-    assert view.reason == "6 records were set aside"
+    assert view.reason == "6 dead letters"
     assert {cause.failure for cause in await moving.migrations.dead(id_)} == {"validation", "dependency"}
 
 
@@ -94,7 +95,7 @@ def dying(moving: Moving, monkeypatch: pytest.MonkeyPatch, *, after: int) -> Non
     monkeypatch.setattr(moving.store, "write", killing)
 
 
-async def test_many_are_opened_in_portions_and_counted_exactly(
+async def test_a_large_replay_reopens_records_in_portions_and_counts_them_exactly(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C4: the job rests until the last one is open; the answer, the telling and the trail say how many."""
@@ -139,7 +140,7 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
         moving.clock.advance(seconds=61)
         await moving.foreman.step()
         view = await moving.drive(id_)
-        assert (view.state, view.reason) == (JobState.COMPLETED, "1 record was set aside")
+        assert (view.state, view.reason) == (JobState.COMPLETED, "1 dead letter")
 
     assert await moving.migrations.replay(id_, by="anna") == 1
     assert (await moving.drive(id_)).reason is None
@@ -147,7 +148,7 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
     assert moving.books.writes == 14
 
 
-async def test_a_replay_stops_when_somebody_moves_the_job_and_says_how_far_it_came(
+async def test_a_replay_stops_with_its_progress_when_the_job_changes_concurrently(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancel between two portions holds: nothing more is opened, and the rest is named."""
@@ -161,7 +162,7 @@ async def test_a_replay_stops_when_somebody_moves_the_job_and_says_how_far_it_ca
         return done
 
     monkeypatch.setattr(moving.store, "write", meddling)
-    with pytest.raises(Conflict, match="moved by somebody else when 3 records were open again"):
+    with pytest.raises(Conflict, match="changed concurrently after 3 records were reopened"):
         await moving.migrations.replay(id_, by="anna")
 
     assert (await moving.migrations.find(id_)).state is JobState.CANCELLED
@@ -214,7 +215,7 @@ async def mended(moving: Moving, id_: str, names: Mapping[str, str]) -> AsyncIte
             yield one["type"], one["id"], {**(one["fields"] or {}), "name": names[one["id"]]}
 
 
-async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving: Moving) -> None:
+async def test_a_repaired_record_is_verified_in_its_repaired_form(moving: Moving) -> None:
     """C8: neither extra nor different; a second run writes nothing, until the source says something else."""
     rows: list[Any] = [{"id": str(n), "name": f"P{n}"} for n in range(8)]
     rows[2] = {"id": "2"}
@@ -233,7 +234,7 @@ async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving:
     report = await moving.migrations.verify(id_)
     (found,) = report.types
     assert report.passed and (found.same, dict(found.counts)) == (8, {}), report.text()
-    assert found.notes == ["4 records were mended on their way, and are compared as they were mended"]
+    assert found.notes == ["4 records were repaired and are compared in their repaired form"]
     log = (await moving.migrations.record(id_, "people", "2"))["log"]
     assert [line["what"] for line in log] == ["rejected", "repaired", "written"]
 
@@ -265,7 +266,7 @@ async def cut(moving: Moving, **more: Any) -> str:
     return id_
 
 
-async def test_a_small_job_goes_before_the_crowd_of_another_tenant(moving: Moving) -> None:
+async def test_fair_scheduling_runs_a_small_job_before_the_backlog_of_another_tenant(moving: Moving) -> None:
     """C12: a tenant with many large jobs leaves the next free place to one with a small job."""
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(300)])
     for number in range(6):
@@ -283,7 +284,7 @@ async def test_a_small_job_goes_before_the_crowd_of_another_tenant(moving: Movin
     assert len(await moving.store.read("job_busy", tenant="large")) == 18
 
 
-async def test_a_turn_ends_early_when_one_waits_that_comes_before_it(moving: Moving) -> None:
+async def test_a_batch_yields_early_to_a_batch_of_higher_priority(moving: Moving) -> None:
     """C12: a second batch of a large job gives its place to the first of another within seconds."""
     moving.books.limits = SystemLimits(writes_per_second=10.0, concurrency=2)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(300)])
@@ -328,7 +329,7 @@ async def forget(moving: Moving, steps: int = 100) -> float:
     return wait
 
 
-async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
+async def test_retention_deletes_old_records_and_keeps_counts_audit_and_crosswalk(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C9: in portions, by whoever comes next if one dies; a new run still writes nothing twice."""
@@ -347,7 +348,7 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
 
     await forget(moving, steps=2)
     assert (await moving.migrations.status(id_)).counts == before, "at every moment"
-    with pytest.raises(Conflict, match="forgotten"):
+    with pytest.raises(Conflict, match="have been deleted"):
         await moving.migrations.replay(id_, by="anna")
     assert await forget(moving) > 1
 

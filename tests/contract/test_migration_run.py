@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tidings.migration import batch_handler, writer
-from tidings.migration.connectors.port import RecordState, WriteStrategy
+from tidings.migration.connectors.port import WriteStrategy
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 
 from .moving import Crash, Moving, losing
 

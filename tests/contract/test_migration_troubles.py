@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import (
-    ConnectorError,
-    ErrorKind,
-    Fields,
-    RecordState,
-    SystemLimits,
-    WriteStrategy,
-)
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits, WriteStrategy
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 
 from .moving import Moving
 
@@ -28,7 +22,7 @@ def people(count: int, **more: Any) -> list[dict[str, Any]]:
     return [{"id": str(number), "name": f"P{number}", **more} for number in range(count)]
 
 
-async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(moving: Moving) -> None:
+async def test_dead_letters_are_grouped_by_cause_and_replayed_after_a_repair(moving: Moving) -> None:
     """One in fifty is bad, in every way: named, grouped, the rest goes on; replay touches only those (C4)."""
     rows: list[Any] = people(200)
     rows[10] = {"id": "10"}  # a required field is missing
@@ -46,11 +40,11 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
     id_ = await moving.run(PEOPLE)
 
     status = await moving.migrations.status(id_)
-    assert status.job.state is JobState.COMPLETED and status.job.reason == "6 records were set aside"
+    assert status.job.state is JobState.COMPLETED and status.job.reason == "6 dead letters"
     assert status.counts == {RecordState.WRITTEN: 194, RecordState.REJECTED: 6}
     causes = {cause.example: cause.reason for cause in await moving.migrations.dead(id_)}
     assert "rule: required" in causes["10"] and "null byte" in causes["20"] and "422" in causes["60"]
-    assert any("this id again" in reason for reason in causes.values())
+    assert any("duplicate id" in reason for reason in causes.values())
     assert len(moving.books.content("people")) == 194
     assert (await moving.migrations.record(id_, "people", "60"))["log"][-1]["code"] == "422"
 
@@ -72,7 +66,7 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
     assert [line["action"] for line in await moving.migrations.audit(id_)].count("replayed") == 2
 
 
-async def test_a_known_wait_slows_the_whole_system_and_costs_no_try(moving: Moving) -> None:
+async def test_retry_after_throttles_the_whole_system_and_costs_no_attempt(moving: Moving) -> None:
     """429 with a wait, again and again: everybody waits, nobody fails (C3, C5)."""
     moving.give("people", people(120))
     began, allowed = moving.clock.now(), 40
@@ -94,7 +88,7 @@ async def test_a_known_wait_slows_the_whole_system_and_costs_no_try(moving: Movi
     assert record["attempts"] == "{}"
 
 
-async def test_each_kind_of_error_has_as_many_tries_as_its_policy_says(moving: Moving) -> None:
+async def test_each_kind_of_error_has_the_attempts_of_its_retry_policy(moving: Moving) -> None:
     """Server errors five, time-outs three, then it is failed and the others go on (C3)."""
     moving.give("people", people(4))
     attempts: dict[str, int] = {}
@@ -111,7 +105,7 @@ async def test_each_kind_of_error_has_as_many_tries_as_its_policy_says(moving: M
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 2, RecordState.FAILED: 2}
 
 
-async def test_wrong_credentials_stop_the_job_at_once_and_say_so(moving: Moving) -> None:
+async def test_wrong_credentials_pause_the_job_immediately_with_an_event(moving: Moving) -> None:
     """No retry, the records untouched, somebody is told; after the repair it goes on (C3)."""
     moving.give("people", people(50))
     moving.books.fault = lambda *_: ConnectorError(ErrorKind.CREDENTIALS, "HTTP 401: the key is not valid")
@@ -132,7 +126,7 @@ async def test_wrong_credentials_stop_the_job_at_once_and_say_so(moving: Moving)
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 50}
 
 
-async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> None:
+async def test_an_exhausted_quota_pauses_the_job_until_its_reset(moving: Moving) -> None:
     """Not a failure, and not a short wait: it goes on by itself when the month is over."""
     moving.give("people", people(30))
     reset = moving.clock.now() + 9 * 86_400_000_000
@@ -153,7 +147,7 @@ async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> 
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 30}
 
 
-async def test_many_errors_of_the_program_with_one_cause_stop_the_job(moving: Moving) -> None:
+async def test_many_program_errors_with_one_cause_pause_the_job(moving: Moving) -> None:
     """A broken connector is no bad data."""
     moving.give("people", people(400))
 
@@ -164,11 +158,11 @@ async def test_many_errors_of_the_program_with_one_cause_stop_the_job(moving: Mo
     id_ = await moving.run(PEOPLE)
 
     view = await moving.migrations.find(id_)
-    assert view.state is JobState.PAUSED and "for one cause" in (view.reason or "")
+    assert view.state is JobState.PAUSED and "for the same cause" in (view.reason or "")
     assert moving.books.writes < 400
 
 
-async def test_what_nobody_can_look_up_is_a_conflict_for_a_person(moving: Moving) -> None:
+async def test_an_unknown_outcome_that_cannot_be_looked_up_becomes_a_conflict(moving: Moving) -> None:
     """A create without a key whose answer was lost, on a target that cannot be asked."""
     moving.give("people", people(3))
     moving.books.default = WriteStrategy.RECONCILE
@@ -233,7 +227,7 @@ async def test_a_slow_database_does_not_keep_a_paced_target_waiting_for_ever(
     assert moving.clock.now() - began < 120_000_000
 
 
-async def test_two_records_of_one_key_do_not_overwrite_each_other(moving: Moving) -> None:
+async def test_a_duplicate_key_becomes_a_dead_letter_instead_of_an_overwrite(moving: Moving) -> None:
     """The later one is set aside, and the reason names the first."""
     rows = [{"id": str(n), "name": f"P{n}", "mail": f"{n % 4}@x.org"} for n in range(6)]
     moving.give("people", rows)
@@ -243,10 +237,10 @@ async def test_two_records_of_one_key_do_not_overwrite_each_other(moving: Moving
     assert [row["name"] for row in moving.books.content("people")] == ["P0", "P1", "P2", "P3"]
     causes = await moving.migrations.dead(id_)
     assert sum(cause.count for cause in causes) == 2
-    assert all("which people" in cause.reason for cause in causes)
+    assert all("already used by people" in cause.reason for cause in causes)
 
 
-async def test_a_lost_answer_of_an_upsert_is_simply_sent_again(moving: Moving) -> None:
+async def test_an_upsert_without_an_answer_is_sent_again(moving: Moving) -> None:
     """No look, no second record."""
     moving.give("people", people(20))
     lost: set[str] = set()
@@ -265,7 +259,7 @@ async def test_a_lost_answer_of_an_upsert_is_simply_sent_again(moving: Moving) -
     assert len(moving.books.content("people")) == 20
 
 
-async def test_a_source_that_changes_underneath_is_noticed_and_named(moving: Moving) -> None:
+async def test_a_source_that_changes_during_the_read_is_detected_and_noted(moving: Moving) -> None:
     """The file is another one between two pages: the job stops with the remedy, nothing half written."""
     moving.give("people", people(2500))
     id_ = await moving.create(PEOPLE)
@@ -284,7 +278,7 @@ async def test_a_source_that_changes_underneath_is_noticed_and_named(moving: Mov
     assert "changed while it was being read" in (view.reason or "")
 
 
-async def test_a_call_that_never_ends_is_cut_off_and_found_by_reading(moving: Moving) -> None:
+async def test_a_hanging_call_times_out_and_is_reconciled_by_a_lookup(moving: Moving) -> None:
     """The hard time limit (C12): the open record is unknown, and written once all the same."""
     moving.give("people", people(12))
     moving.books.default = WriteStrategy.RECONCILE

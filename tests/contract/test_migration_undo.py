@@ -12,9 +12,10 @@ import pytest
 from tidings.kernel.clock import ManualClock
 from tidings.migration import job_undo
 from tidings.migration.connectors import registry
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, RecordState, WriteStrategy
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, WriteStrategy
 from tidings.migration.job_undo import UndoneRecord, UndoOutcome
 from tidings.migration.jobs import JobState
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict
 from tidings.store.port import Store
 
@@ -55,7 +56,7 @@ async def undo(moving: Moving, id_: str, *, dry_run: bool = False) -> list[Undon
     return told
 
 
-async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays(moving: Moving) -> None:
+async def test_undo_deletes_created_records_and_keeps_existing_or_changed_ones(moving: Moving) -> None:
     """A dry run says it; people go before their companies; afterwards a new run writes them again."""
     moving.books.rows["companies"] = {"there": {"name": "Old"}}
     moving.books.keys = {("companies", "2"): "there"}
@@ -92,7 +93,7 @@ async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays
     assert moving.books.writes - writes == 5
 
 
-async def test_an_upsert_that_nobody_looked_before_is_left_alone(moving: Moving) -> None:
+async def test_undo_keeps_upserted_records_that_were_not_looked_up_before(moving: Moving) -> None:
     """It may have changed somebody's record: listed as unsure. What is only ever created is sure."""
     moving.books.strategies["people"] = WriteStrategy.RECONCILE
     id_ = await run(moving, planned=False)
@@ -103,7 +104,7 @@ async def test_an_upsert_that_nobody_looked_before_is_left_alone(moving: Moving)
     assert moving.books.erased == 5
 
 
-async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
+async def test_an_interrupted_undo_is_audited_and_can_continue_immediately(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """'Slow down' is waited for; another error ends it, what was taken out by then is written down (C9)."""
@@ -118,12 +119,12 @@ async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
         return slow.pop() if slow else ConnectorError(ErrorKind.SERVER, "HTTP 500") if calls > 3 else None
 
     moving.books.fault = fault
-    with pytest.raises(Conflict, match=r"could not be undone: HTTP 500.*it goes on"):
+    with pytest.raises(Conflict, match=r"could not be undone: HTTP 500.*to continue"):
         await undo(moving, id_)
     assert len(moving.books.content("people")) == 3
     assert (await moving.migrations.status(id_)).counts[RecordState.SKIPPED] == 2
     line = (await moving.migrations.audit(id_))[-1]
-    assert (line["action"], line["detail"]) == ("undoing broke off", "2 erased")
+    assert (line["action"], line["detail"]) == ("undo interrupted", "2 erased")
     moving.books.fault = lambda *_: None
 
     assert len(await undo(moving, id_)) == 5
@@ -133,7 +134,7 @@ async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
     assert (await moving.drive(id_)).state is JobState.COMPLETED
 
 
-async def test_nobody_begins_a_job_that_is_being_undone(moving: Moving) -> None:
+async def test_a_job_cannot_start_during_its_undo(moving: Moving) -> None:
     """Neither a run nor a plan nor a second undoing; one that died is in the way for its lease only."""
     id_ = await run(moving)
 
@@ -155,7 +156,7 @@ async def test_nobody_begins_a_job_that_is_being_undone(moving: Moving) -> None:
     assert len(await undo(moving, id_)) == 7
 
 
-async def test_a_preview_looks_at_the_first_ones_only(moving: Moving) -> None:
+async def test_an_undo_preview_looks_at_the_first_records_only(moving: Moving) -> None:
     """A page need not wait for all of them."""
     id_, finds = await run(moving), moving.books.finds
     counts = await moving.migrations.undo(id_, by="anna", dry_run=True, tell=lambda _: None, most=3)

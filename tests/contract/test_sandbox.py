@@ -199,7 +199,7 @@ async def test_a_duplicate_is_kept_counted_and_marked(phone: httpx.AsyncClient) 
     assert "duplicate · copy 2" in (await phone.get("/")).text
 
 
-async def test_a_retry_of_something_refused_is_no_duplicate(phone: httpx.AsyncClient) -> None:
+async def test_a_retry_of_a_refused_request_is_not_a_duplicate(phone: httpx.AsyncClient) -> None:
     """Only what was delivered twice is a duplicate."""
     await send(phone, to="flaky-2", attempt=1)
     await send(phone, to="flaky-2", attempt=2)
@@ -252,7 +252,7 @@ async def test_a_long_text_is_clipped_for_showing_and_hashed_whole(
     assert content_hash("x" * 10_000) == line.hash
 
 
-async def test_what_cannot_be_written_down_has_not_happened(
+async def test_a_request_that_cannot_be_recorded_is_not_delivered(
     phone: httpx.AsyncClient, app: Starlette, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a full disk the phone answers 507 and shows nothing."""
@@ -429,7 +429,7 @@ def test_the_recipient_decides_by_name(
     assert (expected, None) == (fault, rule)
 
 
-def test_every_word_on_the_page_does_something() -> None:
+def test_every_recipient_fault_on_the_page_works() -> None:
     """The help names no word that the code does not know."""
     for word in RECIPIENT_FAULTS:
         fault, _ = decide(FaultContext("phone", word, 1), (), now=0, draw=lambda: 0.0)
@@ -475,9 +475,9 @@ def test_rules_of_one_kind_replace_and_used_up_ones_go() -> None:
     ("command", "word"),
     [
         ([], "JSON object"),
-        ({}, "no fault None"),
+        ({}, "Unknown fault None"),
         ({"kind": "ok"}, "Use one of 500, 429, 404, lost, cut, slow"),
-        ({"kind": "400"}, "no fault '400'"),
+        ({"kind": "400"}, "Unknown fault '400'"),
         ({"kind": "500", "rate": 0}, "rate must be"),
         ({"kind": "500", "rate": 1.1}, "rate must be"),
         ({"kind": "500", "rate": True}, "rate must be"),
@@ -492,7 +492,7 @@ def test_rules_of_one_kind_replace_and_used_up_ones_go() -> None:
         ({"kind": "error", "code": "x" * 65}, "code must be"),
     ],
 )
-def test_a_senseless_command_is_refused_with_what_would_be_right(command: object, word: str) -> None:
+def test_an_invalid_fault_command_is_rejected_with_a_remedy(command: object, word: str) -> None:
     """The sentence names the field or the choices."""
     with pytest.raises(Invalid, match=word):
         parse_rule(command, id=1, now=0)
@@ -553,7 +553,7 @@ async def test_a_bad_fault_command_changes_nothing(phone: httpx.AsyncClient, bod
     assert (await phone.get("/sandbox/faults")).json()["faults"] == []
 
 
-async def test_who_waits_as_told_gets_through_the_throttle(phone: httpx.AsyncClient, hand: Hand) -> None:
+async def test_a_sender_that_honors_retry_after_gets_through(phone: httpx.AsyncClient, hand: Hand) -> None:
     """Retry-After counts down from the first refusal, whatever the attempt says."""
     first = await send(phone, to="throttle-5")
     hand.now = 2
@@ -782,7 +782,7 @@ def test_a_port_in_use_is_one_clear_sentence(path: Path) -> None:
         done = run("--port", str(port), "--ledger", str(path))
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"error: Port {port} on 127.0.0.1 is in use. Stop what listens there, or choose" in done.stderr
+    assert f"error: Port {port} on 127.0.0.1 is in use. Stop the other process, or choose" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not path.exists()
 

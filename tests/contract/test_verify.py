@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tidings.migration.connectors import registry
-from tidings.migration.connectors.port import RecordState, TargetRecord, WriteStrategy
+from tidings.migration.connectors.port import TargetRecord, WriteStrategy
 from tidings.migration.external_sort import SortedRuns
 from tidings.migration.job_file import MigrationJob, read_job
 from tidings.migration.mapping.mapper import Mapper
+from tidings.migration.record_states import RecordState
 from tidings.migration.verification import verify
 from tidings.migration.verification_report import LISTED, DifferenceCode, RecordDifference, VerificationReport
 
@@ -35,17 +36,17 @@ PEOPLE = {
 class Known:
     """What the job knows: its crosswalk, and where some records stand."""
 
-    def __init__(self, standings: Mapping[str, tuple[RecordState, str]] | None = None) -> None:
+    def __init__(self, states: Mapping[str, tuple[RecordState, str]] | None = None) -> None:
         self.crosswalk = {("companies", "1"): "c1", ("notes", "1"): "n1", ("notes", "2"): "n2"}
-        self._standings = standings or {}
+        self._states = states or {}
 
     async def targets(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
         return {link: self.crosswalk[link] for link in asked if link in self.crosswalk}
 
-    async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
-        return {id_: self._standings[id_] for id_ in ids if id_ in self._standings}
+    async def states(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
+        return {id_: self._states[id_] for id_ in ids if id_ in self._states}
 
-    async def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
+    async def repairs(self, type_: str) -> AsyncIterator[tuple[str, str]]:
         return
         yield
 
@@ -109,7 +110,7 @@ def told(report: VerificationReport, type_: str = "people") -> dict[str | None, 
     return {found.source_id or found.target_id: (found.code, found.explained) for found in one.listed}
 
 
-async def test_what_is_the_same_in_another_form_is_the_same(world: World) -> None:
+async def test_verification_treats_equal_values_in_other_forms_as_equal(world: World) -> None:
     """Zones, nanoseconds, capitals of a domain, the order of tags, fields of the target's own: no noise."""
     world.write(world.there, "persons", [person("1"), person("2", country="FR")])
     world.write(world.here, "people", [moved("2"), moved("1")])
@@ -148,10 +149,10 @@ async def test_each_planted_difference_is_found_with_its_reason(world: World) ->
         moved("undead"),
     ]
     world.write(world.here, "people", rows)
-    standings = {"late": (RecordState.FAILED, "5xx, 5 tries"), "refused": (RecordState.REJECTED, "409 taken")}
+    states = {"late": (RecordState.FAILED, "5xx, 5 tries"), "refused": (RecordState.REJECTED, "409 taken")}
     heard: list[RecordDifference] = []
 
-    report = await world.verify(Known(standings), tell=heard.append)
+    report = await world.verify(Known(states), tell=heard.append)
 
     assert told(report) == {
         "gone": (DifferenceCode.MISSING, False),
@@ -176,7 +177,7 @@ async def test_each_planted_difference_is_found_with_its_reason(world: World) ->
     assert "canary" not in both and "5xx, 5 tries" in both
 
 
-async def test_a_record_that_is_there_twice_is_told_on_either_side(world: World) -> None:
+async def test_verification_reports_duplicates_on_either_side(world: World) -> None:
     """C8: nothing is doubled silently; two records of the source with one key are told, too."""
     world.types["people"] = {**PEOPLE, "key": "code"}
     world.write(world.there, "persons", [person("1", code="x"), person("2", code="x"), person("3", code="y")])
@@ -194,7 +195,7 @@ async def test_a_record_that_is_there_twice_is_told_on_either_side(world: World)
     assert codes == [(DifferenceCode.DUPLICATE_KEY, "x", False), (DifferenceCode.DOUBLED, "y", False)]
 
 
-async def test_what_stays_behind_or_was_there_before_is_explained(world: World) -> None:
+async def test_verification_explains_types_not_migrated_and_extra_records(world: World) -> None:
     """Left by decision is counted with its reason and does not spoil parity."""
     world.write(world.there, "persons", [person("1")])
     world.write(world.here, "people", [moved("1"), moved("before")])
@@ -241,10 +242,10 @@ async def test_records_without_keys_are_matched_through_the_crosswalk(world: Wor
     }
     only_there = await world.verify(target=Notes({"n1": None, "n2": None}))
     assert told(only_there, "notes") == {"3": (DifferenceCode.MISSING, False)}
-    assert "does not tell its fields" in only_there.types[0].notes[0]
+    assert "does not return fields" in only_there.types[0].notes[0]
 
 
-async def test_many_records_are_compared_through_the_disk(world: World) -> None:
+async def test_verification_sorts_many_records_on_disk(world: World) -> None:
     """C7: however little fits into memory, every difference is counted; the list stops at its bound."""
     many = 2200
     world.write(world.there, "persons", [person(str(n)) for n in range(many)])
@@ -259,7 +260,7 @@ async def test_many_records_are_compared_through_the_disk(world: World) -> None:
     assert f"and {many // 2 - LISTED:,} more" in report.text()
 
 
-def test_runs_give_back_every_row_by_key_in_its_order() -> None:
+def test_external_sort_returns_every_row_by_key_in_order() -> None:
     """Whatever is in a key or a row, and however small the runs are."""
     keys = ["b", "a", "\n", "\t", "ä", "a", "", "\ud800", "b", "long" * 100]
 

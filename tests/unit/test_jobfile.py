@@ -121,7 +121,7 @@ def test_the_hash_of_the_map_changes_with_the_map_alone(definition: dict[str, An
     assert read_job(definition).mapping_hash != before
 
 
-def test_the_strategies_of_a_job_are_those_of_c3_unless_it_says_otherwise(definition: dict[str, Any]) -> None:
+def test_the_default_retry_policies_of_a_job_are_those_of_c3(definition: dict[str, Any]) -> None:
     """C3: 5 tries from 2 s doubling to an hour; rate_limit 10; timeout 3 from 5 s; 5xx tells after 3."""
     definition["retry"] = {}
     usual = read_job(definition).retry
@@ -146,7 +146,7 @@ def test_the_strategies_of_a_job_are_those_of_c3_unless_it_says_otherwise(defini
     assert own.rule(ErrorKind.UNKNOWN) is None
 
 
-def test_a_job_may_only_narrow_what_a_system_bears(tmp_path: Path) -> None:
+def test_a_job_can_only_lower_the_limits_of_a_system(tmp_path: Path) -> None:
     """A limit of the job never exceeds the system's own."""
     caps = job(tmp_path, TOML).caps
 
@@ -171,22 +171,22 @@ def test_a_job_may_only_narrow_what_a_system_bears(tmp_path: Path) -> None:
         ("types", {}, "types", "is missing"),
         ("types.people.feilds", {}, "types.people.feilds", "did you mean 'fields'"),
         ("types.people.fields", {}, "types.people.fields", "is missing"),
-        ("types.people.after", ["deals"], "types.people.after", "does not move"),
+        ("types.people.after", ["deals"], "types.people.after", "is not a type of the job"),
         ("types.people.batch_size", 50, "types.people.batch_size", "100 to 10,000"),
-        ("types.people.hook", "os:system", "types.people.hook", "as a file"),
-        ("types.companies.after", ["people"], "types.people", "wait for each other"),
+        ("types.people.hook", "os:system", "types.people.hook", "from a file"),
+        ("types.companies.after", ["people"], "types.people", "depend on each other"),
         ("types.people.fields.x", {"reference": "company"}, "types.people.fields.x.reference", "companies"),
         ("retry.retry_on", ["validation"], "retry.retry_on", "use a list of"),
         ("retry.fatal", ["timeout"], "retry.timeout", "add it to retry_on"),
-        ("retry.jitter", 2, "retry.jitter", "share"),
+        ("retry.jitter", 2, "retry.jitter", "fraction"),
         ("retry.backoff", "table", "retry.backoff", "use one of"),
         ("retry.initial_delay", "soon", "retry.initial_delay", "duration"),
-        ("limits.writes_per_second", 0, "limits.writes_per_second", "over 0"),
+        ("limits.writes_per_second", 0, "limits.writes_per_second", "greater than zero"),
         ("limits.soft_limit", "2h", "limits.soft_limit", "shorter"),
-        ("not_migrated.persons", "no", "not_migrated.persons", "is moved"),
+        ("not_migrated.persons", "no", "not_migrated.persons", "is migrated"),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_refused_by_its_place(
+def test_an_invalid_job_file_is_rejected_with_the_place_of_the_error(
     definition: dict[str, Any], place: str, value: object, field: str, said: str
 ) -> None:
     """Bad input: the field, the nearest name, the remedy; a secret is never repeated (S9)."""
@@ -210,7 +210,7 @@ def test_what_is_not_understood_is_refused_by_its_place(
         ("job.toml", "name = ", "cannot be read"),
         ("job.json", "[1]", "not a table"),
         ("job.json", "[" * 5000, "cannot be read"),
-        ("job.yaml", "name: a\nname: b\n", "line 2 has the key 'name' again"),
+        ("job.yaml", "name: a\nname: b\n", "line 2 repeats the key 'name'"),
         ("job.yaml", "a: &x [1]\nb: *x\n", "line 2 has an alias"),
         ("job.yaml", "a: !!python/object/apply:os.system [ls]", "cannot be read"),
         ("job.yaml", "types: {people: {fields: {no: x}}}", "in quotes"),
@@ -292,6 +292,6 @@ def test_a_secret_is_told_from_a_key_of_records() -> None:
         ("url", "postgresql://user:canary@db/name"),
         ("body", [{"password": 4711}]),
     ]:
-        with pytest.raises(Invalid, match="in clear") as caught:
+        with pytest.raises(Invalid, match="in plain text") as caught:
             refuse_plaintext_secrets({**fine, name: value}, "target", {"token"})
         assert "canary" not in str(caught.value)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Record, RecordState
+from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Record
 from tidings.migration.mapping.content_hash import canonical_json, content_digest
 from tidings.migration.mapping.dependency_order import waves
 from tidings.migration.mapping.lint import lint, observed_attributes
@@ -23,6 +23,7 @@ from tidings.migration.mapping.mapped_record import MappedRecord, RejectedRecord
 from tidings.migration.mapping.mapper import Mapper
 from tidings.migration.mapping.rules import FieldKind, TypeMap
 from tidings.migration.mapping.schema_check import schema_mismatch
+from tidings.migration.record_states import RecordState
 from tidings.model.errors import Invalid
 
 
@@ -86,8 +87,8 @@ def test_each_type_has_one_form(kind: str, given_value: Any, expected: Any) -> N
 @pytest.mark.parametrize(
     ("kind", "junk", "said"),
     [
-        ("text", "a\0b", "null byte at place 1"),
-        ("text", "a\ud800", "half a character"),
+        ("text", "a\0b", "null byte at position 1"),
+        ("text", "a\ud800", "a lone surrogate"),
         ("text", "x" * 50_000_000, "50,000,000 characters"),
         ("text", {"a": 1}, "an object"),
         ("text", ["a"], "a list"),
@@ -128,12 +129,12 @@ def test_junk_is_refused_with_record_field_value_and_rule(kind: str, junk: Any, 
     found = refusal({"type": kind}, junk)
 
     assert (found.type, found.id, found.field, found.rule) == ("people", "17", "x", kind)
-    assert (found.failure, found.standing) == (ErrorKind.VALIDATION, RecordState.REJECTED)
+    assert (found.failure, found.state) == (ErrorKind.VALIDATION, RecordState.REJECTED)
     assert said in found.reason
     assert len(str(found)) < 400 and "\0" not in str(found) and "\n" not in str(found)
 
 
-def test_a_marked_field_is_never_shown() -> None:
+def test_a_secret_field_is_redacted() -> None:
     """S9: what the map marks as secret does not reach the log."""
     found = refusal({"type": "email", "secret": True}, "canary-4711")
 
@@ -188,7 +189,7 @@ def test_what_is_missing_is_left_cleared_refused_or_skipped() -> None:
     assert mapped("x", {"x": None}).fields == {}
     assert mapped({"on_missing": "clear"}, {"x": ""}).fields == {"x": None}
     skipped = mapped({"on_missing": "skip"}, {})
-    assert (skipped.standing, skipped.failure) == (RecordState.SKIPPED, None)
+    assert (skipped.state, skipped.failure) == (RecordState.SKIPPED, None)
     found = mapped({"path": "emial", "required": True}, {"email": "a@b.c"})
     assert found.rule == "required" and "did you mean 'email'" in found.reason
 
@@ -200,7 +201,7 @@ def test_a_bad_value_may_be_left_out_or_replaced_but_never_silently() -> None:
 
     assert left.fields == {} and left.lost[0].field == "x" and left.lost[0].value == '"junk"'
     assert replaced.fields == {"x": 0} and replaced.lost
-    assert mapped({"type": "email", "on_error": "skip"}, {"x": "junk"}).standing is RecordState.SKIPPED
+    assert mapped({"type": "email", "on_error": "skip"}, {"x": "junk"}).state is RecordState.SKIPPED
 
 
 def test_times_are_read_in_the_zone_and_form_that_the_rule_says() -> None:
@@ -235,11 +236,11 @@ def test_a_link_goes_through_the_crosswalk_and_waits_where_the_other_end_is_miss
     assert found.relations[0] == ("x", "companies", "7", "t7")
     waiting = types().map(record, lambda _type, _id: None)
     assert isinstance(waiting, RejectedRecord)
-    assert (waiting.failure, waiting.standing) == (ErrorKind.DEPENDENCY, RecordState.WAITING)
+    assert (waiting.failure, waiting.state) == (ErrorKind.DEPENDENCY, RecordState.WAITING)
     later = types(unresolved="leave").map(record, lambda _type, _id: None)
     assert isinstance(later, MappedRecord) and later.fields == {} and later.relations[0].target_id is None
     never = types(unresolved="refuse").map(record, lambda _type, _id: None)
-    assert isinstance(never, RejectedRecord) and never.standing is RecordState.REJECTED
+    assert isinstance(never, RejectedRecord) and never.state is RecordState.REJECTED
 
 
 def test_a_record_is_known_by_its_key() -> None:
@@ -280,7 +281,7 @@ def test_a_hook_has_the_last_word_and_its_errors_are_errors_of_the_program(
         return mapper.map(Record("people", "1", {"name": name}), lambda _t, _i: None)
 
     assert run("ada").fields == {"name": "ada", "loud": "ADA", "of": "1"}
-    assert run("nobody").standing is RecordState.SKIPPED
+    assert run("nobody").state is RecordState.SKIPPED
     assert (run("bad").failure, run("bad").field) == (ErrorKind.VALIDATION, "name")
     for name in ("bug", "wrong", "list"):
         assert run(name).failure is ErrorKind.PROGRAM, name
@@ -296,9 +297,7 @@ def test_a_record_may_be_left_out_by_an_expression() -> None:
     mapper = Mapper([type_map(skip="archived || starts_with(name, 'test')")])
 
     found = mapper.map(Record("people", "1", {"name": "test 1"}), lambda _t, _i: None)
-    assert (
-        isinstance(found, RejectedRecord) and found.standing is RecordState.SKIPPED and found.failure is None
-    )
+    assert isinstance(found, RejectedRecord) and found.state is RecordState.SKIPPED and found.failure is None
 
 
 plain = st.recursive(
@@ -350,7 +349,7 @@ def test_a_hash_does_not_depend_on_the_form_of_a_number(number: int) -> None:
         st.text(max_size=5), st.text(max_size=9) | st.booleans() | st.integers() | st.none(), max_size=5
     )
 )
-def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[str, Any]) -> None:
+def test_fast_and_slow_canonical_json_are_identical(fields: dict[str, Any]) -> None:
     """C8: a hash that was kept by an older version is still the hash of the same content."""
     slowly = json.dumps(
         {name: one for name, one in fields.items() if one is not None}, sort_keys=True, separators=(",", ":")
@@ -362,10 +361,10 @@ def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[st
     ("raw", "field", "said"),
     [
         ({"pth": "a"}, "types.people.fields.x.pth", "did you mean 'path'"),
-        ({"path": "a", "constant": 1}, "types.people.fields.x.constant", "beside path"),
+        ({"path": "a", "constant": 1}, "types.people.fields.x.constant", "combined with path"),
         ({"type": "strng"}, "types.people.fields.x.type", "use one of"),
-        ({"expression": "a[?"}, "types.people.fields.x.expression", "no expression"),
-        ({"expression": "[" * 900}, "types.people.fields.x.expression", "no expression"),
+        ({"expression": "a[?"}, "types.people.fields.x.expression", "not a valid expression"),
+        ({"expression": "[" * 900}, "types.people.fields.x.expression", "not a valid expression"),
         ({"type": "reference"}, "types.people.fields.x.reference", "name the record type"),
         ({"type": "number", "default": "few"}, "types.people.fields.x.default", "not a number"),
         ({"on_error": "default"}, "types.people.fields.x.on_error", "no default"),
@@ -376,7 +375,7 @@ def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[st
         ({"values": {}}, "types.people.fields.x.values", "empty"),
         ({"values": {"a": ["b"]}}, "types.people.fields.x.values", "plain value"),
         ({"many": "yes"}, "types.people.fields.x.many", "true or false"),
-        ({"max_length": 0}, "types.people.fields.x.max_length", "whole number"),
+        ({"max_length": 0}, "types.people.fields.x.max_length", "an integer"),
         ([1], "types.people.fields.x", "not a table"),
     ],
 )

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.batch_scheduler import fair_priority, next_batch_size
+from tidings.migration.adaptive_batch_size import next_batch_size, next_commit_size
+from tidings.migration.adaptive_concurrency import (
+    BREAKER_THRESHOLD,
+    BREAKER_TIMEOUT,
+    CallStats,
+    adapt_concurrency,
+)
+from tidings.migration.batch_scheduler import fair_priority
 from tidings.migration.connectors.port import (
     ConnectorError,
     ErrorKind,
     Record,
     RecordPage,
-    RecordState,
     TargetRecord,
     UnreadableRecord,
     WriteStrategy,
@@ -28,16 +34,9 @@ from tidings.migration.extractor import page_rows
 from tidings.migration.job_file import SystemConfig
 from tidings.migration.job_undo import UndoOutcome, undo_outcome
 from tidings.migration.jobs import system_identity
-from tidings.migration.rate_limits import (
-    BREAKER_THRESHOLD,
-    BREAKER_TIMEOUT,
-    CallStats,
-    adapt_concurrency,
-    month_of,
-    next_month,
-)
+from tidings.migration.rate_limits import month_of, next_month
+from tidings.migration.record_states import RecordState
 from tidings.migration.retry_policy import parse_retry_policy
-from tidings.migration.writer import next_commit_size
 
 RETRY = parse_retry_policy({})
 DOUBT = timedelta(seconds=3)
@@ -77,49 +76,49 @@ def verdict(
         (ErrorKind.RATE_LIMIT, RecordState.READY),
     ],
 )
-def test_every_kind_of_error_has_its_verdict(failure: ErrorKind, standing: RecordState) -> None:
+def test_every_kind_of_error_has_its_decision(failure: ErrorKind, standing: RecordState) -> None:
     """Bad data is rejected, what may work later is ready again, account troubles touch no record (C3)."""
     found = verdict(failure)
-    assert found.standing is standing
+    assert found.state is standing
     assert found.halt == (failure in (ErrorKind.CREDENTIALS, ErrorKind.QUOTA))
 
 
 @pytest.mark.parametrize(
     "failure", [ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.AMBIGUOUS, ErrorKind.PROGRAM]
 )
-def test_a_create_that_may_have_happened_is_in_doubt_and_not_tried_again(failure: ErrorKind) -> None:
+def test_a_create_that_may_have_happened_is_unknown_and_not_retried(failure: ErrorKind) -> None:
     """Only a look moves it on; an upsert is simply sent again."""
     assert verdict(failure, sent=True, repeatable=False) == ErrorDecision(RecordState.UNKNOWN, DOUBT)
-    assert verdict(failure, sent=True).standing is not RecordState.UNKNOWN
+    assert verdict(failure, sent=True).state is not RecordState.UNKNOWN
 
 
-def test_tries_are_counted_by_kind_and_end() -> None:
+def test_attempts_are_counted_by_kind_of_error_and_limited() -> None:
     """Five server errors, three time-outs, ten 429 without a wait; a known wait is free (C3)."""
-    assert verdict(ErrorKind.SERVER, attempts={"5xx": 3, "timeout": 2}).standing is RecordState.READY
-    assert verdict(ErrorKind.SERVER, attempts={"5xx": 4}).standing is RecordState.FAILED
-    assert verdict(ErrorKind.TIMEOUT, attempts={"timeout": 2}).standing is RecordState.FAILED
+    assert verdict(ErrorKind.SERVER, attempts={"5xx": 3, "timeout": 2}).state is RecordState.READY
+    assert verdict(ErrorKind.SERVER, attempts={"5xx": 4}).state is RecordState.FAILED
+    assert verdict(ErrorKind.TIMEOUT, attempts={"timeout": 2}).state is RecordState.FAILED
     throttled = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 8})
-    assert (throttled.standing, throttled.park) == (RecordState.READY, timedelta(seconds=60))
-    assert verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}).standing is RecordState.FAILED
+    assert (throttled.state, throttled.park) == (RecordState.READY, timedelta(seconds=60))
+    assert verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}).state is RecordState.FAILED
     free = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}, wait=timedelta(seconds=7))
-    assert (free.standing, free.park, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
+    assert (free.state, free.park, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
 
 
 def test_a_record_that_vanished_from_the_target_is_a_conflict() -> None:
     """It was known there, and is not found: somebody deleted it."""
-    assert verdict(ErrorKind.NOT_FOUND, known="t1").standing is RecordState.CONFLICT
+    assert verdict(ErrorKind.NOT_FOUND, known="t1").state is RecordState.CONFLICT
 
 
-def test_a_look_that_fails_leaves_the_doubt_until_nobody_can_tell() -> None:
+def test_a_failed_lookup_stays_unknown_until_its_attempts_are_used() -> None:
     """Temporary troubles are tried again, a target that cannot be asked makes a conflict."""
     again = decide_lookup_error(ConnectorError(ErrorKind.SERVER, "x"), RETRY, {}, chance=0.5)
-    assert again.standing is RecordState.UNKNOWN and again.after > timedelta(0)
+    assert again.state is RecordState.UNKNOWN and again.after > timedelta(0)
     assert (
-        decide_lookup_error(ConnectorError(ErrorKind.SERVER, "x"), RETRY, {"5xx": 4}, chance=0.5).standing
+        decide_lookup_error(ConnectorError(ErrorKind.SERVER, "x"), RETRY, {"5xx": 4}, chance=0.5).state
         is RecordState.CONFLICT
     )
     assert (
-        decide_lookup_error(ConnectorError(ErrorKind.PERMANENT, "x"), RETRY, {}, chance=0.5).standing
+        decide_lookup_error(ConnectorError(ErrorKind.PERMANENT, "x"), RETRY, {}, chance=0.5).state
         is RecordState.CONFLICT
     )
 
@@ -137,7 +136,7 @@ def row(**more: Any) -> dict[str, Any]:
     return {"concurrency": 8.0, "most": 16, "best": 100, "failures": 0, **more}
 
 
-def test_calls_at_once_grow_by_one_and_are_halved() -> None:
+def test_adaptive_concurrency_grows_by_one_and_is_halved() -> None:
     """AIMD: a good stretch adds one, a 429, a failure or a slow one halves; never over what is allowed."""
     good = CallStats(calls=10, good=10, took=1000)
     assert adapt_concurrency(row(), good, 0).concurrency == 9
@@ -167,12 +166,12 @@ def test_a_month_ends_with_its_last_day() -> None:
     assert month_of(next_month(december)) == month_of(december) + 1
 
 
-def test_a_batch_is_as_large_as_a_minute_allows_within_its_bounds() -> None:
+def test_adaptive_batch_size_targets_one_minute_within_bounds() -> None:
     """As the type says at first; then by the time per record, from 100 to 10,000 (C1)."""
     assert [next_batch_size(500, pace) for pace in (None, 40_000, 10, 10_000_000)] == [500, 1500, 10_000, 100]
 
 
-def test_commits_are_about_half_a_second_apart() -> None:
+def test_adaptive_commit_size_targets_half_a_second() -> None:
     """More calls between two of them where they are quick, fewer where they are slow."""
     assert next_commit_size(16, 16, 0.1) == 32
     assert next_commit_size(16, 3, 0.1) == 16
@@ -180,7 +179,7 @@ def test_commits_are_about_half_a_second_apart() -> None:
     assert next_commit_size(500, 500, 0.01) == 500
 
 
-def test_what_comes_again_is_seen_and_what_clashes_is_set_aside() -> None:
+def test_duplicate_source_ids_are_detected_and_clashes_rejected() -> None:
     """The same again is counted, other values under the same id are rejected by name, flaws too (C4)."""
     records = [
         Record("people", id_, {"n": n}) for id_, n in (("1", 1), ("2", 2), ("2", 2), ("2", 3), ("9", 9))
@@ -236,7 +235,7 @@ def test_the_first_batch_of_a_job_goes_before_the_second_of_any(
         (WriteStrategy.RECONCILE, None, [], False, UndoOutcome.CHANGED),
     ],
 )
-def test_only_what_was_surely_created_and_is_unchanged_is_taken_out(
+def test_undo_erases_only_surely_created_unchanged_records(
     strategy: WriteStrategy, before: str | None, found: list[str], differs: bool, wanted: UndoOutcome
 ) -> None:
     """The way back never takes what others own."""

@@ -77,7 +77,7 @@ def test_every_value_comes_back_from_ndjson_as_it_went_out() -> None:
     assert there_and_back([record(fields)], "ndjson") == [("people", "1", fields)]
 
 
-def test_a_spreadsheets_guard_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_csv_formula_injection_guard_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the safe form puts an apostrophe before, the way back takes it from; and columns are bounded."""
     assert tuple(dead_letter_files.FORMULA_PREFIXES) == csv_export._FORMULA
     monkeypatch.setattr(dead_letter_files, "MOST_COLUMNS", 2)
@@ -91,9 +91,9 @@ def test_a_spreadsheets_guard_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"type": "people", "fields": {}}, "row 7 has no id"),
         ({"id": "1", "fields": {}}, "row 7 has no type"),
-        ({"type": "people", "id": "1", "fields": [1]}, "row 7: fields is no object"),
+        ({"type": "people", "id": "1", "fields": [1]}, "row 7: fields is not an object"),
         ({"type": "people", "id": "1", "reason": "x"}, "row 7 has no fields"),
-        ({"type": "people", "id": "1", "other_fields": "[1]"}, "row 7: other_fields is no object"),
+        ({"type": "people", "id": "1", "other_fields": "[1]"}, "row 7: other_fields is not an object"),
         (Invalid("this is not JSON", remedy="mend it"), "row 7: this is not JSON"),
     ],
 )

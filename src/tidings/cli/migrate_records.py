@@ -36,7 +36,7 @@ async def records(
     """List records with their state and reason, in the order they were read."""
     from ..inputs.pagination import decode_position, page_size
     from ..migration import serializers
-    from ..migration.connectors.port import RecordState
+    from ..migration.record_states import RecordState
 
     chosen = None if state is None else migration_progress.parse_choice(RecordState, "state", state)
     begin, size = 0 if after is None else decode_position(after), page_size(limit)

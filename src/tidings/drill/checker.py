@@ -1,8 +1,8 @@
-"""The judge of a drill: three logs in, a verdict out. Pure.
+"""The checker of a drill: compares three logs with the engine's records and returns a verdict. Pure.
 
-Three logs have three owners: the producer (what was tried and acknowledged), the receiver (every copy, before
-it was answered) and the injector (every kill, pause and cut). The engine's own books excuse nothing: they are
-compared, and they must cover what the logs show. An excuse is as narrow as its fault.
+Each log has one owner: the producer (attempted and acknowledged), the receiver (every copy, before its
+answer) and the injector (every kill, pause and cut). The engine's records excuse nothing: they must cover
+what the logs show. A fault explains only what it could have caused.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _VIOLATIONS = (
 
 
 class ReceiverAction(StrEnum):
-    """What the receiver then did with a copy."""
+    """What the receiver did with a copy."""
 
     OK = "ok"
-    REFUSED = "refused"  # said so: not a delivery, and the next copy is no duplicate
+    REFUSED = "refused"  # answered with an error: not a delivery, and the next copy is not a duplicate
     DROPPED = "dropped"  # took it and cut the connection
     LATE = "late"  # took it and answered after the sender's deadline
 
@@ -51,7 +51,7 @@ class InjectionKind(StrEnum):
 
 
 class ProducerEntry(NamedTuple):
-    """The producer's line: `acked` is None when nobody said yes."""
+    """A line of the producer's log: `acked` is None without an acknowledgement."""
 
     ref: str
     digest: str
@@ -61,7 +61,7 @@ class ProducerEntry(NamedTuple):
 
 
 class ReceivedCopy(NamedTuple):
-    """The receiver's line; the answer followed `after` seconds later."""
+    """A line of the receiver's log; the answer followed `after` seconds later."""
 
     at: float
     ref: str
@@ -74,7 +74,7 @@ class ReceivedCopy(NamedTuple):
 
 
 class InjectedFault(NamedTuple):
-    """The injector's line. `held` is what the dead sender left at work, and whether its start was written."""
+    """A line of the injector's log. `held`: messages in flight of a dead sender, and whether each started."""
 
     kind: str
     target: int  # a sender's pid, or 0 for the store of all
@@ -85,47 +85,47 @@ class InjectedFault(NamedTuple):
 
 
 class EngineRecord(NamedTuple):
-    """What the engine says about a message at the end."""
+    """The engine's record of a message at the end."""
 
     state: str
     unknown: bool
     crashes: int = 0
     id: str = ""
-    settled_at: float | None = None  # when it was last moved on from being at work
+    settled_at: float | None = None  # when it last left the state processing
 
 
 @dataclass(slots=True)
 class DrillVerdict:
-    """Every class with its messages. Only some of them are allowed to be filled."""
+    """All classes with their messages. Only some of them may be non-empty."""
 
     lost: list[str] = field(default_factory=list)
-    stuck: list[str] = field(default_factory=list)  # accepted, and the engine is not done with it
+    stuck: list[str] = field(default_factory=list)  # accepted but not finished
     unexpected: list[str] = field(default_factory=list)
     early: list[str] = field(default_factory=list)
     explained: list[str] = field(default_factory=list)
     unexplained: list[str] = field(default_factory=list)
     overlap: list[str] = field(default_factory=list)
-    unflagged: list[str] = field(default_factory=list)  # a duplicate of which the engine knows nothing
+    unflagged: list[str] = field(default_factory=list)  # a duplicate that the engine does not report
     misrecorded: list[str] = field(default_factory=list)  # delivered, recorded as failed
     held: list[str] = field(default_factory=list)
-    unwitnessed: list[str] = field(default_factory=list)  # held, and nobody saw a reason
+    unwitnessed: list[str] = field(default_factory=list)  # held without a witnessed reason
     recovered: list[str] = field(default_factory=list)
     delivered: int = 0
     lateness: list[float] = field(default_factory=list)  # of each first copy, in seconds
 
     @property
     def violations(self) -> dict[str, list[str]]:
-        """The classes that fail a run, if something is in them."""
+        """The non-empty classes that fail a run."""
         return {name: found[:5] for name in _VIOLATIONS if (found := getattr(self, name))}
 
     @property
     def duplicates(self) -> int:
-        """Extra copies, with an excuse or without."""
+        """Extra copies, explained or not."""
         return len(self.explained) + len(self.unexplained)
 
     @property
     def counts(self) -> dict[str, float]:
-        """Every class as a number, to be published with its message counts."""
+        """Every class as a number."""
         late = {f"late_p{share}": round(percentile(self.lateness, share / 100), 2) for share in (50, 99, 100)}
         return {
             "delivered": self.delivered,
@@ -150,7 +150,7 @@ def check_logs(
     *,
     deadline: float,
 ) -> DrillVerdict:
-    """Sort every message into its classes. `deadline` is the senders' own, for one attempt."""
+    """Classify every message. `deadline` is the senders' deadline of one attempt."""
     verdict = DrillVerdict()
     asked = {line.ref: line for line in tried}
     seen: defaultdict[str, list[ReceivedCopy]] = defaultdict(list)
@@ -234,7 +234,7 @@ def explains_duplicate(fault: InjectedFault, first: ReceivedCopy, second: Receiv
         return False
     recorded_by = first.at + first.after + RECORD
     hit = fault.target in (0, first.pid) and recorded_by >= begin
-    # What a dead sender's socket still held may be written down after its death; anything else may not.
+    # Data in a dead sender's socket may be logged after its death; anything else may not.
     return hit and (fault.kind == InjectionKind.KILL or first.at <= end)
 
 
@@ -264,12 +264,12 @@ def overlaps(
 
 
 class CrashCoverage(NamedTuple):
-    """What a run must have met at least once, or it proves nothing."""
+    """Moments that a run must have hit at least once to prove anything."""
 
-    before_start: int = 0  # killed after the claim, before the intent
-    before_send: int = 0  # killed after the intent, before the first byte
-    before_record: int = 0  # killed after the send, before the record
-    after_record: int = 0  # killed with its last results written and nobody told
+    before_start: int = 0  # killed after the claim, before the start mark
+    before_send: int = 0  # killed after the start mark, before the first byte
+    before_record: int = 0  # killed after the send, before the result was stored
+    after_record: int = 0  # killed with its last results stored but not reported
     between: int = 0  # killed while it held nothing
 
     def __add__(self, other: object) -> CrashCoverage:
@@ -295,6 +295,6 @@ def crash_coverage(copies: Iterable[ReceivedCopy], faults: Iterable[InjectedFaul
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that `share` of them do not exceed."""
+    """Return the value that a share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0

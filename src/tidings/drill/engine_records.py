@@ -1,4 +1,4 @@
-"""The engine's own books, read from outside while its processes live and die."""
+"""Reads the engine's own records of the messages while its processes run and die."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 class StatementReader(Protocol):
-    """What answers the named questions: a store, or whatever reads the database of a test."""
+    """Runs named statements: a store, or a test's database reader."""
 
     async def read(self, name: str, **params: Any) -> list[Row]: ...
 
@@ -27,7 +27,7 @@ async def _pages(database: StatementReader) -> AsyncIterator[Row]:
 
 
 async def read_engine_records(database: StatementReader) -> dict[str, EngineRecord]:
-    """What the engine says about every message."""
+    """Return the engine's record of every message."""
     return {
         row["recipient"]: EngineRecord(
             row["state"],
@@ -41,17 +41,17 @@ async def read_engine_records(database: StatementReader) -> dict[str, EngineReco
 
 
 async def in_flight_messages(database: StatementReader, pid: int) -> dict[str, bool]:
-    """What a process has at work, and whether its start is written down."""
+    """Return the messages that a process has in flight, and whether each has a start mark."""
     rows = await database.read("drill_held")
     return {row["recipient"]: bool(row["begun"]) for row in rows if row["node"].endswith(f":{pid}")}
 
 
 async def count_unfinished(database: StatementReader) -> int:
-    """How many messages wait or are at work."""
+    """Return how many messages are pending or processing."""
     return int((await database.read("drill_open"))[0]["n"])
 
 
 async def settle_times(database: StatementReader) -> dict[str, float]:
-    """When each message was last moved on from being at work, in seconds since 1970."""
-    said = await read_engine_records(database)
-    return {ref: book.settled_at for ref, book in said.items() if book.settled_at is not None}
+    """Return when each message last left the state processing, in seconds since 1970."""
+    records = await read_engine_records(database)
+    return {ref: record.settled_at for ref, record in records.items() if record.settled_at is not None}

@@ -1,7 +1,7 @@
-"""The rig: processes that can be killed, three logs with an owner each, and what the judge says of them.
+"""The harness: starts, kills and ends the processes of a drill, and reads its three logs.
 
-Processes are started here and ended here, each by its own pid. They end by themselves when the rig does,
-however that ends.
+Processes are started and ended here, each by its pid. They end automatically with the harness, however it
+ends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .checker import DrillVerdict, InjectedFault, InjectionKind, ProducerEntry, 
 from .engine_records import StatementReader, count_unfinished, in_flight_messages, read_engine_records
 from .json_log import JsonLog, LogTail, read_log
 
-_LOOK = 0.005  # seconds between two looks at a log
+_LOOK = 0.005  # seconds between two reads of a log
 _LOOK_AT_DATABASE = 0.05
 
 
 class ProcessHandle(Protocol):
-    """What a rig uses of a process; `subprocess.Popen` has it."""
+    """What a harness uses of a process; `subprocess.Popen` provides it."""
 
     pid: int
     stdin: IO[bytes] | None
@@ -43,7 +43,7 @@ class ProcessHandle(Protocol):
 
 
 class DrillProcess:
-    """One process, and the file that it writes its facts to."""
+    """One process and its log file."""
 
     def __init__(self, process: ProcessHandle, log: Path) -> None:
         self.process = process
@@ -52,20 +52,20 @@ class DrillProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether it is running."""
         return self.process.poll() is None
 
     def facts(self, event: str) -> int:
-        """How often it told a fact."""
+        """Return how often it logged an event."""
         return self.log.read_bytes().count(f'"event":"{event}"'.encode())
 
     def reasons(self, event: str) -> list[str]:
-        """What it said about a fact, each time."""
+        """Return the reasons of an event in its log."""
         mark = f'"event":"{event}"'.encode()
         return [orjson.loads(line)["reason"] for line in self.log.read_bytes().splitlines() if mark in line]
 
     def end(self) -> None:
-        """Kill it if it still runs."""
+        """Kill it if it is running, and close its pipes."""
         if self.is_alive:
             self.process.kill()
         self.process.wait()
@@ -75,7 +75,7 @@ class DrillProcess:
 
 
 def spawn(module: str, options: Mapping[str, Any], log: Path, **how: Any) -> subprocess.Popen[bytes]:
-    """A process that ends with us: it holds one end of a pipe, and we the other."""
+    """Start a process that ends with us: it watches a pipe that we hold."""
     with log.open("ab") as errors:
         return subprocess.Popen(
             [sys.executable, "-m", module, json.dumps(options)],
@@ -95,9 +95,7 @@ class DrillHarness:
         deadline: float,
         spawn: Callable[..., ProcessHandle] = spawn,
     ) -> None:
-        self._spawn = spawn
-        self.folder = folder
-        self.port = port
+        self._spawn, self.folder, self.port = spawn, folder, port
         self.began = time.monotonic()
         self.faults: list[InjectedFault] = []
         self.senders: list[DrillProcess] = []
@@ -106,73 +104,61 @@ class DrillHarness:
         self._journal = JsonLog(folder / "injector.jsonl")
         self._arrived = LogTail(folder / "receiver.jsonl")
 
-    # -- processes
-
     def start(self, module: str, options: Mapping[str, Any], log: Path, **how: Any) -> DrillProcess:
-        """Start a process of ours; its first argument is the options as JSON."""
+        """Start a process; its first argument is the options as JSON."""
         sender = DrillProcess(self._spawn(module, options, log, **how), log)
         self.senders.append(sender)
         return sender
 
     async def kill(self, sender: DrillProcess, how: str = "random") -> InjectedFault:
-        """SIGKILL it, and write down what it left behind."""
+        """SIGKILL a process, and log what it had in flight."""
         begin = time.time()
         sender.process.kill()
         sender.process.wait()
         return await self.note_death(sender, begin, how)
 
     async def note_death(self, sender: DrillProcess, begin: float, how: str) -> InjectedFault:
-        """It was alive at `begin`, and is not any more."""
+        """Log the death of a process that was alive at `begin`."""
         end = time.time()
         if not any(other.is_alive for other in self.senders):
             await self.left_alone()
-        return self.note(
-            InjectedFault(
-                InjectionKind.KILL,
-                sender.pid,
-                begin,
-                end,
-                how,
-                await in_flight_messages(self._books, sender.pid),
-            )
-        )
+        held = await in_flight_messages(self._books, sender.pid)
+        return self.note(InjectedFault(InjectionKind.KILL, sender.pid, begin, end, how, held))
 
     async def left_alone(self) -> None:
-        """Nobody is left who works."""
+        """Called when no process is left; tests override it."""
 
     def end(self) -> None:
-        """End whatever still runs, each by its pid."""
+        """End all running processes, each by its pid."""
         for sender in self.senders:
             sender.end()
         self._journal.close()
 
     def note(self, fault: InjectedFault) -> InjectedFault:
-        """One line of the injector's log."""
+        """Append to the injector's log."""
         self.faults.append(fault)
         self._journal.write(fault._asdict())
         return fault
 
     def has_failed(self) -> bool:
-        """Refuse to go on with a process that ended by an error of its own."""
+        """Raise OperatorError if a process failed; otherwise return False."""
         for sender in self.senders:
             code = sender.process.poll()
             if code is not None and code > 0:
-                said = sender.log.read_text(errors="replace").strip().rpartition("\n")[2]
-                raise OperatorError(f"a process of the drill ended with {code}: {said or 'it said nothing'}")
+                reason = sender.log.read_text(errors="replace").strip().rpartition("\n")[2]
+                raise OperatorError(f"a process of the drill exited with {code}: {reason or 'no output'}")
         return False
 
-    # -- progress
-
     def seen(self) -> int:
-        """How many copies have arrived."""
+        """Return how many copies have arrived."""
         return self._arrived.count()
 
     async def until_seen(self, count: int, *, within: float = 60) -> bool:
-        """Wait until so many copies have arrived in all."""
+        """Wait until `count` copies have arrived."""
         return await wait_until(lambda: self.seen() >= count or self.has_failed(), within)
 
     async def idle(self, within: float) -> bool:
-        """Wait until nothing waits or is at work."""
+        """Wait until no message is pending or processing."""
         give_up = time.monotonic() + within
         while await count_unfinished(self._books):
             if time.monotonic() > give_up or self.has_failed():
@@ -180,39 +166,37 @@ class DrillHarness:
             await asyncio.sleep(_LOOK_AT_DATABASE)
         return True
 
-    # -- the three logs
-
     def tried(self) -> list[ProducerEntry]:
-        """The producer's log, the latest line of each message."""
+        """Read the producer's log, the latest line of each message."""
         last = {line["ref"]: {"acked": None, **line} for line in read_log(self.folder / "producer.jsonl")}
         return [ProducerEntry(**line) for line in last.values()]
 
     def acknowledged(self) -> int:
-        """How many messages were accepted."""
+        """Return how many messages were accepted."""
         return sum(line.acked is not None for line in self.tried())
 
     def repeated(self) -> int:
-        """How many messages were asked for more than once, because a call had no answer."""
+        """Return how many messages were requested more than once after a lost answer."""
         calls = Counter(
             line["ref"] for line in read_log(self.folder / "producer.jsonl") if "acked" not in line
         )
         return sum(count > 1 for count in calls.values())
 
     def copies(self) -> list[ReceivedCopy]:
-        """The receiver's log."""
+        """Read the receiver's log."""
         return [ReceivedCopy(**line) for line in read_log(self.folder / "receiver.jsonl")]
 
     async def verdict(self) -> DrillVerdict:
-        """What the judge says."""
-        said = await read_engine_records(self._books)
-        return check_logs(self.tried(), self.copies(), self.faults, said, deadline=self._deadline)
+        """Check the logs."""
+        records = await read_engine_records(self._books)
+        return check_logs(self.tried(), self.copies(), self.faults, records, deadline=self._deadline)
 
 
 @contextlib.contextmanager
 def run_receiver(
     log: Path, behavior: Mapping[str, Any], *, spawn: Callable[..., ProcessHandle] = spawn, **how: Any
 ) -> Iterator[int]:
-    """Run the receiver's process for the length of a drill; yields its port."""
+    """Run the receiver process during a drill; yields its port."""
     errors = log.with_suffix(".log")
     receiver = DrillProcess(
         spawn("tidings.drill.receiver", {**behavior, "log": str(log)}, errors, **how), errors
@@ -225,7 +209,7 @@ def run_receiver(
 
 
 async def wait_until(condition: Callable[[], bool], within: float) -> bool:
-    """Wait until something holds, looking every few milliseconds; False when it never did."""
+    """Poll a condition; return False when it did not hold in time."""
     give_up = time.monotonic() + within
     while True:
         if condition():
@@ -236,5 +220,5 @@ async def wait_until(condition: Callable[[], bool], within: float) -> bool:
 
 
 def message_refs(prefix: str, count: int) -> list[str]:
-    """The references of a drill's messages."""
+    """Return the references of a drill's messages."""
     return [f"{prefix}-{number:05}" for number in range(count)]

@@ -1,7 +1,7 @@
-"""Logs of a drill: JSON lines, appended with one write per batch.
+"""Append-only JSON logs that survive a kill: one write per batch.
 
-The kernel may cut a write short at a page boundary when the process is killed. Each batch therefore begins
-on a new line, and readers skip the torn one: a line is written before its call is made.
+The kernel may cut a write short at a page boundary when the process is killed. Each batch therefore begins on
+a new line, and readers skip a torn one: a line is written before its call is made.
 """
 
 from __future__ import annotations
@@ -21,31 +21,30 @@ class JsonLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(self, *lines: Mapping[str, Any]) -> None:
-        """Append these at once."""
+        """Append lines with one write."""
         os.write(self._file, b"\n" + b"".join(orjson.dumps(line) + b"\n" for line in lines))
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Close the file."""
         os.close(self._file)
 
 
 def read_log(path: Path) -> Iterable[dict[str, Any]]:
-    """The complete lines so far; one that is being written is left for later, a torn one is skipped."""
+    """Return the complete lines so far; an unfinished one is left for later, a torn one is skipped."""
     whole, _, _ = path.read_bytes().rpartition(b"\n")
     return (orjson.loads(line) for line in whole.splitlines() if line.endswith(b"}"))
 
 
 class LogTail:
-    """Counts the lines of a growing log that hold a mark, each looked at once."""
+    """Counts the lines with a mark in a growing log, reading each once."""
 
     def __init__(self, path: Path, mark: bytes = b"}\n") -> None:
-        self._path = path
-        self._mark = mark
+        self._path, self._mark = path, mark
         self._read_up_to = 0
         self._count = 0
 
     def count(self) -> int:
-        """How many there are by now."""
+        """Return the count so far."""
         with self._path.open("rb") as log:
             log.seek(self._read_up_to)
             whole, _, _ = log.read().rpartition(b"\n")

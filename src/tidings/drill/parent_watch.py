@@ -1,4 +1,4 @@
-"""A process of a drill ends with the drill, however that ends: nobody is left at work behind it."""
+"""Ends a process when the drill ends, however that ends, so that no process is left running."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 
 
 def end_with_parent() -> None:
-    """Watch standard input, of which the drill holds the other end: when it closes, there is no drill."""
+    """Watch standard input, whose other end the drill holds; when it closes, kill this process."""
     threading.Thread(target=_watch, args=(sys.stdin.fileno(),), daemon=True).start()
 
 

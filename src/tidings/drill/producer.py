@@ -1,6 +1,7 @@
-"""The producer of a drill: accepts messages, and writes down what was tried and what acknowledged.
+"""The producer of a drill: accepts messages, and logs what was attempted and acknowledged.
 
-Each call has a key, and a call whose answer was lost is repeated with the same one, as a client should.
+Each call has an idempotency key; a call whose answer was lost is repeated with the same key, as a client
+should.
 """
 
 from __future__ import annotations
@@ -23,26 +24,24 @@ _BATCH = 50
 
 
 class MessageRequest(NamedTuple):
-    """A message to be accepted; `due` is in seconds since 1970 by this machine's clock, None: at once."""
+    """A message to be accepted; `due` in seconds since 1970 by this machine's clock, None: immediately."""
 
     ref: str
     due: float | None = None
 
 
 class DrillProducer:
-    """One owner of one log. `skew` is how far the database's clock is ahead of this machine's."""
+    """A producer with its own log. `skew` is how far the database's clock is ahead of this machine's."""
 
     def __init__(self, app: App, log: Path | str, channel: str, *, skew: float = 0.0) -> None:
-        self._app = app
-        self._channel = channel
-        self._skew = skew
+        self._app, self._channel, self._skew = app, channel, skew
         self._journal = JsonLog(log)
-        self.unknown = 0  # calls that ended without a yes or a no
+        self.unknown = 0  # calls without an answer
 
     async def produce(
         self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()
     ) -> None:
-        """Have these accepted, in bulk or one by one; `delays` says in turn how much later each is due."""
+        """Accept messages in bulk or one by one; `delays` are cycled through for their due times."""
         now = time.time()
         late = [delays[i % len(delays)] if delays else 0.0 for i in range(len(refs))]
         wanted = [
@@ -55,7 +54,7 @@ class DrillProducer:
             await self._accept(wanted[start : start + _BATCH], single=False)
 
     async def accept_each(self, wanted: Sequence[MessageRequest]) -> None:
-        """Have these accepted one by one, some of them at the same time."""
+        """Accept messages one by one, some concurrently."""
         for start in range(0, len(wanted), _BATCH):
             async with asyncio.TaskGroup() as group:
                 for one in wanted[start : start + _BATCH]:
@@ -102,5 +101,5 @@ class DrillProducer:
                     raise line.error
 
     def close(self) -> None:
-        """Nothing more will be accepted."""
+        """Close the log."""
         self._journal.close()

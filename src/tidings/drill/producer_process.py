@@ -1,7 +1,7 @@
-"""The producer's process of a drill: has the plan's messages accepted at their times.
+"""The producer process of a drill: accepts the planned messages at their times.
 
-Started again after its death it goes on where its log ends: what had no answer is asked for again under the
-same key, as a client should.
+A restarted process continues where its log ends: calls without an answer are repeated with the same
+idempotency key, as a client should.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AT_ONCE = 50
 
 
 async def feed(options: dict[str, Any]) -> None:
-    """Until everything of the plan was accepted."""
+    """Accept all planned messages."""
     answered = {line["ref"] for line in read_log(Path(PRODUCER_LOG)) if "acked" in line}
     todo = deque(line for line in plan_messages(**options["plan"]) if line.ref not in answered)
     app = build(load(SETTINGS_FILE))
@@ -44,7 +44,7 @@ async def feed(options: dict[str, Any]) -> None:
 
 
 def began(file: Path) -> float:
-    """When the first of us began, which is now if there was none."""
+    """Return when the first producer started; now if this is the first."""
     if not file.exists():
         written = file.with_suffix(".new")
         written.write_text(str(time.time()))
@@ -53,7 +53,7 @@ def began(file: Path) -> float:
 
 
 def _ready(todo: deque[PlannedMessage], now: float) -> list[PlannedMessage]:
-    """Taken out of what is to do: those whose time has come, not all at once."""
+    """Remove and return the messages that are due, up to a limit."""
     ready: list[PlannedMessage] = []
     while todo and len(ready) < _AT_ONCE and todo[0].accept <= now:
         ready.append(todo.popleft())

@@ -1,7 +1,7 @@
-"""The receiver of the crash drill: a small HTTP server in a process of its own.
+"""The HTTP receiver of a drill, in a separate process.
 
-It writes one line per request with a single O_APPEND write before it answers, so its log is the truth about
-what arrived, whoever dies. Senders say who they are in the path: /from/<pid>/…
+It logs one line per request with a single O_APPEND write before it answers, so its log is the truth about
+what arrived, whichever process dies. Senders identify themselves in the path: /from/<pid>/…
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
 
 
 class ReceiverBehavior:
-    """How requests are answered: after how long, and which share is refused, dropped or answered too late.
+    """How requests are answered: the delay, and the share that is refused, dropped or answered too late.
 
-    Only the first copy of a message is treated badly, so that every message gets through in the end.
+    Only the first copy of a message meets a fault, so that every message succeeds eventually.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ class ReceiverBehavior:
         self._met: set[str] = set()
 
     def choose(self, ref: str) -> tuple[str, float]:
-        """What to do with this copy, and after how long."""
+        """Return what to do with this copy, and after how many seconds."""
         first = ref not in self._met
         self._met.add(ref)
         dice = self._random.random()
@@ -49,7 +49,7 @@ class ReceiverBehavior:
 
 
 class DrillReceiver(asyncio.Protocol):
-    """One connection; requests on it come one after the other."""
+    """One connection; its requests are handled in order."""
 
     def __init__(self, journal: JsonLog, behavior: ReceiverBehavior) -> None:
         self._journal = journal
@@ -58,12 +58,12 @@ class DrillReceiver(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where answers go."""
+        """Store the transport for answers."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Take every whole request."""
+        """Handle every complete request."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
             head = self._buffer[:end].lower()
@@ -81,7 +81,7 @@ class DrillReceiver(asyncio.Protocol):
             "at": at, "ref": message["to"], "id": message["id"], "attempt": message["attempt"], "pid": pid,
             "digest": digest(message["text"]), "did": did, "after": after,
         })  # fmt: skip
-        # Every other fifth of a second answers carry a receipt, so that both ways of settling are taken.
+        # Every other fifth of a second answers carry a receipt, so that both code paths of settling run.
         said = b'{"receipt": "r"}' if int(at * 5) % 2 else b"{}"
         answer = _REFUSAL if did == "refused" else _ANSWER % (len(said), said)
         asyncio.get_running_loop().call_later(after, self._answer, did, answer)
@@ -95,12 +95,12 @@ class DrillReceiver(asyncio.Protocol):
 
 
 def digest(text: str) -> str:
-    """A short fingerprint of what was to be said."""
+    """Return a short hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 async def serve(options: dict[str, Any]) -> None:
-    """Listen on a free port, tell it on standard output, and go on until killed."""
+    """Listen on a free port, print it, and serve until killed."""
     journal, behavior = JsonLog(options["log"]), ReceiverBehavior(options)
     server = await asyncio.get_running_loop().create_server(
         lambda: DrillReceiver(journal, behavior), "127.0.0.1", 0, backlog=1024

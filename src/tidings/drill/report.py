@@ -1,4 +1,4 @@
-"""What a drill found, as numbers with what lies behind them. Pure."""
+"""The figures of a drill. Pure."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .checker import (
 )
 from .workload import RECOVERY_GRACE, DrillOptions
 
-PRODUCER = "producer"  # how a kill is called that was no worker's
+PRODUCER = "producer"  # marks a kill of the producer
 _SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
 class DrillEvidence(NamedTuple):
-    """The three logs, the engine's books, and what the judge makes of them."""
+    """The three logs, the engine's records, and the verdict on them."""
 
     tried: Sequence[ProducerEntry]
     copies: Sequence[ReceivedCopy]
     faults: Sequence[InjectedFault]
     books: Mapping[str, EngineRecord]
     verdict: DrillVerdict
-    repeated: int = 0  # messages that were asked for again, because the first call had no answer
+    repeated: int = 0  # messages requested again after a lost answer
 
 
 class DrillFigure(NamedTuple):
-    """One line of the table."""
+    """One row of the table."""
 
     name: str
     value: str
@@ -45,7 +45,7 @@ class DrillFigure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrillReport:
-    """Everything that is told at the end."""
+    """The result of a drill."""
 
     course: DrillOptions
     lease: float
@@ -57,31 +57,31 @@ class DrillReport:
     stuck: Sequence[str]
     witnessed: Sequence[str]
     silent: Sequence[str]
-    copies: int  # beyond the first of each
+    copies: int  # beyond the first of each message
     resent: int
     held: int
     late: int
     lateness: Sequence[float]
-    waits: Sequence[float]  # from a worker's death to what became of each message it had in hand
+    waits: Sequence[float]  # seconds from a worker's death to the next result of its messages in flight
     killed: Mapping[str, int]
     moments: Mapping[str, int]
-    check_at: Mapping[str, Sequence[str]]  # what is wrong, with ids
+    check_at: Mapping[str, Sequence[str]]  # violations with message ids
 
     @property
     def is_clean(self) -> bool:
-        """Nothing lost, nothing doubled in silence, nothing else that the logs cannot account for."""
+        """Whether nothing was lost, duplicated silently, or is otherwise unexplained."""
         return not self.check_at
 
     @property
     def proves(self) -> bool:
-        """Whether a worker died between sending and recording: without that, no duplicates mean nothing."""
+        """Whether a worker died between sending and recording; otherwise no duplicates prove nothing."""
         return bool(self.moments["sent, not recorded"])
 
 
 def build_report(
     evidence: DrillEvidence, course: DrillOptions, *, lease: float, seconds: float
 ) -> DrillReport:
-    """Count."""
+    """Build the report from the evidence."""
     verdict, books = evidence.verdict, evidence.books
     silent = {*verdict.unexplained, *verdict.unflagged, *verdict.overlap}
     lateness = _lateness(evidence)
@@ -116,7 +116,7 @@ def build_report(
 
 
 def _lateness(evidence: DrillEvidence) -> list[float]:
-    """From when a message was due and accepted to its first copy."""
+    """Return the seconds from due and accepted to the first copy."""
     first: dict[str, float] = {}
     for copy in evidence.copies:
         if copy.did != ReceiverAction.REFUSED:
@@ -129,7 +129,7 @@ def _lateness(evidence: DrillEvidence) -> list[float]:
 
 
 def _waits(evidence: DrillEvidence) -> list[float]:
-    """From each death to the next copy by somebody else of what was in hand, or to the engine's verdict."""
+    """Return the seconds from each death to the next copy by another worker, or to the settlement."""
     by_ref: dict[str, list[ReceivedCopy]] = {}
     for copy in sorted(evidence.copies):
         by_ref.setdefault(copy.ref, []).append(copy)
@@ -148,12 +148,12 @@ def _waits(evidence: DrillEvidence) -> list[float]:
 
 
 def _named(ref: str, books: Mapping[str, EngineRecord]) -> str:
-    """The reference of a drill's message, with the id under which the engine knows it."""
+    """Return the reference of a message with its id in the engine."""
     return f"{ref} ({books[ref].id})" if ref in books else f"{ref} (not in the database)"
 
 
 def report_figures(found: DrillReport) -> list[DrillFigure]:
-    """The table."""
+    """Return the rows of the table."""
     slow = ", ".join(f"{name} {_seconds(found.lateness, share)}" for name, share in _SHARES.items())
     moments = ", ".join(f"{count:,} {name}" for name, count in found.moments.items() if count)
     killed = " and ".join(f"{n} {who if n != 1 else who[:-1]}" for who, n in found.killed.items())
@@ -161,7 +161,7 @@ def report_figures(found: DrillReport) -> list[DrillFigure]:
         DrillFigure(
             "accepted",
             f"{found.accepted:,}",
-            f"of {found.course.messages:,}; {found.repeated:,} were asked for again after a lost answer"
+            f"of {found.course.messages:,}; {found.repeated:,} were requested again after a lost answer"
             if found.repeated
             else f"of {found.course.messages:,}",
             found.accepted < found.course.messages,
@@ -176,14 +176,14 @@ def report_figures(found: DrillReport) -> list[DrillFigure]:
         DrillFigure(
             "duplicated",
             f"{len(found.witnessed) + len(found.silent):,}",
-            f"{len(found.witnessed):,} witnessed (a kill lies between the copies, and the history says so),"
+            f"{len(found.witnessed):,} witnessed (a kill between the copies, recorded in the history),"
             f" {len(found.silent):,} silent; {found.copies:,} extra copies",
             bool(found.silent),
         ),
         DrillFigure(
             "unknown",
             f"{found.resent + found.held:,}",
-            f"{found.resent:,} sent, {found.held:,} held for a person",
+            f"{found.resent:,} resent, {found.held:,} held",
         ),
         DrillFigure(
             "late",
@@ -191,7 +191,7 @@ def report_figures(found: DrillReport) -> list[DrillFigure]:
             f"beyond the lease of {found.lease:g} s + {RECOVERY_GRACE:g} s; {slow}",
         ),
         DrillFigure(
-            "slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages in dead hands"
+            "slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages of killed workers"
         ),
         DrillFigure(
             "kills",
@@ -207,7 +207,7 @@ def _seconds(values: Sequence[float], share: float) -> str:
 
 
 def as_json(found: DrillReport) -> dict[str, Any]:
-    """One object for programs."""
+    """Return the report as one JSON object."""
     late = {name: round(percentile(found.lateness, share), 3) for name, share in _SHARES.items()}
     return {
         "ok": found.is_clean,

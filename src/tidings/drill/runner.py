@@ -1,4 +1,4 @@
-"""A drill from its first process to its report."""
+"""Runs a drill from the first process to the report."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .report import PRODUCER, DrillEvidence, DrillReport, build_report
 from .scratch import DrillScratch
 from .workload import ATTEMPT_DEADLINE, SETTINGS_FILE, DrillOptions, PlannedKill, plan_kills, settings_file
 
-_START = 60.0  # seconds without any movement that are still no standstill, besides some leases
-_LOOK = 0.05  # seconds between two looks
-_END = 20.0  # seconds that a worker may take to stop in order
+_START = 60.0  # seconds without progress before a drill gives up, plus some leases
+_LOOK = 0.05  # seconds between two polls
+_END = 20.0  # seconds for a graceful shutdown
 
 
 class DrillProgress(NamedTuple):
-    """How far it is."""
+    """The progress of a drill."""
 
     seconds: float
     accepted: int
@@ -47,7 +47,7 @@ ProgressCallback = Callable[[DrillProgress], None] | None
 async def run(
     course: DrillOptions, settings: Settings, place: DrillScratch, told: ProgressCallback
 ) -> DrillReport:
-    """Work, kill, wait, judge."""
+    """Run a drill: start processes, kill some, wait for the rest, check the logs."""
     file = place.folder / SETTINGS_FILE
     file.touch(mode=0o600)
     file.write_text(settings_file(settings, place.database, course.on_unknown))
@@ -58,7 +58,9 @@ async def run(
     await store.open()
     behavior = {"delay": course.delay, "seed": course.seed}
     try:
-        with run_receiver(place.folder / "receiver.jsonl", behavior, **_surroundings(place.folder)) as port:
+        with run_receiver(
+            place.folder / "receiver.jsonl", behavior, **_process_options(place.folder)
+        ) as port:
             exercise = DrillRun(course, own, place.folder, store, port, told)
             try:
                 return await exercise.run()
@@ -69,7 +71,7 @@ async def run(
 
 
 class DrillRun:
-    """One drill under way."""
+    """One running drill."""
 
     def __init__(
         self,
@@ -83,10 +85,9 @@ class DrillRun:
         self.rig = DrillHarness(folder, store, port=port, deadline=ATTEMPT_DEADLINE)
         self._course = course
         self._lease = settings.node_timeout.total_seconds()
-        self._patience = _START + 4 * self._lease
-        self._folder = folder
-        self._store = store
-        self._told = told
+        self._give_up_after = _START + 4 * self._lease
+        self._folder, self._store = folder, store
+        self._on_progress = told
         self._chance = random.Random(course.seed)
         self._accepted = LogTail(folder / PRODUCER_LOG, b'"acked"')
         self._workers: list[DrillProcess] = []
@@ -94,29 +95,25 @@ class DrillRun:
         self._skew = 0.0
 
     async def run(self) -> DrillReport:
-        """All of it."""
+        """Run all phases and return the report."""
         for _ in range(self._course.workers):
-            self._hire()
+            self._start_worker()
         if not await self._until(self._is_up):
-            raise TemporaryError(
-                "the workers did not come up", remedy="give fewer --workers, or look at the load"
-            )
+            raise TemporaryError("the workers did not start", remedy="use fewer --workers, or check the load")
         self._skew = await clock_skew(self._store)
         self._feeder = self._feed()
-        for blow in plan_kills(self._course.kills, self._course.messages, self._chance):
-            await self._strike(blow)
+        for kill in plan_kills(self._course.kills, self._course.messages, self._chance):
+            await self._kill_planned(kill)
         if not await self._until(self._is_fed):
-            raise TemporaryError("the producer gets no further", remedy="look at the load of the database")
+            raise TemporaryError("the producer makes no progress", remedy="check the load of the database")
         await self._until(self._is_idle)
         await self._stop()
-        return await self._judged()
+        return await self._report()
 
-    # -- processes
-
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         log = self._folder / f"worker-{len(self.rig.senders)}.jsonl"
         worker = self.rig.start(
-            "tidings.drill.worker", {"port": self.rig.port}, log, **_surroundings(self._folder)
+            "tidings.drill.worker", {"port": self.rig.port}, log, **_process_options(self._folder)
         )
         self._workers.append(worker)
 
@@ -125,16 +122,18 @@ class DrillRun:
         wanted = {"messages": course.messages, "seconds": course.seconds, "seed": course.seed}
         options = {"plan": wanted, "skew": self._skew}
         log = self._folder / "producer.log"
-        return self.rig.start("tidings.drill.producer_process", options, log, **_surroundings(self._folder))
+        return self.rig.start(
+            "tidings.drill.producer_process", options, log, **_process_options(self._folder)
+        )
 
-    async def _strike(self, blow: PlannedKill) -> None:
-        """Kill somebody and start another in its place."""
+    async def _kill_planned(self, kill: PlannedKill) -> None:
+        """Kill a process and start another in its place."""
 
         async def is_time() -> bool:
-            return self._accepted.count() >= blow.after or not self._feeder.is_alive
+            return self._accepted.count() >= kill.after or not self._feeder.is_alive
 
         await self._until(is_time)
-        if blow.is_producer and self._feeder.is_alive:
+        if kill.is_producer and self._feeder.is_alive:
             await self.rig.kill(self._feeder, PRODUCER)
             self._feeder = self._feed()
             return
@@ -143,43 +142,41 @@ class DrillRun:
         victim = await self._victim()
         await self.rig.kill(victim)
         self._workers.remove(victim)
-        self._hire()
+        self._start_worker()
 
     async def _victim(self) -> DrillProcess:
-        """One that has something in hand, if there is one; or anybody."""
+        """Choose a worker with messages in flight, if there is one, else any."""
         busy = await self._busy() if self._course.aimed else []
-        return self._chance.choice(busy or self._mortal)
+        return self._chance.choice(busy or self._killable)
 
     @property
-    def _mortal(self) -> list[DrillProcess]:
-        """On PostgreSQL the first is spared: somebody has to be there who saw the others' last heartbeat."""
+    def _killable(self) -> list[DrillProcess]:
+        """Workers that may be killed; on PostgreSQL one survives, to notice missed heartbeats."""
         is_spared = not self._store.sole_worker and len(self._workers) > 1
         return self._workers[1:] if is_spared else self._workers
 
     async def _busy(self) -> list[DrillProcess]:
-        return [worker for worker in self._mortal if await in_flight_messages(self._store, worker.pid)]
+        return [worker for worker in self._killable if await in_flight_messages(self._store, worker.pid)]
 
     async def _stop(self) -> None:
-        """Ask everybody to stop in order; whoever does not is ended with the rig."""
+        """Ask all workers to shut down gracefully; the others are killed with the harness."""
         for worker in self._workers:
             worker.process.send_signal(signal.SIGTERM)
         await wait_until(lambda: not any(worker.is_alive for worker in self._workers), _END)
 
-    # -- time
-
     async def _until(self, condition: Callable[[], Awaitable[bool]]) -> bool:
-        """Wait until something holds; False when nothing has moved for too long."""
+        """Wait until a condition holds; False after too long without progress."""
         moved, since = self._moved(), time.monotonic()
         while not await condition():
-            await self._look()
+            await self._poll()
             if (now := self._moved()) != moved:
                 moved, since = now, time.monotonic()
-            elif time.monotonic() - since > self._patience:
+            elif time.monotonic() - since > self._give_up_after:
                 return False
         return True
 
     async def _is_up(self) -> bool:
-        """Whether those who may work do; on one SQLite file that is one."""
+        """Return whether the workers have joined; on SQLite only one can."""
         wanted = 1 if self._store.sole_worker else len(self._workers)
         return sum(bool(worker.facts("node_joined")) for worker in self._workers) >= wanted
 
@@ -187,44 +184,41 @@ class DrillRun:
         return not self._feeder.is_alive
 
     async def _is_busy(self) -> bool:
-        """Whether a kill would hit somebody at work, or nothing is left to be worked on."""
+        """Return whether a kill would hit a busy worker, or no work is left."""
         return bool(await self._busy()) or (await self._is_fed() and await self._is_idle())
 
     async def _is_idle(self) -> bool:
         return not await count_unfinished(self._store)
 
-    async def _look(self) -> None:
-        """Say how far it is, and stop if a process has ended by an error of its own."""
+    async def _poll(self) -> None:
+        """Report the progress, and raise if a process has failed."""
         self.rig.has_failed()
-        if self._told is not None:
+        if self._on_progress is not None:
             seconds, waiting = time.monotonic() - self.rig.began, await count_unfinished(self._store)
-            self._told(DrillProgress(seconds, *self._moved(), len(self.rig.faults), waiting))
+            self._on_progress(DrillProgress(seconds, *self._moved(), len(self.rig.faults), waiting))
         await asyncio.sleep(_LOOK)
 
     def _moved(self) -> tuple[int, int]:
-        """What has been accepted and what has arrived."""
+        """Return how many messages were accepted and how many copies have arrived."""
         return self._accepted.count(), self.rig.seen()
 
-    # -- the end
-
-    async def _judged(self) -> DrillReport:
+    async def _report(self) -> DrillReport:
         tried, copies, faults = self.rig.tried(), self.rig.copies(), self.rig.faults
-        said = await read_engine_records(self._store)
-        verdict = check_logs(tried, copies, faults, said, deadline=ATTEMPT_DEADLINE)
-        evidence = DrillEvidence(tried, copies, faults, said, verdict, self.rig.repeated())
-        return build_report(
-            evidence, self._course, lease=self._lease, seconds=time.monotonic() - self.rig.began
-        )
+        records = await read_engine_records(self._store)
+        verdict = check_logs(tried, copies, faults, records, deadline=ATTEMPT_DEADLINE)
+        evidence = DrillEvidence(tried, copies, faults, records, verdict, self.rig.repeated())
+        seconds = time.monotonic() - self.rig.began
+        return build_report(evidence, self._course, lease=self._lease, seconds=seconds)
 
 
 async def clock_skew(store: Store) -> float:
-    """Seconds by which the database's clock is ahead of this machine's, at the most."""
+    """Return the seconds by which the database's clock is ahead of this machine's, at most."""
     asked = time.time()
     rows = await store.read("now")
     return float(rows[0]["now"] / SECOND - asked)
 
 
-def _surroundings(folder: Path) -> dict[str, Any]:
-    """In the drill's folder, deaf to Ctrl-C, and without anything that the user has set."""
+def _process_options(folder: Path) -> dict[str, Any]:
+    """Return process options: the drill's folder, a separate session (no Ctrl-C), no user settings."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     return {"cwd": folder, "env": clean, "start_new_session": True}

@@ -1,7 +1,7 @@
-"""Where a drill works: a folder of its own, and in it a SQLite file, or a PostgreSQL schema of its own.
+"""The folder and database of a drill: a SQLite file in it, or a separate PostgreSQL schema.
 
-A lock says that its drill still runs. The kernel and the server free it with the process, so that what a
-killed drill left behind is known as such.
+A lock marks a running drill. Kernel and server release it with the process, so leftovers of killed drills can
+be recognized.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOCK = "lock"
 
 @dataclass(slots=True)
 class DrillScratch:
-    """A drill's own place; `keep` is looked at when it is over."""
+    """The working place of a drill; `keep` is read when it ends."""
 
     id: str
     folder: Path
@@ -34,14 +34,14 @@ class DrillScratch:
 
     @property
     def where(self) -> str:
-        """The database in words that hold no secret."""
+        """The database without secrets, for display."""
         path = self.database.removeprefix("sqlite:///")
         return path if path != self.database else f"the schema {_schema(self.id)}"
 
 
 @contextlib.asynccontextmanager
 async def scratch_space(settings: Settings, *, keep: bool) -> AsyncIterator[DrillScratch]:
-    """Make a place beside the user's own database; remove it afterwards, whatever happens."""
+    """Create a folder beside the user's database; remove it afterwards in any case."""
     id_ = os.urandom(4).hex()
     with _folder(home(settings), id_) as folder:
         place = DrillScratch(id_, folder, f"sqlite:///{folder / 'drill.db'}", keep)
@@ -68,14 +68,14 @@ async def _schema_of(place: DrillScratch, url: str) -> AsyncIterator[None]:
 
 
 def home(settings: Settings) -> Path:
-    """The folder of the SQLite file, so that the same disk is tried; otherwise that of temporary files."""
+    """Return the folder of the SQLite file, to use the same disk, or the folder for temporary files."""
     path = settings.database_path
     beside = None if path is None else path.absolute().parent
     return beside if beside is not None and beside.is_dir() else Path(tempfile.gettempdir())
 
 
 async def remove_leftovers(settings: Settings) -> list[str]:
-    """Remove what killed drills left behind; gives what it was."""
+    """Remove leftovers of killed drills; return what was removed."""
     gone: list[str] = []
     for where in sorted({home(settings), Path(tempfile.gettempdir())}):
         for folder in sorted(where.glob(f"{_PREFIX}*")):
@@ -93,10 +93,8 @@ def _folder(where: Path, id_: str) -> Iterator[Path]:
     try:
         folder.mkdir(mode=0o700)
     except OSError as error:
-        raise Conflict(
-            f"the folder {folder} cannot be made ({error.strerror})",
-            remedy="mend the permissions, or name another place with --database sqlite:///PATH",
-        ) from None
+        remedy = "fix the permissions, or choose another place with --database sqlite:///PATH"
+        raise Conflict(f"the folder {folder} cannot be created ({error.strerror})", remedy=remedy) from None
     lock = FileLock(folder / _LOCK)
     lock.take()
     try:
@@ -106,7 +104,7 @@ def _folder(where: Path, id_: str) -> Iterator[Path]:
 
 
 def _is_left(folder: Path) -> bool:
-    """Whether it is ours, made by a drill, and that drill is gone."""
+    """Return whether the folder is a leftover of a drill of this user."""
     if folder.is_symlink() or not (folder / _LOCK).is_file() or folder.stat().st_uid != os.getuid():
         return False
     lock = FileLock(folder / _LOCK)
@@ -126,7 +124,6 @@ def _schemas() -> ModuleType:
     try:
         from ..store import scratch_schemas as schemas
     except ImportError as error:
-        raise Misconfigured(
-            "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"
-        ) from error
+        problem = "PostgreSQL needs a driver that is not installed"
+        raise Misconfigured(problem, remedy="pip install 'tidings[postgres]'") from error
     return schemas

@@ -1,4 +1,4 @@
-"""A worker of a drill: `tidings serve --role worker` as everybody runs it, whose copies say who sent them."""
+"""A worker process of a drill: `tidings serve --role worker`, with its pid in the receiver's URL."""
 
 from __future__ import annotations
 

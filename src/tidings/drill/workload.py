@@ -1,4 +1,4 @@
-"""What a drill is to do: which messages when, whom to kill when. Pure: one seed, one plan."""
+"""Which messages to send and which processes to kill, and when. Pure: one seed gives one plan."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 from ..config import Settings
 
 CHANNEL = "drill"
-SETTINGS_FILE = "tidings.toml"  # in the drill's own folder
+SETTINGS_FILE = "tidings.toml"  # in the drill's folder
 
 ATTEMPT_DEADLINE = 5.0  # seconds for one attempt
-RECOVERY_GRACE = 5.0  # seconds after the lease within which a dead worker's messages should have gone out
-DELAY = (0.0, 0.25)  # seconds that the receiver takes to answer, so that many are on their way at any moment
-_AHEAD = 1.0  # seconds that a message is accepted before it is due, at the most
-_EVERY = 4  # one message in so many is accepted ahead of its time, one kill in so many is the producer's
+RECOVERY_GRACE = 5.0  # seconds after the lease within which a dead worker's messages should be sent
+DELAY = (0.0, 0.25)  # seconds until the receiver answers, so that many messages are in flight
+_AHEAD = 1.0  # seconds that a message is accepted before it is due at most
+_EVERY = 4  # one message in 4 is accepted early, one kill in 4 hits the producer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class DrillOptions:
     seconds: float
     on_unknown: str
     seed: int
-    delay: tuple[float, float] = DELAY  # how long the receiver takes to answer
-    aimed: bool = True  # at a worker that has something in hand; else at any
+    delay: tuple[float, float] = DELAY  # seconds until the receiver answers
+    aimed: bool = True  # kill workers with messages in flight; else any
 
 
 class PlannedMessage(NamedTuple):
-    """One message: when it is to be accepted and when it is due, in seconds from the beginning."""
+    """One message: when it is accepted and when it is due, in seconds from the start."""
 
     ref: str
     accept: float
@@ -42,14 +42,14 @@ class PlannedMessage(NamedTuple):
 
 
 class PlannedKill(NamedTuple):
-    """One kill, when so many messages have been accepted."""
+    """One kill, after a number of accepted messages."""
 
     after: int
     is_producer: bool
 
 
 def plan_messages(messages: int, seconds: float, seed: int) -> list[PlannedMessage]:
-    """Messages spread evenly; some are accepted a little before they are due."""
+    """Return messages spread evenly; some are accepted shortly before they are due."""
     chance = random.Random(seed)
     made = []
     for number in range(messages):
@@ -60,7 +60,7 @@ def plan_messages(messages: int, seconds: float, seed: int) -> list[PlannedMessa
 
 
 def plan_kills(kills: int, messages: int, chance: random.Random) -> list[PlannedKill]:
-    """One at a random moment of each part of the way; every fourth hits the producer."""
+    """Return one kill at a random moment of each part of the drill; every fourth hits the producer."""
     return [
         PlannedKill(int(messages * (i + chance.uniform(0.2, 0.9)) / kills), i % _EVERY == _EVERY - 1)
         for i in range(kills)
@@ -68,14 +68,14 @@ def plan_kills(kills: int, messages: int, chance: random.Random) -> list[Planned
 
 
 def settings_file(settings: Settings, database: str, on_unknown: str) -> str:
-    """What a drill's processes are set to: the user's own lease, beat and slots, and one channel."""
+    """Return the settings of a drill's processes: the user's lease, heartbeat and slots, and one channel."""
     return f"""\
 database = {json.dumps(database)}
 concurrency = {settings.concurrency}
 node_timeout = {settings.node_timeout.total_seconds()}
 heartbeat_interval = {settings.heartbeat_interval.total_seconds()}
 poll_interval = {settings.poll_interval.total_seconds()}
-quarantine_after = 100  # it is the drill that kills here, not a message
+quarantine_after = 100  # the drill kills here, not a message
 sandbox = false
 
 [channels.{CHANNEL}]

@@ -1,7 +1,7 @@
-"""A turn: one attempt at a batch, as far as writing down goes. Everything is fenced by the task's claim.
+"""One attempt at a batch: progress, time limits and commits, fenced by the task's claim (fencing token).
 
-What a turn has learned is written in chunks; the batch's counts, the records, the crosswalk and the log go in
-one transaction. A pause, a cancel, a parked system or the end of its time are seen between two chunks.
+Results are committed in chunks: record states, crosswalk, log and batch counts in one transaction. Between
+two chunks the attempt checks for a pause, a cancellation, a throttled system and its time limits.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from ..model.outcome import Defer, Done, Outcome
 from ..model.task import Task
 from ..model.time import SECOND, iso, micros
 from ..store.port import Row, Step, Store, WriteConflict
+from .adaptive_concurrency import CallStats
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import (
     DEFAULT_WAIT,
     HEALTH_ERRORS,
@@ -29,16 +30,16 @@ from .error_policy import (
 from .job_events import event_for, halt_steps
 from .jobs import BatchState, JobState
 from .prepared_records import RecordResults
-from .rate_limits import NOTE_EVERY, CallStats, SystemRateLimiter, month_of, next_month
+from .rate_limits import NOTE_EVERY, SystemRateLimiter, month_of, next_month
 
-TURN = 10.0  # seconds after which a batch lets others in
-OUTRANKED = 1.0  # the same while one waits that comes before it
-_FULL = 900  # rows of one statement
+TURN = 10.0  # seconds after which a batch yields to others
+OUTRANKED = 1.0  # the same while a batch of higher priority waits
+_FULL = 900  # rows per statement
 _SHORTLY = timedelta(seconds=2)
 
 
 class MigrationBatch(NamedTuple):
-    """A batch, as its task found it."""
+    """A batch, as loaded for its task."""
 
     id: str
     job: int
@@ -57,20 +58,20 @@ class MigrationBatch(NamedTuple):
 
     @property
     def is_set(self) -> bool:
-        """Whether its records name it; otherwise they lie between two places."""
+        """Whether its records carry the batch's id; otherwise they are the range `first` to `last`."""
         return self.last == 0
 
     @property
     def is_plan(self) -> bool:
-        """Whether it writes nothing."""
+        """Whether the batch belongs to a dry run and writes nothing to the target."""
         return self.phase == "plan"
 
 
 class BatchStop(NamedTuple):
-    """Why a turn ends before its batch does."""
+    """Why an attempt ends before its batch does."""
 
     state: BatchState
-    until: int | None  # its task comes back then; None: when somebody makes a new one
+    until: int | None  # when its task runs again; None: the scheduler creates a new task
     why: str
 
 
@@ -80,62 +81,54 @@ class BatchAttempt:
     def __init__(
         self, store: Store, clock: Clock, task: Task, batch: MigrationBatch, opened: OpenedJob
     ) -> None:
-        self.batch = batch
-        self.opened = opened
+        self.batch, self.opened = batch, opened
         self.now = clock.now()
-        self._store = store
-        self._clock = clock
-        self._task = task
+        self._store, self._clock, self._task = store, clock, task
         self._began = clock.monotonic()
-        self._results = RecordResults()
-        self._parking: dict[str, Step] = {}
-        self._halting: tuple[str, int | None] | None = None
+        self.results = RecordResults()  # not committed yet
+        self._pauses: dict[str, Step] = {}
+        self._halt: tuple[str, int | None] | None = None
         self._load: dict[str, CallStats] = {}
         self._noted = clock.monotonic()
 
-    @property
-    def results(self) -> RecordResults:
-        """What is not written yet."""
-        return self._results
-
-    # -- looking
-
     async def read(self, statement: str, **params: Any) -> list[Row]:
-        """A read statement."""
+        """Run a read statement."""
         return await self._store.read(statement, **params)
 
     async def look(self) -> tuple[Row, BatchStop | None]:
-        """How things stand; with the reason why this turn cannot go on."""
+        """Reload the state of batch, job and system; return the row and a reason to stop, if any.
+
+        Raises WriteConflict when the claim was lost.
+        """
         found = await self._store.read(
             "job_batch_look", batch=self.batch.id, task=self._task.id, claim_no=self._task.claim_no
         )
         if not found or not found[0]["holds"]:
-            raise WriteConflict("its claim was lost")
+            raise WriteConflict("the claim was lost")
         row, self.now = found[0], found[0]["now"]
         return row, self._stop(row)
 
     def _stop(self, row: Row) -> BatchStop | None:
         wanted = JobState.PLANNING if self.batch.is_plan else JobState.RUNNING
         if row["job_state"] != wanted or row["round"] != self.batch.round:
-            return BatchStop(BatchState.PENDING, None, f"its job is {row['job_state']}")
+            return BatchStop(BatchState.PENDING, None, f"the job is {row['job_state']}")
         if row["blocked_until"] > self.now:
-            why = f"{row['reason'] or 'parked'}, until {iso(row['blocked_until'])}"
+            why = f"{row['reason'] or 'throttled'}, until {iso(row['blocked_until'])}"
             return BatchStop(BatchState.RETRYING, row["blocked_until"], why)
         if self.room(row) <= 0:
             allowed = self.opened.limits.per_month or 0
-            self.halt(f"the month's {allowed:,} calls are used up", until=next_month(self.now))
-            return BatchStop(BatchState.PENDING, None, "the month's calls are used up")
+            self.halt(f"the monthly quota of {allowed:,} calls is used up", until=next_month(self.now))
+            return BatchStop(BatchState.PENDING, None, "the monthly quota is used up")
         passed = self._clock.monotonic() - self._began
         if passed >= self.opened.job.caps.soft.total_seconds():
-            return BatchStop(
-                BatchState.PENDING, self.now, "its soft time limit is over, the rest is given back"
-            )
+            reason = "soft time limit reached; the remaining records are released"
+            return BatchStop(BatchState.PENDING, self.now, reason)
         if passed >= (OUTRANKED if row["outranked"] else TURN):
-            return BatchStop(BatchState.PENDING, self.now, "others may have a turn")
+            return BatchStop(BatchState.PENDING, self.now, "yielding to other batches")
         return None
 
     def room(self, row: Row) -> int:
-        """How many calls are left of this month, as far as the job and the system's documents say."""
+        """Return how many calls of the monthly quota are left; a very large number without a quota."""
         allowed = self.opened.limits.per_month
         if allowed is None:
             return 1 << 30
@@ -143,7 +136,7 @@ class BatchAttempt:
         return int(allowed - used - self._load.get(self.opened.writes.name, CallStats()).calls)
 
     async def open_records(self, after: int, limit: int) -> list[Row]:
-        """The next open records of the batch, from a place on."""
+        """Read the next open records of the batch after a sequence number."""
         batch = self.batch
         if batch.is_set:
             return await self._store.read(
@@ -154,74 +147,70 @@ class BatchAttempt:
             after=max(after, batch.first - 1), last=batch.last, limit=limit,
         )  # fmt: skip
 
-    # -- writing
-
     async def begin(self) -> None:
-        """This attempt is under way."""
+        """Count this attempt at the batch."""
         await self._store.write([self._hold(attempts=1)])
 
     async def commit(self, *more: Step, linking: Sequence[Step] = ()) -> None:
-        """Write down what is known by now, if anything is; `linking` comes first and may be outrun."""
-        done, batch = self._results, self.batch
-        if not len(done) and not more and not linking and not self._parking and self._halting is None:
+        """Commit the collected results, if any. `linking` runs first and may raise WriteConflict."""
+        done, batch = self.results, self.batch
+        if not len(done) and not more and not linking and not self._pauses and self._halt is None:
             return
         steps = [self._hold(written=done.written, unchanged=done.unchanged), *linking]
+        steps += [Step("job_record_written", {"rows": to_json(rows)}) for rows in _portions(done.plain)]
+        steps += [Step("job_record_move", {"rows": to_json(rows)}) for rows in _portions(done.moves)]
         steps += [
-            Step("job_record_written", {"rows": json_parameter(rows)}) for rows in _portions(done.plain)
+            self.opened.crosswalk.put_step(batch.job, batch.type, rows) for rows in _portions(done.links)
         ]
-        steps += [Step("job_record_move", {"rows": json_parameter(rows)}) for rows in _portions(done.moves)]
-        steps += [
-            self.opened.crosswalk.putting(batch.job, batch.type, rows) for rows in _portions(done.links)
-        ]
-        steps += [Step("job_log_add", {"rows": json_parameter(rows)}) for rows in _portions(done.log)]
-        await self._store.write(self._with_news([*steps, *more]))
-        self._results = RecordResults()
-        await self._look_for_one_cause(done)
+        steps += [Step("job_log_add", {"rows": to_json(rows)}) for rows in _portions(done.log)]
+        await self._store.write(self._with_pauses([*steps, *more]))
+        self.results = RecordResults()
+        await self._check_same_cause(done)
 
     def forget(self) -> None:
-        """What was to be written down was outrun, and is found again by whoever looks next."""
-        self._results = RecordResults()
+        """Discard uncommitted results; a later attempt finds them again."""
+        self.results = RecordResults()
 
-    async def _look_for_one_cause(self, done: RecordResults) -> None:
-        """Many errors of one cause that is not in the data: somebody must look."""
+    async def _check_same_cause(self, done: RecordResults) -> None:
+        """Pause the job when many records fail for one systemic cause."""
         for mark, failure in done.fingerprints.items():
             if failure not in SYSTEMIC_ERRORS:
                 continue
             asked = {"job": self.batch.job, "fingerprint": mark, "limit": SAME_CAUSE_LIMIT}
             if (await self._store.read("job_cause_count", **asked))[0]["n"] >= SAME_CAUSE_LIMIT:
-                self.halt(f"{SAME_CAUSE_LIMIT} records failed for one cause: {mark}")
+                self.halt(f"{SAME_CAUSE_LIMIT} records failed for the same cause: {mark}")
                 await self.commit()
                 return
 
     def halt(self, reason: str, *, until: int | None = None) -> None:
-        """The job stops with the next commit, and it is told."""
-        self._halting = self._halting or (reason[:500], until)
+        """Pause the job with the next commit and emit an event; the first reason wins."""
+        self._halt = self._halt or (reason[:500], until)
 
-    def unprepared(self, trouble: ConnectorError) -> BatchStop:
-        """The target does not even say what it takes: the batch comes back, or the job waits for a person."""
-        if trouble.failure in HEALTH_ERRORS or trouble.failure in (ErrorKind.RATE_LIMIT, ErrorKind.UNKNOWN):
-            wait = trouble.wait or (DEFAULT_WAIT if trouble.failure is ErrorKind.RATE_LIMIT else _SHORTLY)
-            return BatchStop(BatchState.RETRYING, self.now + micros(wait), trouble.reason)
-        until = self.now + micros(trouble.wait or QUOTA_WAIT) if trouble.failure is ErrorKind.QUOTA else None
-        self.halt(f"{trouble.failure}: {trouble.reason}", until=until)
-        return BatchStop(BatchState.PENDING, None, trouble.reason)
+    def unprepared(self, error: ConnectorError) -> BatchStop:
+        """Return how to stop when the target's attributes cannot be read: retry later, or pause the job."""
+        if error.failure in HEALTH_ERRORS or error.failure in (ErrorKind.RATE_LIMIT, ErrorKind.UNKNOWN):
+            wait = error.wait or (DEFAULT_WAIT if error.failure is ErrorKind.RATE_LIMIT else _SHORTLY)
+            return BatchStop(BatchState.RETRYING, self.now + micros(wait), error.reason)
+        until = self.now + micros(error.wait or QUOTA_WAIT) if error.failure is ErrorKind.QUOTA else None
+        self.halt(f"{error.failure}: {error.reason}", until=until)
+        return BatchStop(BatchState.PENDING, None, error.reason)
 
-    def follow(self, verdict: ErrorDecision, trouble: ConnectorError, limiter: SystemRateLimiter) -> bool:
-        """What a verdict says about the system or the job; True: nothing more is to be sent now."""
-        if verdict.park is not None:
-            self._parking[limiter.name] = limiter.parking(self.now + micros(verdict.park), trouble.reason)
-        if verdict.halt:
-            after = verdict.until_after
+    def follow(self, decision: ErrorDecision, error: ConnectorError, limiter: SystemRateLimiter) -> bool:
+        """Apply a decision to system and job: throttle, pause. Return whether to stop sending for now."""
+        if decision.park is not None:
+            self._pauses[limiter.name] = limiter.pause_step(self.now + micros(decision.park), error.reason)
+        if decision.halt:
+            after = decision.until_after
             until = None if after is None else self.now + micros(after)
-            self.halt(f"{trouble.failure}: {trouble.reason}", until=until)
-        return verdict.halt or verdict.park is not None
+            self.halt(f"{error.failure}: {error.reason}", until=until)
+        return decision.halt or decision.park is not None
 
-    def _with_news(self, steps: list[Step]) -> list[Step]:
-        """The same steps, and what they mean for the system and the job; told once, by whoever stops it."""
-        steps = [*steps, *self._parking.values()]
-        self._parking = {}
-        if self._halting is not None:
-            (reason, until), self._halting = self._halting, None
+    def _with_pauses(self, steps: list[Step]) -> list[Step]:
+        """Return the steps plus pending pauses and the halt of the job, with its event."""
+        steps = [*steps, *self._pauses.values()]
+        self._pauses = {}
+        if self._halt is not None:
+            (reason, until), self._halt = self._halt, None
             tell = event_for(self.opened, "migration.paused", reason)
             steps += halt_steps(self.batch.job, reason, until, tell, len(steps))
         return steps
@@ -229,33 +218,27 @@ class BatchAttempt:
     def count(
         self, limiter: SystemRateLimiter, *, good: bool, failed: bool, throttled: bool, took: float
     ) -> None:
-        """One call to a system."""
+        """Record one call to a system."""
         before = self._load.get(limiter.name, CallStats())
         self._load[limiter.name] = before.plus(
             good=good, failed=failed, throttled=throttled, took=round(took * SECOND)
         )
 
     async def note(self, *limiters: SystemRateLimiter, at_once: bool = False) -> None:
-        """Tell the systems' rows what was seen, now and then."""
+        """Write the call statistics to the systems' rows at most every NOTE_EVERY seconds."""
         if not at_once and self._clock.monotonic() - self._noted < NOTE_EVERY:
             return
         self._noted = self._clock.monotonic()
         for limiter in limiters:
+            alert_after = min(self.opened.job.retry.alert_after.values(), default=3)
             load = self._load.pop(limiter.name, CallStats())
-            before = load.failures
-            after = await limiter.note(load)
-            if after is not None and before and after.failures >= self._alert_after > after.failures - before:
+            after, before = await limiter.note(load), load.failures
+            if after is not None and before and after.failures >= alert_after > after.failures - before:
                 reason = f"{limiter.name}: {after.failures} failures in a row"
                 await self._store.write([event_for(self.opened, "migration.breaker_opened", reason)])
 
-    @property
-    def _alert_after(self) -> int:
-        return min(self.opened.job.retry.alert_after.values(), default=3)
-
-    # -- ending
-
     async def rest(self) -> Row:
-        """What is open: n, and when the first of it is due."""
+        """Read how many records of the batch are open, and when the first is due."""
         batch = self.batch
         if batch.is_set:
             return (await self._store.read("job_rest_set", batch=batch.id, planning=batch.is_plan))[0]
@@ -267,15 +250,13 @@ class BatchAttempt:
         )[0]  # fmt: skip
 
     async def end(self, stop: BatchStop | None) -> Outcome:
-        """Give the batch back, or end it."""
+        """End the batch or release it; return the outcome of its task."""
         spent = round((self._clock.monotonic() - self._began) * SECOND)
         steps: list[Step] = []
         if stop is None:
             rest = await self.rest()
             if rest["n"]:
-                stop = BatchStop(
-                    BatchState.RETRYING, max(rest["due_at"], self.now), f"{rest['n']} to be tried again"
-                )
+                stop = BatchStop(BatchState.RETRYING, max(rest["due_at"], self.now), f"{rest['n']} to retry")
             else:
                 pace = {
                     "job": self.batch.job,
@@ -288,7 +269,7 @@ class BatchAttempt:
         params = {"batch": self.batch.id, "state": state.value, "reason": None if stop is None else stop.why}
         fence = {"task": self._task.id, "claim_no": self._task.claim_no}
         ending = Step("job_batch_end", {**params, **fence, "spent": spent, "keeps": keeps}, needed=True)
-        await self._store.write(self._with_news([ending, *steps]))
+        await self._store.write(self._with_pauses([ending, *steps]))
         if stop is not None and stop.until is not None:
             return Defer(stop.until, stop.why)
         return Done(state.value)
@@ -300,5 +281,5 @@ class BatchAttempt:
 
 
 def _portions(rows: Sequence[Any]) -> list[Sequence[Any]]:
-    """No statement with more than so many rows."""
+    """Split rows into lists that fit into one statement."""
     return [rows[begin : begin + _FULL] for begin in range(0, len(rows), _FULL)]

@@ -1,4 +1,4 @@
-"""Connections: the connectors of jobs, opened where they are used, shared by the batches of a node."""
+"""The connector pool: opened connectors of jobs, shared by the batches of a node."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .mapping.lint import LintFinding
 from .mapping.mapper import Mapper
 from .rate_limits import SystemRateLimiter
 
-MOST_IDLE = 4  # jobs whose connections are kept although nobody uses them
-CALL_WITHIN = timedelta(seconds=30)  # of a connector that does not say
+MOST_IDLE = 4  # idle jobs whose connections are kept
+CALL_WITHIN = timedelta(seconds=30)  # for connectors without a `deadline`
 
 
 @dataclass(slots=True)
 class OpenedJob:
-    """A job, ready to be worked at."""
+    """A job with its open connectors and rate limiters."""
 
     n: int
     tenant: str
@@ -37,16 +37,16 @@ class OpenedJob:
     source: RecordSource
     target: RecordTarget
     crosswalk: Crosswalk
-    limits: SystemLimits  # of the target, within what the job allows
+    limits: SystemLimits  # the target's, reduced by the job's own
     writes: SystemRateLimiter
     looks: SystemRateLimiter  # reads of the target
     reads: SystemRateLimiter  # of the source
     call_within: timedelta
     schemas: dict[str, Mapping[str, Attribute] | None]
-    findings: list[LintFinding] | None = None  # of lint; asking both systems costs calls
+    findings: list[LintFinding] | None = None  # cached, since lint costs calls
 
     async def schema(self, type_: str) -> Mapping[str, Attribute] | None:
-        """What the target takes, asked for once; None: it does not say."""
+        """Return the target's attributes by name, read once; None: the target does not list them."""
         target = self.job.type(type_).target
         if target not in self.schemas:
             found = await self.target.attributes(target)
@@ -54,7 +54,7 @@ class OpenedJob:
         return self.schemas[target]
 
     async def close(self) -> None:
-        """Let go of both."""
+        """Close source and target."""
         await self.source.close()
         await self.target.close()
 
@@ -63,50 +63,47 @@ class OpenedJob:
 class _PooledJob:
     opened: OpenedJob
     version: int
-    text: str  # the definition that it was opened from
+    text: str  # the definition it was opened with
     users: int = 0
 
 
 class ConnectorPool:
-    """Of one process. Credentials are resolved here and nowhere else."""
+    """The opened jobs of one process. Secrets are resolved only here."""
 
     def __init__(
         self, store: Store, clock: Clock, *, environ: Mapping[str, str], folder: Path, allowed: JobPermissions
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._environ = environ
-        self._folder = folder
+        self._store, self._clock, self._environ, self._folder = store, clock, environ, folder
         self.allowed = allowed
-        self._kept: dict[int, _PooledJob] = {}
+        self._pooled: dict[int, _PooledJob] = {}
 
     @asynccontextmanager
     async def use(self, n: int, version: int) -> AsyncIterator[OpenedJob]:
-        """A job's connectors; Misconfigured if they cannot be opened as the job says."""
-        kept = await self._keep(n, version)
+        """Borrow a job's connectors; raises Misconfigured if they cannot be opened."""
+        kept = await self._get(n, version)
         kept.users += 1
         try:
             yield kept.opened
         finally:
             kept.users -= 1
-            if not kept.users and self._kept.get(n) is not kept:  # its map was repaired meanwhile
+            if not kept.users and self._pooled.get(n) is not kept:  # replaced meanwhile by a repaired map
                 await kept.opened.close()
-            await self._tidy()
+            await self._close_idle()
 
     async def close(self) -> None:
-        """Let go of everything."""
-        for kept in self._kept.values():
+        """Close all connections."""
+        for kept in self._pooled.values():
             await kept.opened.close()
-        self._kept.clear()
+        self._pooled.clear()
 
-    async def _keep(self, n: int, version: int) -> _PooledJob:
-        kept = self._kept.get(n)
+    async def _get(self, n: int, version: int) -> _PooledJob:
+        kept = self._pooled.get(n)
         if kept is not None and kept.version == version:
             return kept
         rows = await self._store.read("job_row", n=n)
         if not rows:
-            raise NotFound(f"there is no migration {n}", remedy="tidings migrate list shows them")
-        kept = self._kept.get(n)  # somebody may have opened it while we read
+            raise NotFound(f"unknown migration {n}", remedy="list them: tidings migrate list")
+        kept = self._pooled.get(n)  # another task may have opened it meanwhile
         if kept is not None and kept.text == rows[0]["definition"]:
             kept.version = rows[0]["version"]
             return kept
@@ -116,7 +113,7 @@ class ConnectorPool:
             rows[0]["version"],
             rows[0]["definition"],
         )
-        self._kept[n] = made
+        self._pooled[n] = made
         await self._join(made.opened)
         return made
 
@@ -152,8 +149,8 @@ class ConnectorPool:
         await opened.looks.join(opened.target.limits.reads_per_second, opened.target.limits)
         await opened.reads.join(caps.within(source).reads_per_second, source)
 
-    async def _tidy(self) -> None:
-        """Close what nobody uses, the oldest first."""
-        idle = [n for n, kept in self._kept.items() if not kept.users]
+    async def _close_idle(self) -> None:
+        """Close idle connections, the oldest first."""
+        idle = [n for n, kept in self._pooled.items() if not kept.users]
         for n in idle[: max(0, len(idle) - MOST_IDLE)]:
-            await self._kept.pop(n).opened.close()
+            await self._pooled.pop(n).opened.close()

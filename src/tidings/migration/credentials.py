@@ -1,7 +1,7 @@
 """Credentials of a job: by reference only, resolved where they are used.
 
-`env:NAME`, `file:/path`, or `credential:NAME` of the configuration. A job is stored, shown and sent to other
-nodes as it was written, so nothing secret may be written in it.
+`env:NAME`, `file:/path`, or `credential:NAME` from the configuration. A job is stored, displayed and shared
+with other nodes as written, so it must not contain secrets.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ _PLACEHOLDER = re.compile(r"\{%[^%]*%\}")
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A secret of the configuration that jobs of the API may use, and the hosts that may get it."""
+    """A secret in the configuration that jobs from the API may use, and the hosts that may receive it."""
 
     value: str = field(repr=False)
-    hosts: frozenset[str] = frozenset()  # none: it is the URL of a database
+    hosts: frozenset[str] = frozenset()  # empty: it is a database URL
 
 
 class CredentialLookup(NamedTuple):
-    """Where references lead; None: such references are not allowed."""
+    """Where references are resolved; None: such references are not allowed."""
 
     credentials: Mapping[str, str]
     environ: Mapping[str, str] | None = None
-    folder: Path | None = None  # what a relative `file:` counts from
+    folder: Path | None = None  # base of a relative `file:`
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text stands for a secret that is kept elsewhere."""
+    """Return whether a text is a reference to a secret."""
     return bool(_REFERENCE.fullmatch(text))
 
 
 def refuse_plaintext_secrets(options: Mapping[str, Any], place: str, secrets: Collection[str]) -> None:
-    """Refuse a secret that stands in the job itself; `secrets` are the options that the connector names."""
+    """Raise Invalid for a plaintext secret in the job; `secrets` are options that the connector declares."""
     for name, value in options.items():
         _refuse(value, f"{place}.{name}", secret=name in secrets or _sounds_secret(name))
 
@@ -59,15 +59,12 @@ def _refuse(value: object, place: str, *, secret: bool) -> None:
         for entry in value:
             _refuse(entry, place, secret=secret)
     elif (secret and not _is_harmless(value)) or (isinstance(value, str) and _has_secret(value)):
-        raise Invalid(
-            f"{place} holds a secret in clear",
-            field=place,
-            remedy=f'write {place.rpartition(".")[2]} = "env:NAME" or "file:/path", and put it there',
-        )
+        remedy = f'write {place.rpartition(".")[2]} = "env:NAME" or "file:/path", and put it there'
+        raise Invalid(f"{place} contains a secret in plain text", field=place, remedy=remedy)
 
 
 def resolve_references(options: Mapping[str, Any], place: str, lookup: CredentialLookup) -> dict[str, Any]:
-    """The options with their references replaced; raises Misconfigured, which never repeats a secret."""
+    """Return the options with references resolved; raises Misconfigured, without repeating a secret."""
     return {name: _resolve(entry, f"{place}.{name}", lookup) for name, entry in options.items()}
 
 
@@ -101,7 +98,7 @@ def _from_file(path: Path, place: str) -> str:
     try:
         found = path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "not a text"
+        why = getattr(error, "strerror", None) or "not UTF-8 text"
         problem = f"{place} refers to the file {path}, which cannot be read ({why})"
         raise Misconfigured(problem, remedy="Check the path and its permissions", field=place) from None
     if not found:
@@ -111,13 +108,13 @@ def _from_file(path: Path, place: str) -> str:
 
 
 def _sounds_secret(name: str) -> bool:
-    """By its words; a bare `key` may be what records are told apart by."""
+    """Return whether a name suggests a secret; a bare `key` may identify records."""
     low = name.lower()
     return bool(_WORDS & set(re.split(r"[_\-\s]", low)) or _KEY.search(low))
 
 
 def _is_harmless(value: object) -> bool:
-    """A reference, nothing, a yes or no, or nothing but placeholders, such as "Bearer {%secrets.key%}"."""
+    """Return whether a value cannot be a secret: a reference, empty, a boolean, or only placeholders."""
     if value is None or isinstance(value, bool) or value == "":
         return True
     if not isinstance(value, str):
@@ -128,7 +125,7 @@ def _is_harmless(value: object) -> bool:
 
 
 def _has_secret(text: str) -> bool:
-    """Whether a URL has a password or a secret in its query."""
+    """Return whether a URL has a password or a secret in its query."""
     if "://" not in text:
         return False
     try:
@@ -136,5 +133,5 @@ def _has_secret(text: str) -> bool:
         if parts.password:
             return True
     except ValueError:
-        return True  # it tried to be a URL, and nobody can say what is in it
+        return True  # an invalid URL may contain anything
     return any(_sounds_secret(name) and not _is_harmless(value) for name, value in parse_qsl(parts.query))

@@ -1,4 +1,4 @@
-"""The crosswalk: which record of the target is which of the source, and what it was written as."""
+"""The crosswalk: which target record belongs to which source record, with the hash of its content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 import orjson
 
 from ..store.port import Row, Step, Store
-from .connectors.port import Fields, RecordState
+from .connectors.port import Fields
+from .record_states import RecordState
 
 Link = tuple[str, str]  # type, source id
 _PAGE = 500
@@ -22,43 +23,42 @@ class CrosswalkEntry(NamedTuple):
 
 
 class Crosswalk:
-    """Of one pair of systems of a tenant."""
+    """The crosswalk of one pair of systems of a tenant."""
 
     def __init__(self, store: Store, pair: int) -> None:
-        self.pair = pair
-        self._store = store
+        self.pair, self._store = pair, store
 
     async def of(self, asked: Collection[Link]) -> dict[Link, CrosswalkEntry]:
-        """Those of these that are in the target."""
+        """Return the entries of these source records."""
         if not asked:
             return {}
-        wanted = json_parameter([{"type": type_, "id": id_} for type_, id_ in asked])
+        wanted = to_json([{"type": type_, "id": id_} for type_, id_ in asked])
         rows = await self._store.read("crosswalk_of", pair=self.pair, asked=wanted)
         return {
             (row["type"], row["source_id"]): CrosswalkEntry(row["target_id"], row["hash"]) for row in rows
         }
 
     async def owners(self, type_: str, target_ids: Collection[str]) -> dict[str, str]:
-        """Whose these records of the target are: their source ids."""
+        """Return the source ids that own these target records."""
         if not target_ids:
             return {}
-        ids = json_parameter(list(target_ids))
+        ids = to_json(list(target_ids))
         rows = await self._store.read("crosswalk_owners", pair=self.pair, type=type_, ids=ids)
         return {row["target_id"]: row["source_id"] for row in rows}
 
-    def putting(self, job: int, type_: str, links: Sequence[tuple[str, str, str]]) -> Step:
-        """What was written: id, the target's id, hash."""
+    def put_step(self, job: int, type_: str, links: Sequence[tuple[str, str, str]]) -> Step:
+        """Return the step that stores written records: source id, target id, hash."""
         return Step(
             "crosswalk_put",
-            {"pair": self.pair, "type": type_, "job": job, "rows": json_parameter(list(links))},
+            {"pair": self.pair, "type": type_, "job": job, "rows": to_json(list(links))},
         )
 
-    def dropping(self, type_: str, links: Sequence[tuple[str, str]]) -> Step:
-        """What was taken out again: id, the target's id."""
-        return Step("crosswalk_drop", {"pair": self.pair, "type": type_, "rows": json_parameter(list(links))})
+    def drop_step(self, type_: str, links: Sequence[tuple[str, str]]) -> Step:
+        """Return the step that removes records: source id, target id."""
+        return Step("crosswalk_drop", {"pair": self.pair, "type": type_, "rows": to_json(list(links))})
 
-    def taking(self, job: int, type_: str, id_: str, target_id: str, hash_: str | None) -> list[Step]:
-        """This record of the target is that one; Outrun if it is another's already. One at a time."""
+    def claim_steps(self, job: int, type_: str, id_: str, target_id: str, hash_: str | None) -> list[Step]:
+        """Return the steps that claim one target record; WriteConflict if another record owns it."""
         taken = {"pair": self.pair, "source_id": id_, "target_id": target_id, "hash": hash_}
         return [
             Step("job_type_hold", {"job": job, "type": type_}, needed=True),
@@ -67,31 +67,29 @@ class Crosswalk:
 
 
 class StoredJobRecords:
-    """What a job knows of its records, for verification (`verify.Ledger`)."""
+    """What a job stores about its records, for verification (`verification.JobRecords`)."""
 
     def __init__(self, store: Store, crosswalk: Crosswalk, job: int, round_: int) -> None:
-        self._store = store
-        self._crosswalk = crosswalk
-        self._job = job
+        self._store, self._crosswalk, self._job = store, crosswalk, job
         self._round = round_
 
     async def targets(self, asked: Sequence[Link]) -> Mapping[Link, str]:
-        """The target's ids by type and source id, as far as there are any."""
+        """Return target ids by type and source id, where known."""
         return {link: known.target_id for link, known in (await self._crosswalk.of(asked)).items()}
 
-    async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
-        """Where records stand, and why, by source id."""
+    async def states(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
+        """Return state and reason by source id."""
         rows: list[Row] = await self._store.read(
             "job_record_states",
             job=self._job,
             type=type_,
             round=self._round,
-            ids=json_parameter(list(ids)),
+            ids=to_json(list(ids)),
         )
         return {row["source_id"]: (RecordState(row["state"]), row["reason"] or "") for row in rows}
 
-    async def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
-        """The records of a type that were mended: their ids, and what the source had said of them."""
+    async def repairs(self, type_: str) -> AsyncIterator[tuple[str, str]]:
+        """Yield the repaired records of a type: their ids, and the fields that the source gave."""
         after, where = 0, {"job": self._job, "type": type_, "round": self._round}
         while rows := await self._store.read("job_repaired_page", **where, after=after, limit=_PAGE):
             for row in rows:
@@ -99,12 +97,12 @@ class StoredJobRecords:
             after = rows[-1]["seq"]
 
     async def repaired_fields(self, type_: str, ids: Sequence[str]) -> Mapping[str, Fields]:
-        """Their fields by id."""
-        where = {"job": self._job, "type": type_, "ids": json_parameter(list(ids))}
+        """Return repaired fields by id."""
+        where = {"job": self._job, "type": type_, "ids": to_json(list(ids))}
         rows = await self._store.read("job_record_repaired", **where)
         return {row["source_id"]: orjson.loads(row["raw"]) for row in rows}
 
 
-def json_parameter(rows: object) -> str:
-    """A list as a statement takes it."""
+def to_json(rows: object) -> str:
+    """Encode a list as a statement parameter."""
     return orjson.dumps(rows).decode()

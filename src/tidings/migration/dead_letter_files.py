@@ -1,8 +1,8 @@
-"""Repairs: records that were set aside as rows that people can mend, and the same rows read back. Pure.
+"""Dead letters as CSV or NDJSON for repair, and the repaired files parsed. Pure.
 
-NDJSON has each record as it is. CSV has one column for each field, called `fields.NAME`: a cell that is JSON
-is that value (5, true, null, ["a"], or "5" in quotes for the text 5), any other cell is a text, and an empty
-one is no field at all. Both come back exactly as they went out, whatever is in them.
+NDJSON has each record unchanged. CSV has one column per field, named `fields.NAME`: a cell with JSON is that
+value (5, true, null, ["a"], or "5" in quotes for the text 5), any other cell is a text, an empty cell is no
+field. Both round-trip exactly. CSV cells are protected against formula injection.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, NoReturn
 from ..model.errors import Invalid, TidingsError
 
 Repaired = tuple[str, str, Mapping[str, Any]]  # type, id, fields
-Numbered = tuple[int, dict[str, Any] | TidingsError]  # a row of an upload, or why it is none
+Numbered = tuple[int, dict[str, Any] | TidingsError]  # a row of an upload, or why it is invalid
 
 HEAD = ("type", "id", "standing", "failure", "field", "reason")
-REST = "other_fields"  # what has no column of its own
+REST = "other_fields"  # fields without a column
 MOST_COLUMNS = 300
-FORMULA_PREFIXES = "=+-@\t\r\n＝＋－＠"  # a spreadsheet's form has an apostrophe before these
+FORMULA_PREFIXES = "=+-@\t\r\n＝＋－＠"  # escaped with an apostrophe for spreadsheets (CSV formula injection)
 _PREFIX = "fields."
 
 
 async def field_names(records: AsyncIterator[Mapping[str, Any]]) -> list[str]:
-    """The fields that get a column of their own, in the order in which they are met."""
+    """Return the fields that get a column, in the order of their first use."""
     names: dict[str, None] = {}
     async for record in records:
         names |= dict.fromkeys(record["fields"] or {})
@@ -34,12 +34,12 @@ async def field_names(records: AsyncIterator[Mapping[str, Any]]) -> list[str]:
 
 
 def columns(names: Sequence[str]) -> tuple[str, ...]:
-    """The head of the table."""
+    """Return the header of the table."""
     return (*HEAD, *(f"{_PREFIX}{name}" for name in names), REST)
 
 
 def cells(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """One record as a row of the table."""
+    """Return one record as a row of the table."""
     fields: Mapping[str, Any] = record["fields"] or {}
     rest = {name: value for name, value in fields.items() if name not in names}
     return {
@@ -50,7 +50,7 @@ def cells(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
 
 
 def cell(value: Any) -> str:
-    """A value in a cell; texts as they are, unless they would be read as something else."""
+    """Encode a value as a cell; texts unchanged unless they would parse as something else."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     is_plain = value and all(char.isprintable() or char == "\n" for char in value)
@@ -58,7 +58,7 @@ def cell(value: Any) -> str:
 
 
 def value_of(text: str) -> Any:
-    """What a cell says."""
+    """Parse a cell."""
     if text[:1] == "'" and text[1:2] and text[1:2] in FORMULA_PREFIXES:
         text = text[1:]
     try:
@@ -68,8 +68,8 @@ def value_of(text: str) -> Any:
 
 
 def row_of(line: bytes) -> dict[str, Any] | TidingsError:
-    """A line of NDJSON, every digit and every half character of it."""
-    remedy = "write one record a line, as the export has them"
+    """Parse a line of NDJSON without losing digits or lone surrogates."""
+    remedy = "write one record per line, as in the export"
     try:
         found = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -78,7 +78,7 @@ def row_of(line: bytes) -> dict[str, Any] | TidingsError:
 
 
 async def parse_repairs(rows: AsyncIterator[Numbered]) -> AsyncIterator[Repaired]:
-    """Rows of either form as repaired records; the first that is not understood is raised with its number."""
+    """Parse rows of either format; raises Invalid with the number of the first invalid row."""
     async for number, row in rows:
         if isinstance(row, TidingsError):
             raise Invalid(f"row {number}: {row.problem}", field=row.field, remedy=row.remedy)
@@ -86,12 +86,12 @@ async def parse_repairs(rows: AsyncIterator[Numbered]) -> AsyncIterator[Repaired
 
 
 async def valid_repairs(read: Callable[[], AsyncIterator[Numbered]]) -> AsyncIterator[Repaired]:
-    """Repaired records, once all rows are known to be understood: an upload is read twice."""
+    """Return repaired records after all rows have been validated: an upload is read twice."""
     found = 0
     async for _ in parse_repairs(read()):
         found += 1
     if not found:
-        raise Invalid("there are no records in it", remedy="send the export back with its repairs")
+        raise Invalid("the file has no records", remedy="upload the export with your repairs")
     return parse_repairs(read())
 
 
@@ -100,17 +100,15 @@ def _record(number: int, row: Mapping[str, Any]) -> Repaired:
     if "fields" in row:
         fields = row["fields"]
         if not isinstance(fields, Mapping):
-            remedy = "write the record's fields as an object, or leave the row out"
-            raise Invalid(f"row {number}: fields is no object", field="fields", remedy=remedy)
+            remedy = "write the record's fields as an object, or remove the row"
+            raise Invalid(f"row {number}: fields is not an object", field="fields", remedy=remedy)
         return type_, id_, fields
     own = {
         name.removeprefix(_PREFIX): text for name, text in row.items() if name.startswith(_PREFIX) and text
     }
     rest = value_of(row.get(REST) or "{}")
     if not isinstance(rest, Mapping):
-        raise Invalid(
-            f"row {number}: {REST} is no object", field=REST, remedy="write JSON, or leave it empty"
-        )
+        raise Invalid(f"row {number}: {REST} is not an object", field=REST, remedy="write JSON or nothing")
     if not own and not rest:
         remedy = f"keep the columns {_PREFIX}NAME of the export"
         raise Invalid(f"row {number} has no fields", field="fields", remedy=remedy)
@@ -120,7 +118,7 @@ def _record(number: int, row: Mapping[str, Any]) -> Repaired:
 def _named(number: int, row: Mapping[str, Any], name: str) -> str:
     found = row.get(name)
     if not isinstance(found, str) or not found:
-        remedy = "keep type and id as the export has them"
+        remedy = "keep type and id as in the export"
         raise Invalid(f"row {number} has no {name}", field=name, remedy=remedy)
     return found
 
@@ -130,7 +128,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 def line(record: Mapping[str, Any]) -> bytes:
-    """A record as a line of NDJSON; half characters are escaped, all others stand as they are."""
+    """Encode a record as a line of NDJSON; lone surrogates are escaped."""
     try:
         return json.dumps(record, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Sorted runs: more rows than memory holds, in order, through a temporary file. Memory stays flat."""
+"""External sort: sorts more rows than fit in memory through a temporary file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENCODER = json.JSONEncoder(default=str)
 
 
 class SortedRuns:
-    """Takes rows in any order and gives them back by key. A context manager: the file is gone at its end."""
+    """Takes rows in any order and returns them by key. A context manager that deletes its file."""
 
     def __init__(self, *, largest: int = LARGEST_RUN) -> None:
         self._largest = largest
@@ -32,7 +32,7 @@ class SortedRuns:
         self._file.close()
 
     def add(self, key: str, *values: Any) -> None:
-        """One row; what is not JSON in it is kept as a text."""
+        """Add one row; values that are not JSON become texts."""
         packed = _ENCODER.encode(values).encode()
         self._count += 1
         self._rows.append((key, self._count, packed))
@@ -41,7 +41,7 @@ class SortedRuns:
             self._spill()
 
     def groups(self) -> Iterator[tuple[str, Iterator[list[Any]]]]:
-        """Each key in order, with the values of its rows in the order in which they came."""
+        """Yield each key in order, with the values of its rows in insertion order."""
         self._rows.sort()
         streams = [self._read(*place) for place in self._places]
         for key, rows in groupby(heapq.merge(*streams, iter(self._rows)), key=itemgetter(0)):
@@ -56,7 +56,7 @@ class SortedRuns:
         self._rows, self._size = [], 0
 
     def _read(self, begin: int, end: int) -> Iterator[tuple[str, int, bytes]]:
-        """One run; all runs share the file, so each remembers its own place."""
+        """Read one run; all runs share the file, so each tracks its own offset."""
         rest = b""
         while begin < end:
             self._file.seek(begin)

@@ -1,4 +1,4 @@
-"""Comparing one record on both sides, field by field, in the forms of the map. Pure."""
+"""Compares one record on both sides field by field, in the map's types. Pure."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from .verification_report import FieldChange
 
 
 def changed_fields(mapper: Mapper, type_: str, expected: Fields, found: Fields | None) -> list[FieldChange]:
-    """The fields that are not as expected; what the map does not write is the target's own affair."""
+    """Return the fields that differ from the expected ones; unmapped fields are ignored."""
     if found is None:
         return []
     map_ = mapper.types[type_]
     rules = {rule.name: rule for rule in map_.fields}
     known = mapper.normalised(type_, found)
     wanted = expected if map_.hook is None else mapper.normalised(type_, expected)
-    differing = []
+    changed = []
     for name, value in expected.items():
         rule = rules.get(name)
         ours, theirs = (wanted[name], known[name]) if rule is not None else (value, found.get(name))
         if not _same(ours, theirs, in_any_order=rule is not None and rule.many):
             hidden = rule is not None and rule.secret
-            differing.append(
-                FieldChange(name, redacted(ours, secret=hidden), redacted(theirs, secret=hidden))
-            )
-    return differing
+            changed.append(FieldChange(name, redacted(ours, secret=hidden), redacted(theirs, secret=hidden)))
+    return changed
 
 
 def _same(ours: Any, theirs: Any, *, in_any_order: bool) -> bool:

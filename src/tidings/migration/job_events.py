@@ -1,40 +1,34 @@
-"""Events of migration and its audit trail: written in the transaction of the change that they tell of."""
+"""Outbox events and audit entries of jobs, written in the transaction of the change."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import orjson
 
-from ..store.port import Step
-from .job_file import MigrationJob
+from ..model.errors import TidingsError
+from ..store.port import Row, Step
+
+if TYPE_CHECKING:
+    from .connector_pool import OpenedJob
 
 
-class EventSubject(Protocol):
-    """Whose event it is."""
-
-    tenant: str
-
-    @property
-    def job(self) -> MigrationJob: ...
+def event_for(of: OpenedJob, type_: str, reason: str | None) -> Step:
+    """Return the step that emits an event about a job."""
+    return event_step({"tenant": of.tenant, "name": of.job.name}, type_, reason)
 
 
-def event_for(of: EventSubject, type_: str, reason: str | None) -> Step:
-    """Something about a job."""
-    return event_step(of.tenant, of.job.name, type_, reason)
-
-
-def event_step(tenant: str, name: str, type_: str, reason: str | None) -> Step:
-    """The same for whoever has no more than its name."""
-    body = orjson.dumps({"migration": name, "reason": reason}).decode()
+def event_step(row: Row, type_: str, reason: str | None) -> Step:
+    """Return the step that emits an event about a job by its row."""
+    name, body = row["name"], orjson.dumps({"migration": row["name"], "reason": reason}).decode()
     return Step(
         "outbox_add",
-        {"at": None, "tenant": tenant, "type": type_, "subject": name, "body": body, "target": None},
+        {"at": None, "tenant": row["tenant"], "type": type_, "subject": name, "body": body, "target": None},
     )
 
 
 def halt_steps(job: int, reason: str, until: int | None, tell: Step, place: int) -> list[Step]:
-    """A job stops, once told; `place` is how many steps come before."""
+    """Return the steps that pause a job, with one event; `place` is the number of steps before them."""
     return [
         Step("job_pause", {"n": job, "reason": reason[:500], "until": until}),
         tell._replace(only_if=place),
@@ -42,6 +36,11 @@ def halt_steps(job: int, reason: str, until: int | None, tell: Step, place: int)
     ]
 
 
+def halt_for_error(job: int, row: Row, error: TidingsError) -> list[Step]:
+    """Return the steps that pause a job because of an error in its definition or setup."""
+    return halt_steps(job, str(error), None, event_step(row, "migration.paused", error.problem), 0)
+
+
 def audit_step(job: int, actor: str, action: str, detail: str = "") -> Step:
-    """A line of the audit trail."""
+    """Return the step that adds an audit entry."""
     return Step("job_audit_add", {"job": job, "actor": actor[:200], "action": action, "detail": detail[:500]})

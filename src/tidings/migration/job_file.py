@@ -1,7 +1,7 @@
-"""Job files: TOML, YAML or JSON in, one frozen Job out; whatever is not understood is refused with a remedy.
+"""Parses job files (TOML, YAML, JSON) into a frozen MigrationJob; anything unknown is rejected with a remedy.
 
-The same definition comes as JSON through the API. A job is kept as it was written, references to credentials
-included, and read again by whoever runs it.
+The API takes the same definition as JSON. A job is stored as written, with references to credentials, and
+parsed again where it runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .retry_policy import JobRetryPolicy, parse_retry_policy
 from .yaml_file import parse_yaml
 
 LARGEST_FILE = 4_000_000  # bytes
-SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # time limits of one turn at a batch
+SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # time limits of one attempt at a batch
 KEYS = ("name", "tenant", "priority", "source", "target", "types", "retry", "limits", "not_migrated")
 PRIORITY = 5
 LIMIT_KEYS = (
@@ -42,16 +42,16 @@ _HASH_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class SystemConfig:
-    """One side of a job: the kind of connector and its options, credentials by reference."""
+    """One side of a job: connector kind and options, credentials by reference."""
 
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    name: str | None = None  # what it is called over all jobs; None: by its kind, place and account
+    name: str | None = None  # its identity across jobs; None: kind, place and account
 
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """What the job allows itself; None: as much as the system bears."""
+    """The job's own limits; None: those of the system."""
 
     reads_per_second: float | None = None
     writes_per_second: float | None = None
@@ -62,7 +62,7 @@ class JobLimits:
     hard: timedelta = HARD
 
     def within(self, system: SystemLimits) -> SystemLimits:
-        """The narrower of what the system bears and what the job allows."""
+        """Return the stricter of the system's limits and the job's."""
         return SystemLimits(
             _least(system.reads_per_second, self.reads_per_second),
             _least(system.writes_per_second, self.writes_per_second),
@@ -74,28 +74,28 @@ class JobLimits:
 
 @dataclass(frozen=True, slots=True)
 class MigrationJob:
-    """A whole move. `definition` is what it was read from, fit to be stored and to be read again."""
+    """A migration job. `definition` is what it was parsed from; it can be stored and parsed again."""
 
     name: str
     tenant: str
-    priority: int  # 0 to 9: which job's batches go first
+    priority: int  # 0 to 9: lower runs first
     source: SystemConfig
     target: SystemConfig
     types: tuple[TypeMap, ...]
     retry: JobRetryPolicy
     caps: JobLimits
-    not_migrated: Mapping[str, str]  # types of the source that stay behind, and why
+    not_migrated: Mapping[str, str]  # source types that are not migrated, and why
     mapping_hash: str
     definition: Mapping[str, Any] = field(repr=False)
-    is_local: bool = False  # from a file on the command line, so from the operator
+    is_local: bool = False  # from a file on the command line, so by the operator
 
     @property
     def waves(self) -> Sequence[Sequence[str]]:
-        """Names of the types in the order of their links."""
+        """Type names in waves by their references."""
         return waves(self.types)
 
     def type(self, name: str) -> TypeMap:
-        """One type by its name."""
+        """Return one type by name; raises Invalid."""
         for one in self.types:
             if one.name == name:
                 return one
@@ -104,7 +104,7 @@ class MigrationJob:
 
 
 def read_job_file(path: Path) -> MigrationJob:
-    """The job of a file; it may do what its author may, who can open the database and run code anyway."""
+    """Parse a job file; it has the operator's rights and may use hooks."""
     parsers: Mapping[str, Callable[[str], object]] = {
         ".toml": tomllib.loads,
         ".yaml": parse_yaml,
@@ -113,26 +113,26 @@ def read_job_file(path: Path) -> MigrationJob:
     }
     parse = parsers.get(path.suffix.lower())
     if parse is None:
-        remedy = "name it something.toml, .yaml or .json"
-        raise Invalid(f"{path.name!r} is no job file", field="file", remedy=remedy)
+        remedy = "use the suffix .toml, .yaml or .json"
+        raise Invalid(f"{path.name!r} is not a job file", field="file", remedy=remedy)
     try:
         if path.stat().st_size > LARGEST_FILE:
-            remedy = f"a job file has at most {LARGEST_FILE // 1_000_000} MB"
+            remedy = f"the limit is {LARGEST_FILE // 1_000_000} MB"
             raise Invalid(f"{path} is too large", field="file", remedy=remedy)
         raw = parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         problem = f"{path} cannot be read ({error.strerror})"
         raise Invalid(problem, field="file", remedy="check the path") from None
     except RecursionError:
-        raise Invalid(f"{path} is too deep", field="file", remedy="make it flatter") from None
-    except ValueError as error:  # TOML, JSON and text that is no UTF-8
+        raise Invalid(f"{path} is nested too deeply", field="file", remedy="reduce its nesting") from None
+    except ValueError as error:  # invalid TOML or JSON, or not UTF-8
         reason = " ".join(str(error).split())[:200]
         raise Invalid(f"{path} cannot be read: {reason}", field="file", remedy="correct that line") from None
     return read_job(raw, is_local=True)
 
 
 def read_job(raw: object, *, is_local: bool = False) -> MigrationJob:
-    """The job of a definition, however it came; unless it is local, no code of the caller's choice runs."""
+    """Parse a definition; unless it is local, it may not run code (hooks)."""
     definition = _plain(raw, "", 0)
     section = JobFileSection(definition, "", KEYS)
     tables = section.tables("types")
@@ -211,30 +211,28 @@ def _not_migrated(section: JobFileSection, types: Sequence[TypeMap]) -> Mapping[
     moved = {one.source for one in types}
     for name in part.raw:
         if name in moved:
-            part.refuse(name, "is moved by one of the types", "keep one of the two")
-        part.needed(name, "why it stays behind")
+            part.refuse(name, "is migrated by one of the types", "keep one of them")
+        part.needed(name, "why it is not migrated")
     return dict(part.raw)
 
 
 def _plain(value: Any, place: str, depth: int) -> Any:
-    """The definition in JSON's values only: what TOML and YAML read as dates are texts."""
+    """Convert the definition to JSON values; dates of TOML and YAML become texts."""
     if depth > MAX_DEPTH:
-        raise Invalid(f"{place[:200]} is too deep", field=place[:60], remedy="make it flatter")
+        raise Invalid(f"{place[:200]} is nested too deeply", field=place[:60], remedy="reduce its nesting")
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):
                 problem = f"{place or 'the job'} has the key {name!r}, which is not a text"
                 raise Invalid(problem, field=place or None, remedy="write it in quotes")
-        return {
-            name: _plain(entry, f"{place}.{name}".lstrip("."), depth + 1) for name, entry in value.items()
-        }
+        return {name: _plain(one, f"{place}.{name}".lstrip("."), depth + 1) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry, place, depth + 1) for entry in value]
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    raise Invalid(f"{place} is no plain value", field=place, remedy="write a text, a number or a table")
+    raise Invalid(f"{place} is not a plain value", field=place, remedy="write a text, a number or a table")
 
 
 def _least(*limits: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Reading a table of a job file: every key is known and of its type, or one sentence says what to write."""
+"""One table of a job file: every key is known and of the right type, or an error says what to write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class JobFileSection:
-    """One table and its place in the file, such as types.people.fields.email."""
+    """A table and its place in the file, such as types.people.fields.email."""
 
     def __init__(self, raw: object, place: str, known: Collection[str] | None = None) -> None:
         self.place = place
@@ -25,20 +25,19 @@ class JobFileSection:
         self.raw: Mapping[str, Any] = raw
         for key in raw if known is not None else ():
             if key not in (known or ()):
-                raise Invalid(
-                    f"unknown key {self.name(key)!r}", field=self.name(key), remedy=nearest(key, known or ())
-                )
+                problem = f"unknown key {self.name(key)!r}"
+                raise Invalid(problem, field=self.name(key), remedy=nearest(key, known or ()))
 
     def name(self, key: str) -> str:
-        """The key with its place."""
+        """Return the key with its place."""
         return f"{self.place}.{key[:60]}" if self.place else key[:60]
 
     def refuse(self, key: str, problem: str, remedy: str) -> NoReturn:
-        """Say what is wrong with a key."""
+        """Raise Invalid for a key."""
         raise Invalid(f"{self.name(key)} {problem}", field=self.name(key), remedy=remedy)
 
     def text(self, key: str, default: str | None = None, *, longest: int = 1000) -> str | None:
-        """A text that is not empty."""
+        """A non-empty text."""
         value = self.raw.get(key, default)
         if value is None:
             return None
@@ -47,7 +46,7 @@ class JobFileSection:
         return value
 
     def needed(self, key: str, example: str) -> str:
-        """A text that must be there."""
+        """A required text."""
         return self.text(key) or self.refuse(key, "is missing", f'write {key} = "{example}"')
 
     def flag(self, key: str, default: bool = False) -> bool:
@@ -58,23 +57,23 @@ class JobFileSection:
         return value
 
     def whole(self, key: str, default: int, *, least: int, most: int) -> int:
-        """A whole number within bounds."""
+        """An integer within bounds."""
         value = self.raw.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            self.refuse(key, f"is {_short(value)}", f"write a whole number from {least:,} to {most:,}")
+            self.refuse(key, f"is {_short(value)}", f"write an integer from {least:,} to {most:,}")
         return value
 
     def number(self, key: str, default: float | None, *, most: float) -> float | None:
-        """A number over 0."""
+        """A number greater than zero."""
         value = self.raw.get(key, default)
         if value is None:
             return None
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= most:
-            self.refuse(key, f"is {_short(value)}", f"write a number over 0, at most {most:,g}")
+            self.refuse(key, f"is {_short(value)}", f"write a number greater than zero, at most {most:,g}")
         return float(value)
 
     def length(self, key: str, default: timedelta) -> timedelta:
-        """A duration over 0."""
+        """A duration greater than zero."""
         if key not in self.raw:
             return default
         try:
@@ -86,7 +85,7 @@ class JobFileSection:
         return found
 
     def choice(self, key: str, default: Choice) -> Choice:
-        """One of the words of an enum."""
+        """A member of an enum."""
         value = self.raw.get(key, default)
         words = type(default)
         if value not in list(words):
@@ -94,19 +93,19 @@ class JobFileSection:
         return words(value)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts, none of them twice."""
+        """A list of texts without duplicates."""
         value = self.raw.get(key, [])
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
             self.refuse(key, f"is {_short(value)}", 'write a list of texts such as ["one", "two"]')
         return tuple(dict.fromkeys(value))
 
     def tables(self, key: str) -> Mapping[str, Any]:
-        """A table of tables, by name."""
+        """A table of tables by name."""
         return JobFileSection(self.raw.get(key, {}), self.name(key)).raw
 
 
-def nearest(word: str, known: Collection[str], all_of_them: str = "known are") -> str:
-    """The closest known word, or all of them."""
+def nearest(word: str, known: Collection[str], all_of_them: str = "known") -> str:
+    """Return a hint: the closest known word, or all of them."""
     close = get_close_matches(word, known, 1, cutoff=0.7)
     return f"did you mean {close[0]!r}?" if close else f"{all_of_them}: {', '.join(known)}"
 

@@ -1,4 +1,4 @@
-"""Asking both systems what they know, so that the map can be held against them."""
+"""Reads the attributes of both systems and lints the job's map against them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .mapping.lint import LintFinding, lint, observed_attributes
 
 
 async def lint_job(opened: OpenedJob) -> list[LintFinding]:
-    """What lint has to say about a job; asked for once, since that costs calls."""
+    """Return the lint findings of a job; cached, since reading attributes costs calls."""
     if opened.findings is None:
         there: dict[str, Sequence[Attribute] | None] = {}
         here: dict[str, Sequence[Attribute] | None] = {}
@@ -19,16 +19,15 @@ async def lint_job(opened: OpenedJob) -> list[LintFinding]:
             for one in opened.job.types:
                 there[one.name] = await _attributes(opened, one.source)
                 here[one.name] = await opened.target.attributes(one.target)
-        except ConnectorError as trouble:
-            raise Conflict(
-                f"a system cannot be asked: {trouble.reason}", remedy="mend that, then try again"
-            ) from None
+        except ConnectorError as error:
+            problem = f"a system cannot be queried: {error.reason}"
+            raise Conflict(problem, remedy="fix that, then try again") from None
         opened.findings = lint(opened.job.types, there, here)
     return opened.findings
 
 
 async def _attributes(opened: OpenedJob, source: str) -> Sequence[Attribute] | None:
-    """As the source names them; otherwise as its first records show them."""
+    """Return the source's attributes, or those that its first records show."""
     named = await opened.source.attributes(source)
     if named is not None:
         return named

@@ -1,4 +1,4 @@
-"""Figures of migrations for whoever watches: a bounded number of rows, counts derived from them."""
+"""Counts of migrations for the metrics endpoint, read from a bounded number of rows."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from ..store.port import Store
 from .jobs import WORKING
 from .rate_limits import month_of
 
-JOBS = 50  # the newest; older ones are over
+JOBS = 50  # the newest; older ones have ended
 SYSTEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationMetrics:
-    """All of them by their labels."""
+    """All metrics by their labels."""
 
     jobs: Counter[tuple[str, ...]] = field(default_factory=Counter)  # tenant, state
     records: Counter[tuple[str, ...]] = field(default_factory=Counter)  # tenant, state
     errors: Counter[tuple[str, ...]] = field(default_factory=Counter)  # tenant, kind of error
     per_minute: dict[tuple[str, ...], float] = field(default_factory=dict)  # tenant
-    seconds: dict[tuple[str, ...], float] = field(default_factory=dict)  # tenant: of its newest finished job
-    calls: dict[tuple[str, ...], float] = field(default_factory=dict)  # system: of this month
+    seconds: dict[tuple[str, ...], float] = field(default_factory=dict)  # tenant: of its newest ended job
+    calls: dict[tuple[str, ...], float] = field(default_factory=dict)  # system: in this month
     at_once: dict[tuple[str, ...], float] = field(default_factory=dict)  # system
-    parked: dict[tuple[str, ...], float] = field(default_factory=dict)  # system: 1 while it is left alone
+    parked: dict[tuple[str, ...], float] = field(default_factory=dict)  # system: 1 while it is throttled
 
 
 async def read_metrics(store: Store) -> MigrationMetrics:
-    """As they are now."""
+    """Read the current values."""
     found = MigrationMetrics()
     for row in await store.read("job_figures", limit=JOBS):
         tenant, state = row["tenant"], row["state"]

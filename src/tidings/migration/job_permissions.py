@@ -1,10 +1,9 @@
-"""What a job may reach: files, databases, secrets and the hosts that get them.
+"""What a job may access: files, databases, secrets and the hosts that receive them (SSRF protection).
 
-A job file given on the command line comes from the operator, who can open the database and the files anyway:
-it may name any path, and any `env:` or `file:` reference. A job that came through the API may not. Its files
-are in a folder of its tenant, and only where a setting opens it; its secrets are those that the configuration
-names for it (`credential:NAME`), each for the hosts that the configuration lists; it calls public addresses
-over https, unless a setting opens private networks. Nobody's job calls metadata services of clouds.
+A job file on the command line has the operator's rights: any path, any `env:` or `file:` reference. A job
+from the API may use files in its tenant's folder if a setting allows it, secrets that the configuration names
+(`credential:NAME`) for the hosts listed there, and public https addresses unless a setting allows private
+networks. No job may call the metadata services of clouds.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from .job_file import MigrationJob, SystemConfig
 
 @dataclass(frozen=True, slots=True)
 class JobPermissions:
-    """What the configuration opens to jobs."""
+    """What the configuration allows jobs."""
 
-    folder: Path = Path("data/migrations")  # of jobs that came through the API
+    folder: Path = Path("data/migrations")  # for jobs from the API
     files: bool = False
     credentials: Mapping[str, Credential] = field(default_factory=dict, repr=False)
-    private: bool = False  # addresses of private networks, and http
+    private: bool = False  # allow private networks and http
 
     def check(self, job: MigrationJob) -> None:
-        """Refuse what a job of the API may not reach; raises Invalid."""
+        """Raise Invalid if a job from the API would access more than it may."""
         if job.is_local:
             return
         for side, system in (("source", job.source), ("target", job.target)):
@@ -48,7 +47,7 @@ class JobPermissions:
                 _check_addresses(side, _urls(known, settings), self.confinement(job).rules or SsrfRules())
 
     def checked(self, job: MigrationJob, before: MigrationJob) -> MigrationJob:
-        """A repaired map: under the same systems it may reach what it could before; raises Invalid."""
+        """Check a repaired map; with unchanged systems it keeps its access. Raises Invalid."""
         if not job.is_local and (job.source, job.target) == (before.source, before.target):
             return replace(job, is_local=before.is_local)
         self.check(job)
@@ -57,20 +56,20 @@ class JobPermissions:
     def options(
         self, job: MigrationJob, side: str, *, environ: Mapping[str, str], folder: Path
     ) -> Mapping[str, Any]:
-        """The options of one side with their references replaced; raises Misconfigured."""
+        """Return the options of one side with references resolved; raises Misconfigured."""
         system: SystemConfig = getattr(job, side)
         if job.is_local:
             return resolve_references(
                 system.options, side, self._lookup()._replace(environ=environ, folder=folder)
             )
         try:
-            self.check(job)  # again: the settings may have been closed since it came
+            self.check(job)  # again: the settings may have become stricter
         except Invalid as error:
             raise Misconfigured(error.problem, remedy=error.remedy, field=error.field) from None
         return resolve_references(system.options, side, self._lookup())
 
     def confinement(self, job: MigrationJob) -> Confinement:
-        """The folder of the job's files, and the addresses that it may call."""
+        """Return the job's folder and the addresses it may call."""
         rules = SsrfRules(allow_private=self.private, allow_http=self.private)
         return UNCONFINED if job.is_local else Confinement(self.folder / job.tenant, rules)
 
@@ -90,17 +89,15 @@ class JobPermissions:
             case ConnectorReach.DATABASE:
                 remedy = 'add [credentials.NAME] to the configuration, and write url = "credential:NAME"'
             case _:
-                remedy = "give the job on the command line: tidings migrate create FILE"
-        problem = f"{side}.kind is {system.kind!r}, which is closed to jobs that come through the API"
+                remedy = "create the job on the command line: tidings migrate create FILE"
+        problem = f"{side}.kind is {system.kind!r}, which jobs from the API may not use"
         raise Invalid(problem, field=f"{side}.kind", remedy=remedy)
 
     def _check_reference(self, place: str, reference: str, known: Connector) -> None:
         scheme, _, name = reference.partition(":")
         remedy = 'add [credentials.NAME] to the configuration, and write "credential:NAME"'
         if scheme != "credential":
-            problem = (
-                f"{place} is a reference to {scheme}:, which a job that came through the API may not use"
-            )
+            problem = f"{place} is a reference to {scheme}:, which jobs from the API may not use"
             raise Invalid(problem, field=place, remedy=remedy)
         if name not in self.credentials:
             problem = f"{place} names the credential {name[:60]!r}, which is not configured"
@@ -109,13 +106,13 @@ class JobPermissions:
         is_url = known.reach is ConnectorReach.DATABASE and option == "url"
         if not is_url and option not in (*known.secrets, "headers"):
             allowed = ", ".join(sorted({*known.secrets, "headers"} & set(known.options)))
-            raise Invalid(f"{place} takes no credential", field=place, remedy=f"use it in: {allowed}")
+            raise Invalid(f"{place} accepts no credential", field=place, remedy=f"use it in: {allowed}")
         if is_url and self.credentials[name].hosts:
             remedy = f"leave out credentials.{name}.hosts"
-            raise Invalid(f"{place} names a credential of an HTTP API", field=place, remedy=remedy)
+            raise Invalid(f"{place} names a credential for an HTTP API", field=place, remedy=remedy)
 
     def _settings(self, job: MigrationJob, side: str, system: SystemConfig) -> Any:
-        """The settings of the connector; an option that it cannot use is said now, not when the job runs."""
+        """Return the connector's settings; invalid options are reported now, not when the job runs."""
         try:
             options = resolve_references(system.options, side, self._lookup())
             return registry.settings_of(side, system.kind, options, within=self.confinement(job))[1]
@@ -124,7 +121,7 @@ class JobPermissions:
             raise Invalid(error.problem, field=place, remedy=error.remedy) from None
 
     def _check_hosts(self, side: str, known: Connector, settings: Any, used: set[str]) -> None:
-        """A credential goes only to the hosts that it is for, whatever address the job names."""
+        """Allow a credential only for its own hosts, whatever URL the job names."""
         for name in sorted(used):
             hosts = {urlsplit(url).netloc.lower() for _, url in _urls(known, settings)}
             if other := sorted((hosts or {"an unknown host"}) - self.credentials[name].hosts):
@@ -134,7 +131,7 @@ class JobPermissions:
 
 
 def _check_addresses(side: str, urls: Iterable[tuple[str, str]], rules: SsrfRules) -> None:
-    """Refuse URLs that could never be called; names are looked up when they are called."""
+    """Reject URLs that can never be called; host names are resolved at call time."""
     for option, url in urls:
         try:
             check_url("{0.scheme}://{0.netloc}".format(urlsplit(url)), rules)
@@ -145,13 +142,13 @@ def _check_addresses(side: str, urls: Iterable[tuple[str, str]], rules: SsrfRule
 
 
 def _urls(known: Connector, settings: Any) -> list[tuple[str, str]]:
-    """The URLs that a connector calls: its option `url`, and those that end in `_url`."""
+    """Return the URLs a connector calls: the option `url`, and options ending in `_url`."""
     names = [option for option in known.options if option == "url" or option.endswith("_url")]
     return [(name, str(getattr(settings, name))) for name in names if getattr(settings, name)]
 
 
 def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Every text of an option with its place."""
+    """Yield every text of an option with its place."""
     if isinstance(value, Mapping):
         for name, entry in value.items():
             yield from _texts(entry, f"{place}.{name}")

@@ -1,12 +1,12 @@
-"""Undoing: what a job has created, and nobody has changed since, is taken out of the target again.
+"""Undo: deletes from the target what a job created and nobody has changed since.
 
-    erased     it was created by this job, and is as it was written
-    gone       the target does not have it any more
-    changed    somebody has changed it since: it stays
-    unsure     it may have been there before the job: it stays
-Sure is what was looked for before it was created: by a plan, or by a strategy that looks or only creates.
-What comes last is taken out first, so no link points to nothing. Deleting what is gone changes nothing:
-after a death anywhere the same again goes on.
+    erased     created by this job, and unchanged
+    gone       no longer in the target
+    changed    changed since: kept
+    unsure     may have existed before the job: kept
+A record is surely ours if it was looked up before its creation: by a plan, or by a strategy that searches or
+only creates. The last wave is deleted first, so no link dangles. Deletion is idempotent: after a crash, undo
+again to continue.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from .connector_pool import OpenedJob
 from .connectors.port import (
     ConnectorError,
     ErrorKind,
-    RecordState,
     RecordTarget,
     SupportsErase,
     TargetRecord,
     WriteStrategy,
 )
-from .crosswalk import json_parameter
+from .crosswalk import to_json
 from .error_policy import DEFAULT_WAIT
 from .field_diff import changed_fields
 from .job_events import audit_step
+from .jobs import changed_concurrently
 from .prepared_records import PreparedRecord, RecordPreparer, RecordResults
 from .rate_limits import Sleep, SystemRateLimiter
 from .reconciliation import ABSENT, SIDE_BY_SIDE
+from .record_states import RecordState
 
-PORTION = 50  # records of one transaction
-LEASE = 5 * MINUTE  # longer than a portion takes
+PORTION = 50  # records per transaction
+LEASE = 5 * MINUTE  # longer than one portion takes
 _NEWEST = 1 << 62
-_WAITS = 10  # for one record, when the target says 'slow down'
+_WAITS = 10  # for one record, while the target rate-limits
 
 
 class UndoOutcome(StrEnum):
-    """What becomes of a record that the job has written."""
+    """What happens to a record that the job has written."""
 
     ERASED = "erased"
     GONE = "gone"
@@ -55,7 +56,7 @@ class UndoOutcome(StrEnum):
 
 
 class UndoneRecord(NamedTuple):
-    """One record, and what became of it; in a dry run, what would."""
+    """One record and its outcome; in a dry run, the expected outcome."""
 
     type: str
     source_id: str
@@ -74,7 +75,7 @@ def undo_outcome(
     *,
     differs: bool,
 ) -> UndoOutcome:
-    """What may be done about one record, by what the target has now. Pure."""
+    """Return the outcome of one record by what the target has now. Pure."""
     if strategy is WriteStrategy.UPSERT and before != ABSENT:
         return UndoOutcome.UNSURE
     own = next((one for one in found if one.id == target_id), None)
@@ -87,7 +88,7 @@ def undo_outcome(
 
 
 class JobUndo:
-    """One undoing of one job."""
+    """One undo of one job."""
 
     def __init__(
         self,
@@ -100,18 +101,15 @@ class JobUndo:
         most: int | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._row = row
-        self._opened = opened
+        self._store, self._clock, self._row, self._opened = store, clock, row, opened
         self._tell = tell
-        self._left = most  # records that may still be looked at; None: all
+        self._left = most  # records still to process; None: all
         self._sleep = sleep
         self._version: int = row["version"]
 
     async def work(self, *, by: str, dry_run: bool) -> Counter[UndoOutcome]:
-        """All types, the last wave first; gives how many had which fate."""
-        target, counts, what = require_erase(self._opened.target), Counter[UndoOutcome](), "undoing broke off"
+        """Undo all types, the last wave first; return the number of records per outcome."""
+        target, counts, what = require_erase(self._opened.target), Counter[UndoOutcome](), "undo interrupted"
         try:
             for wave in reversed(self._opened.job.waves):
                 for name in reversed(wave):
@@ -123,113 +121,111 @@ class JobUndo:
         return counts
 
     async def _release(self, by: str, what: str, counts: Counter[UndoOutcome]) -> None:
-        """However it ended, somebody may begin or go on at once; only a death leaves it to the lease."""
-        told = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
+        """Release the lease, however the undo ended; only a crash leaves it to expire."""
+        summary = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
         end = Step("job_undo_end", {"n": self._row["n"], "version": self._version})
-        await self._store.write([end, audit_step(self._row["n"], by, what, told)])
+        await self._store.write([end, audit_step(self._row["n"], by, what, summary)])
 
     async def _type(
         self, name: str, target: SupportsErase, counts: Counter[UndoOutcome], *, dry_run: bool
     ) -> None:
         preparer = RecordPreparer(self._store, self._opened, name, self._row["round"])
-        where = {"job": self._row["n"], "type": name, "round": self._row["round"]}
+        of = {"job": self._row["n"], "type": name, "round": self._row["round"]}
         before = _NEWEST
-        while rows := await self._store.read(
-            "job_created_page", **where, before=before, limit=self._portion()
-        ):
+        while rows := await self._store.read("job_created_page", **of, before=before, limit=self._portion()):
             before = rows[-1]["seq"]
             self._left = None if self._left is None else self._left - len(rows)
             if not dry_run:
                 await self._hold()
             items = await preparer.prepare(rows, RecordResults())
             unclear = {row["seq"] for row in rows}.difference(item.seq for item in items)
-            fates = dict.fromkeys(unclear, UndoOutcome.UNSURE)
-            trouble = await self._judge_all(name, items, target, fates, dry_run=dry_run)
-            known = [row for row in rows if row["seq"] in fates]
+            outcomes = dict.fromkeys(unclear, UndoOutcome.UNSURE)
+            error = await self._undo_all(name, items, target, outcomes, dry_run=dry_run)
+            known = [row for row in rows if row["seq"] in outcomes]
             for row in known:
-                self._tell(UndoneRecord(name, row["source_id"], row["target_id"], fates[row["seq"]]))
+                self._tell(UndoneRecord(name, row["source_id"], row["target_id"], outcomes[row["seq"]]))
             if not dry_run:
-                gone = [row for row in known if fates[row["seq"]] in (UndoOutcome.ERASED, UndoOutcome.GONE)]
-                await self._write(name, gone)
-            counts.update(fates.values())
-            if trouble is not None:
-                raise trouble
+                gone = [
+                    row for row in known if outcomes[row["seq"]] in (UndoOutcome.ERASED, UndoOutcome.GONE)
+                ]
+                await self._commit(name, gone)
+            counts.update(outcomes.values())
+            if error is not None:
+                raise error
 
     def _portion(self) -> int:
         return PORTION if self._left is None else min(PORTION, self._left)
 
-    async def _judge_all(
+    async def _undo_all(
         self,
         name: str,
         items: Sequence[PreparedRecord],
         target: SupportsErase,
-        fates: dict[int, UndoOutcome],
+        outcomes: dict[int, UndoOutcome],
         *,
         dry_run: bool,
     ) -> Conflict | None:
-        """What became of each; gives why the rest was not tried. What was begun is waited for."""
-        line, troubles = iter(items), list[Conflict]()
+        """Undo each record; return the error that stopped the rest. Calls in progress finish."""
+        line, errors = iter(items), list[Conflict]()
 
         async def work() -> None:
             for item in line:
-                if troubles:
+                if errors:
                     return
                 try:
-                    fates[item.seq] = await self._patiently(name, item, target, dry_run=dry_run)
-                except Conflict as trouble:
-                    troubles.append(trouble)
+                    outcomes[item.seq] = await self._undo_with_retries(name, item, target, dry_run=dry_run)
+                except Conflict as error:
+                    errors.append(error)
 
         await asyncio.gather(*(work() for _ in range(min(SIDE_BY_SIDE, len(items)))))
-        return troubles[0] if troubles else None
+        return errors[0] if errors else None
 
-    async def _patiently(
+    async def _undo_with_retries(
         self, name: str, item: PreparedRecord, target: SupportsErase, *, dry_run: bool
     ) -> UndoOutcome:
-        """One record; 'slow down' is waited for, anything else ends the undoing, which can be begun again."""
+        """Undo one record; wait out rate limits. Any other error stops the undo, which can be repeated."""
         for _ in range(_WAITS):
             try:
-                return await self._one(name, item, target, dry_run=dry_run)
-            except ConnectorError as trouble:
-                if trouble.failure is not ErrorKind.RATE_LIMIT:
-                    problem = f"{name} {item.id} could not be undone: {trouble.reason}"
-                    raise Conflict(problem, remedy="mend that, then undo again: it goes on") from None
-                wait = DEFAULT_WAIT if trouble.wait is None else trouble.wait
+                return await self._undo_one(name, item, target, dry_run=dry_run)
+            except ConnectorError as error:
+                if error.failure is not ErrorKind.RATE_LIMIT:
+                    problem = f"{name} {item.id} could not be undone: {error.reason}"
+                    raise Conflict(problem, remedy="fix that, then undo again to continue") from None
+                wait = DEFAULT_WAIT if error.wait is None else error.wait
                 await self._sleep(wait.total_seconds())
-        raise Conflict("the target says 'slow down' again and again", remedy="undo again later: it goes on")
+        raise Conflict("the target keeps rate-limiting", remedy="undo again later to continue")
 
-    async def _one(
+    async def _undo_one(
         self, name: str, item: PreparedRecord, target: SupportsErase, *, dry_run: bool
     ) -> UndoOutcome:
         opened, target_type = self._opened, self._opened.job.type(name).target
         strategy, id_ = opened.target.strategy(target_type), item.row["target_id"]
         found: Sequence[TargetRecord] = ()
         if strategy is not WriteStrategy.UPSERT or item.row["before"] == ABSENT:
-            await self._turn(opened.looks, opened.target.limits.reads_per_second)
+            await self._wait_for_slot(opened.looks, opened.target.limits.reads_per_second)
             found = await opened.target.find(target_type, item.key, item.fields)
         own = next((one for one in found if one.id == id_), None)
         differs = own is not None and bool(changed_fields(opened.mapper, name, item.fields, own.fields))
         fate = undo_outcome(strategy, item.row["before"], found, id_, differs=differs)
         if fate is UndoOutcome.ERASED and not dry_run:
-            await self._turn(opened.writes, opened.limits.writes_per_second)
+            await self._wait_for_slot(opened.writes, opened.limits.writes_per_second)
             await target.erase(target_type, id_)
         return fate
 
-    async def _turn(self, limiter: SystemRateLimiter, per_second: float | None) -> None:
+    async def _wait_for_slot(self, limiter: SystemRateLimiter, per_second: float | None) -> None:
         if per_second is not None:
-            await limiter.turn(self._sleep)
+            await limiter.wait_for_slot(self._sleep)
 
     async def _hold(self) -> None:
         hold = {"n": self._row["n"], "version": self._version, "lease": LEASE}
         try:
             (held,) = await self._store.write([Step("job_undo_hold", hold, needed=True)])
         except WriteConflict:
-            raise Conflict(
-                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
-            ) from None
+            raise changed_concurrently() from None
         self._version = held[0]["version"]
 
-    async def _write(self, name: str, rows: Sequence[Row]) -> None:
-        """These are not in the target any more: records, crosswalk, log and counts say so together."""
+    async def _commit(self, name: str, rows: Sequence[Row]) -> None:
+        """Update records, crosswalk, log and counts of deleted records in one transaction."""
         if not rows:
             return
         n, moved = self._row["n"], Counter(row["state"] for row in rows)
@@ -242,34 +238,30 @@ class JobUndo:
         moves = [
             {
                 "seq": row["seq"], "state": RecordState.SKIPPED.value, "fingerprint": f"undone/{name}//",
-                "reason": "undone: taken out of the target again",
+                "reason": "undone: deleted from the target",
             }
             for row in rows
         ]  # fmt: skip
         steps = [
             Step("job_batch_undone", {**batch, **counted, "system": self._opened.writes.name}),
-            Step("job_record_move", {"rows": json_parameter(moves)}),
-            Step(
-                "job_log_add", {"rows": json_parameter([(row["seq"], "undone", None, None) for row in rows])}
-            ),
-            self._opened.crosswalk.dropping(name, [(row["source_id"], row["target_id"]) for row in rows]),
+            Step("job_record_move", {"rows": to_json(moves)}),
+            Step("job_log_add", {"rows": to_json([(row["seq"], "undone", None, None) for row in rows])}),
+            self._opened.crosswalk.drop_step(name, [(row["source_id"], row["target_id"]) for row in rows]),
         ]
         await self._store.write(steps)
 
 
 def require_erase(target: RecordTarget) -> SupportsErase:
-    """The target, if it can delete."""
+    """Return the target if it can delete; raises Conflict."""
     if not isinstance(target, SupportsErase):
-        raise Conflict(
-            f"a target of kind {target.kind!r} cannot delete",
-            remedy="take the records out by hand; crosswalk and export name them",
-        )
+        problem = f"a target of kind {target.kind!r} cannot delete"
+        raise Conflict(problem, remedy="delete the records manually; crosswalk and export list them")
     return target
 
 
 def refuse_during_undo(row: Row, now: int) -> None:
-    """A job that somebody undoes at this moment is not begun again."""
+    """Raise Conflict while an undo of the job holds its lease."""
     until = row["blocked_until"]
     if until is not None and until > now:
         left = (until - now) // SECOND
-        raise Conflict("the migration is being undone", remedy=f"wait for its end, or {left} s if that died")
+        raise Conflict("the migration is being undone", remedy=f"wait for its end, or {left} s if it crashed")

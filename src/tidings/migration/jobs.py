@@ -1,23 +1,24 @@
-"""Jobs, their types and batches as the database has them: states, rows, and how far a job is."""
+"""States and views of jobs, types and batches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
 import orjson
 
+from ..model.errors import Conflict
 from ..store.port import Row, Step
-from .connectors.port import FINAL_STATES, RecordState
 from .credentials import is_reference
 from .job_file import MigrationJob, SystemConfig, read_job
 from .mapping.content_hash import content_digest
+from .record_states import FINAL_STATES, RecordState
 
 
 class JobState(StrEnum):
-    """Where a job stands.
+    """The state of a job.
 
     new ─▶ planning ─▶ planned ─▶ approved ─▶ running ─▶ completed | failed
     new ─▶ running: without a plan. paused: from planning and running, and back. cancelled: from everywhere.
@@ -28,10 +29,10 @@ class JobState(StrEnum):
     PLANNED = "planned"
     APPROVED = "approved"
     RUNNING = "running"
-    PAUSED = "paused"  # by a person, or because somebody must look, or until an instant
+    PAUSED = "paused"  # by a person, by an error, or until an instant
     CANCELLED = "cancelled"
-    COMPLETED = "completed"  # every record has its end
-    FAILED = "failed"  # every record has its end, and none of them is in the target
+    COMPLETED = "completed"  # every record is final
+    FAILED = "failed"  # every record is final, and none is in the target
 
 
 WORKING = frozenset({JobState.PLANNING, JobState.RUNNING})
@@ -39,7 +40,7 @@ ENDED = frozenset({JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED})
 
 
 class BatchState(StrEnum):
-    """Where a batch stands."""
+    """The state of a batch."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -54,35 +55,38 @@ class PlannedAction(StrEnum):
 
     CREATE = "create"
     UPDATE = "update"
-    WRITE = "write"  # one of the two: the target cannot be asked
+    WRITE = "write"  # create or update: the target cannot be queried
     UNCHANGED = "unchanged"
     REJECTED = "rejected"
     SKIPPED = "skipped"
-    UNRESOLVED = "unresolved"  # a link whose other end is neither there nor to come
+    UNRESOLVED = "unresolved"  # a link whose record is neither in the target nor planned
     CONFLICT = "conflict"
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job, for people and programs."""
+    """A job as people and programs see it."""
 
     id: str
-    n: int  # its number within the database
+    n: int  # its row number
     tenant: str
     name: str
     state: JobState
-    reason: str | None  # why it is paused, failed, or not as asked
-    blocked_until: int | None  # it goes on by itself then
-    round: int  # how often it was begun
+    reason: str | None  # why it is paused or failed
+    blocked_until: int | None  # when it resumes automatically
+    round: int  # how often it was started
     mapping_hash: str
     created_at: int
     changed_at: int
     started_at: int | None
     ended_at: int | None
-    done_before: int  # records that had their end before it began last
-    pruned_at: int | None  # since then its records and logs are gone; its counts and its audit trail stay
+    done_before: int  # final records before its last start
+    pruned_at: int | None  # when its records and logs were deleted; counts and audit trail stay
     definition: Mapping[str, Any]
-    is_local: bool  # it came from a file on the command line
+    is_local: bool  # from a file on the command line
+
+
+_COLUMNS = {one.name for one in fields(JobView)} - {"state", "definition", "is_local"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +95,17 @@ class TypeStatus:
 
     type: str
     wave: int
-    is_read: bool  # the source has no more
-    expected: int | None  # as the source said before it was read
-    read: int  # records that are here
-    counts: Mapping[RecordState, int]  # of these, by where they stand; those not looked at yet are EXTRACTED
-    links_open: int  # written without a link that was not there
-    note: str | None  # what was noticed about the source
+    is_read: bool  # the source is fully read
+    expected: int | None  # as the source counted before reading
+    read: int  # records read so far
+    counts: Mapping[RecordState, int]  # by state; unprocessed ones are EXTRACTED
+    links_open: int  # written without a link that was missing
+    note: str | None  # a note about the source
 
     @property
     def done(self) -> int:
-        """Records that have their end."""
-        return sum(count for standing, count in self.counts.items() if standing in FINAL_STATES)
+        """Records in a final state."""
+        return sum(count for state, count in self.counts.items() if state in FINAL_STATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class SystemStatus:
     """A source or target as all nodes see it."""
 
     name: str
-    concurrency: float  # calls at once that it bears at present
+    concurrency: float  # its current adaptive limit
     blocked_until: int | None
     reason: str | None
     used_this_month: int
@@ -117,7 +121,7 @@ class SystemStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How far a job is."""
+    """The progress of a job."""
 
     job: JobView
     types: Sequence[TypeStatus]
@@ -126,14 +130,14 @@ class JobStatus:
     read: int
     done: int
     counts: Mapping[RecordState, int]
-    per_second: float  # records ended per second of work, since it began
-    seconds_left: float | None  # None: nobody can say
-    problem: str | None  # what holds it up at the moment
+    per_second: float  # records finished per second of work
+    seconds_left: float | None  # None: unknown
+    problem: str | None  # what delays it now
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """Records of a job that were set aside for one reason."""
+    """Dead letters of a job with one cause."""
 
     fingerprint: str
     standing: RecordState
@@ -142,7 +146,7 @@ class FailureCause:
     field: str | None
     count: int
     example: str  # the source id of one of them
-    reason: str  # what was said about it
+    reason: str  # the error of that one
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +156,14 @@ class PlanReport:
     job: JobView
     actions: Mapping[str, Mapping[PlannedAction, int]]  # by type
     causes: Sequence[FailureCause]
-    notes: Sequence[str]  # lint, what the source showed, what will not fit
+    notes: Sequence[str]  # lint findings, notes about the source, quota
     calls: int
-    seconds: float | None  # under the limit per second; None: there is none
-    fits_this_month: bool | None  # None: nobody counts
+    seconds: float | None  # at the rate limit; None: unlimited
+    fits_this_month: bool | None  # None: no quota
 
 
 def new_job_view(id_: str, job: MigrationJob, now: int) -> JobView:
-    """A job that was made just now; its number is not known yet."""
+    """Return the view of a new job; its number is not known yet."""
     return JobView(
         id_, 0, job.tenant, job.name, JobState.NEW, None, None, 0, job.mapping_hash, now, now, None, None, 0,
         None, job.definition, job.is_local,
@@ -167,7 +171,7 @@ def new_job_view(id_: str, job: MigrationJob, now: int) -> JobView:
 
 
 def create_job_steps(id_: str, job: MigrationJob, now: int) -> list[Step]:
-    """A new job with its types; its pair of systems is the one that earlier jobs had, too."""
+    """Return the steps that create a job with its types; a known pair of systems is reused."""
     pair = {
         "tenant": job.tenant,
         "source": system_identity(job.source),
@@ -185,42 +189,25 @@ def create_job_steps(id_: str, job: MigrationJob, now: int) -> list[Step]:
 
 
 def stored_definition(job: MigrationJob) -> str:
-    """The job as it is stored; `local` is no key of a job file, so no caller can write it."""
+    """Return the job as stored; `local` is not a key of a job file, so no caller can set it."""
     return orjson.dumps({**job.definition, "local": True} if job.is_local else job.definition).decode()
 
 
 def job_view(row: Row) -> JobView:
-    """A row of `jobs`."""
+    """Return the view of a row of `jobs`."""
     definition = orjson.loads(row["definition"])
     is_local = definition.pop("local", False) is True
-    return JobView(
-        row["id"],
-        row["n"],
-        row["tenant"],
-        row["name"],
-        JobState(row["state"]),
-        row["reason"],
-        row["blocked_until"],
-        row["round"],
-        row["mapping_hash"],
-        row["created_at"],
-        row["changed_at"],
-        row["started_at"],
-        row["ended_at"],
-        row["done_before"],
-        row["pruned_at"],
-        definition,
-        is_local,
-    )
+    columns = {name: row[name] for name in _COLUMNS}
+    return JobView(**columns, state=JobState(row["state"]), definition=definition, is_local=is_local)
 
 
 def job_of(view: JobView) -> MigrationJob:
-    """What was written in its file; it was checked when it came, and hooks were allowed or refused then."""
+    """Parse the stored definition; it was validated, and hooks were allowed or rejected, at creation."""
     return read_job(view.definition, is_local=view.is_local)
 
 
 def job_transition(row: Row, state: JobState, reason: str | None) -> Step:
-    """Another state of a job, if it is still as it was looked at."""
+    """Return the step that changes a job's state if its row is unchanged."""
     params = {
         "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
         "resume_state": None, "reason": reason, "blocked_until": None,
@@ -229,10 +216,15 @@ def job_transition(row: Row, state: JobState, reason: str | None) -> Step:
     return Step("job_move", params, needed=True)
 
 
-def system_identity(system: SystemConfig) -> str:
-    """What a system is called in the crosswalk and by the limiter: the same for the same system and account.
+def changed_concurrently() -> Conflict:
+    """Return the error for a job that changed between reading and writing it."""
+    return Conflict("the migration changed concurrently", remedy="check its state, then try again")
 
-    Its place and the references of its credentials, unless the job gives it a `name`.
+
+def system_identity(system: SystemConfig) -> str:
+    """Return the name of a system in the crosswalk and the rate limiter: the same for the same account.
+
+    The job's `name` for it, or a hash of its place and the references of its credentials.
     """
     if system.name is not None:
         return system.name

@@ -1,12 +1,12 @@
-"""Preparing records: rows of a batch become what the target shall have, or the reason why not.
+"""Source rows mapped, linked and deduplicated, ready to be written, or the reason why not.
 
-Links are looked up for a whole chunk at once. What the target has already, the same, is not written again.
+Links are looked up for a whole chunk at once. Records that are equal in the target are not written again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,105 +14,103 @@ import orjson
 
 from ..store.port import Row, Store
 from .connector_pool import OpenedJob
-from .connectors.port import ConnectorError, ErrorKind, Fields, Record, RecordState
-from .crosswalk import CrosswalkEntry, Link, json_parameter
+from .connectors.port import ConnectorError, ErrorKind, Fields, Record
+from .crosswalk import CrosswalkEntry, Link, to_json
 from .error_policy import error_fingerprint
 from .jobs import PlannedAction
-from .mapping.mapped_record import MappedRecord, RejectedRecord
+from .mapping.mapped_record import MappedRecord, RejectedRecord, TargetIdLookup
 from .mapping.rules import OWN_ID
 from .mapping.schema_check import schema_mismatch
+from .record_states import RecordState
 
 
 @dataclass(slots=True)
 class PreparedRecord:
-    """One record on its way."""
+    """One record to be written."""
 
     seq: int
     id: str
     key: str
     fields: Fields
     hash: str
-    known: str | None  # its id in the target
+    known: str | None  # its id in the target, if known
     attempts: Mapping[str, int]
-    links: bool  # a link was left open, and is written later
+    links: bool  # a link is still open and is written later
     row: Row = field(repr=False)
 
 
 class RecordResults:
-    """What became of records, to be written in one transaction."""
+    """Results of records, to be committed in one transaction."""
 
     def __init__(self) -> None:
         self.moves: list[dict[str, Any]] = []
-        self.plain: list[tuple[int, str, str]] = []  # written, without more to say: place, target's id, hash
-        self.links: list[tuple[str, str, str]] = []  # for the crosswalk: id, target's id, hash
+        self.plain: list[tuple[int, str, str]] = []  # written without further details: seq, target id, hash
+        self.links: list[tuple[str, str, str]] = []  # for the crosswalk: source id, target id, hash
         self.log: list[tuple[int, str, str | None, str | None]] = []
         self.written = 0
         self.unchanged = 0
-        self.fingerprints: dict[str, ErrorKind] = {}  # those that may stop the job
+        self.fingerprints: dict[str, ErrorKind] = {}  # candidates for pausing the job
 
     def __len__(self) -> int:
         return len(self.moves) + len(self.plain)
 
-    def move(self, seq: int, standing: RecordState, **more: Any) -> None:
-        """A record's next state; what is None needs not be said."""
-        said = {name: value for name, value in more.items() if value is not None}
-        self.moves.append({"seq": seq, "state": standing.value, **said})
+    def move(self, seq: int, state: RecordState, **more: Any) -> None:
+        """Set a record's next state; None values are omitted."""
+        given = {name: value for name, value in more.items() if value is not None}
+        self.moves.append({"seq": seq, "state": state.value, **given})
 
-    def tell(self, seq: int, what: str, code: str | None = None, reason: str | None = None) -> None:
-        """A line of the record's log."""
+    def add_log(self, seq: int, what: str, code: str | None = None, reason: str | None = None) -> None:
+        """Add a line to the record's log."""
         self.log.append((seq, what, code, None if reason is None else reason[:500]))
 
-    def refuse(self, row: Row, refused: RejectedRecord, **more: Any) -> None:
-        """The map lets it through not, or not yet, or by decision not."""
+    def add_rejected(self, row: Row, rejected: RejectedRecord, **more: Any) -> None:
+        """Record that the map rejected or skipped a record, or that it waits."""
         self.move(
             row["seq"],
-            refused.standing,
-            failure=None if refused.failure is None else refused.failure.value,
-            field=refused.field,
-            fingerprint=refused.fingerprint,
-            reason=str(refused)[:1000],
+            rejected.state,
+            failure=None if rejected.failure is None else rejected.failure.value,
+            field=rejected.field,
+            fingerprint=rejected.fingerprint,
+            reason=str(rejected)[:1000],
             **more,
         )
-        self.tell(row["seq"], refused.standing.value, refused.rule, str(refused))
-        if refused.failure is ErrorKind.PROGRAM:
-            self.fingerprints[refused.fingerprint] = ErrorKind.PROGRAM
+        self.add_log(row["seq"], rejected.state.value, rejected.rule, str(rejected))
+        if rejected.failure is ErrorKind.PROGRAM:
+            self.fingerprints[rejected.fingerprint] = ErrorKind.PROGRAM
 
-    def set_aside(
-        self, seq: int, standing: RecordState, trouble: ConnectorError, type_: str, **more: Any
+    def add_dead_letter(
+        self, seq: int, state: RecordState, error: ConnectorError, type_: str, **more: Any
     ) -> None:
-        """It has its end, and not in the target."""
-        mark = error_fingerprint(trouble.failure, type_, trouble.field, trouble.code, trouble.reason)
+        """Turn a record into a dead letter."""
+        mark = error_fingerprint(error.failure, type_, error.field, error.code, error.reason)
         self.move(
             seq,
-            standing,
-            failure=trouble.failure.value,
-            field=trouble.field,
+            state,
+            failure=error.failure.value,
+            field=error.field,
             fingerprint=mark,
-            reason=trouble.reason[:1000],
+            reason=error.reason[:1000],
             **more,
         )
-        self.fingerprints[mark] = trouble.failure
+        self.fingerprints[mark] = error.failure
 
-    def same(self, item: PreparedRecord, **more: Any) -> None:
-        """The target has it already."""
+    def add_unchanged(self, item: PreparedRecord, **more: Any) -> None:
+        """Record that the target already has the same content."""
         self.move(item.seq, RecordState.UNCHANGED, hash=item.hash, target_id=item.known, **more)
         self.links.append((item.id, item.known or "", item.hash))
         self.unchanged += 1
 
 
-TargetIdLookup = Callable[[str, str], str | None]
-
-_SLICE = 50  # records that are mapped without a pause
+_SLICE = 50  # records mapped between two yields to the event loop
 
 
 class RecordPreparer:
-    """Of one type of a job. With `ahead`, links to what is still to come count as resolved: for a plan."""
+    """Prepares records of one type. With `ahead`, links to planned records count as resolved (dry run)."""
 
     def __init__(
         self, store: Store, opened: OpenedJob, type_: str, round_: int, *, ahead: bool = False
     ) -> None:
-        self._store = store
-        self._opened = opened
+        self._store, self._opened = store, opened
         self._type = type_
         self._round = round_
         self._ahead = ahead
@@ -120,19 +118,19 @@ class RecordPreparer:
         self._has_links = any(rule.reference is not None for rule in opened.job.type(type_).fields)
 
     async def prepare(self, rows: Sequence[Row], results: RecordResults) -> list[PreparedRecord]:
-        """Those that are to be written; the others are in `results`, with the reason."""
+        """Map records; return those to be written. The others are in `results` with their reason."""
         records = [Record(self._type, row["source_id"], orjson.loads(row["raw"])) for row in rows]
         known, lookup = await self._known(records)
         schema = await self._opened.schema(self._type)
         items: list[PreparedRecord] = []
         for n, (row, record) in enumerate(zip(rows, records, strict=True)):
             if n % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)  # calls under way go on meanwhile
+                await asyncio.sleep(0)
             made = self._opened.mapper.map(record, lookup)
             if isinstance(made, MappedRecord) and schema is not None:
                 made = schema_mismatch(self._type, record.id, made, schema) or made
             if isinstance(made, RejectedRecord):
-                results.refuse(row, made, action=_action(made) if self._ahead else None)
+                results.add_rejected(row, made, action=_action(made) if self._ahead else None)
                 continue
             items.append(_item(row, record.id, made, known.get((self._type, record.id))))
         return items
@@ -145,7 +143,7 @@ class RecordPreparer:
         known = await self._opened.crosswalk.of(own | links)
         coming: set[Link] = set()
         if self._ahead and (open_ := links - known.keys()):
-            asked = json_parameter([{"type": type_, "id": id_} for type_, id_ in open_])
+            asked = to_json([{"type": type_, "id": id_} for type_, id_ in open_])
             found = await self._store.read("job_parents", job=self._opened.n, round=self._round, asked=asked)
             coming = {(row["type"], row["source_id"]) for row in found}
 
@@ -160,8 +158,8 @@ class RecordPreparer:
     async def first_of_each_key(
         self, items: Sequence[PreparedRecord], results: RecordResults
     ) -> list[PreparedRecord]:
-        """Two records of one key would overwrite each other: the later one is set aside."""
-        keys = json_parameter([item.key for item in items])
+        """Of several records with one key keep the first; the others become dead letters."""
+        keys = to_json([item.key for item in items])
         rows = await self._store.read(
             "job_key_owners", job=self._opened.n, type=self._type, round=self._round, keys=keys
         )
@@ -175,10 +173,12 @@ class RecordPreparer:
                 kept.append(item)
                 continue
             other = f"{self._type} {owner['source_id']}"
-            reason = f"{self._type} {item.id}: the key is {item.key!r}, which {other} has (rule: key)"
-            trouble = ConnectorError(ErrorKind.VALIDATION, reason, field="key", code="duplicate_key")
-            results.set_aside(item.seq, RecordState.REJECTED, trouble, self._type)
-            results.tell(item.seq, "rejected", "duplicate_key", reason)
+            reason = (
+                f"{self._type} {item.id}: duplicate key {item.key!r}, already used by {other} (rule: key)"
+            )
+            error = ConnectorError(ErrorKind.VALIDATION, reason, field="key", code="duplicate_key")
+            results.add_dead_letter(item.seq, RecordState.REJECTED, error, self._type)
+            results.add_log(item.seq, "rejected", "duplicate_key", reason)
         return kept
 
 
@@ -197,8 +197,8 @@ def _item(row: Row, id_: str, made: MappedRecord, known: CrosswalkEntry | None) 
     )
 
 
-def _action(refused: RejectedRecord) -> PlannedAction:
+def _action(rejected: RejectedRecord) -> PlannedAction:
     return {
         RecordState.SKIPPED: PlannedAction.SKIPPED,
         RecordState.WAITING: PlannedAction.UNRESOLVED,
-    }.get(refused.standing, PlannedAction.REJECTED)
+    }.get(rejected.state, PlannedAction.REJECTED)

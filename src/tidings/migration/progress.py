@@ -1,4 +1,4 @@
-"""How far a job is, and what a plan says: counts derived from rows, at a price that hardly grows."""
+"""Status of a job and its plan report: counts derived from rows, at a nearly constant cost."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import orjson
 from ..model.time import SECOND, iso
 from ..store.port import Row, Store
 from .connector_pool import OpenedJob
-from .connectors.port import FINAL_STATES, RecordState, SupportsQuota
+from .connectors.port import SupportsQuota
+from .dead_letters import causes_of
 from .dry_run import estimate_calls
 from .jobs import (
     ENDED,
     WORKING,
     BatchState,
-    FailureCause,
     JobState,
     JobStatus,
     JobView,
@@ -29,12 +29,11 @@ from .jobs import (
 )
 from .mapping.lint import LintFinding
 from .rate_limits import month_of
-
-_CAUSES = 200
+from .record_states import RecordState
 
 
 async def status_of(store: Store, view: JobView, now: int) -> JobStatus:
-    """How far a job is."""
+    """Return the full status of a job."""
     rows = await store.read("job_type_list", job=view.n)
     states = await store.read("job_batch_states", job=view.n, round=view.round)
     links = {
@@ -44,7 +43,7 @@ async def status_of(store: Store, view: JobView, now: int) -> JobStatus:
 
 
 async def summary_of(store: Store, view: JobView, now: int) -> JobStatus:
-    """The same for one of a list: without batches and open links, and systems only while it works."""
+    """Return the status for a list: without batches and open links, and with systems only while it works."""
     rows = await store.read("job_type_list", job=view.n)
     systems = await _systems(store, view, now) if view.state in WORKING else []
     return await _status(store, view, now, rows, {}, [], systems)
@@ -94,12 +93,12 @@ def _type(row: Row, aside: Sequence[Row], links: int) -> TypeStatus:
 
 
 def _counts(row: Row, aside: Sequence[Row]) -> dict[RecordState, int]:
-    if row["counts"] is not None:  # its records are forgotten, or about to be
+    if row["counts"] is not None:  # its records are deleted, or about to be
         return {RecordState(state): int(n) for state, n in orjson.loads(row["counts"]).items()}
     counts = {RecordState(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
     counts |= {RecordState.WRITTEN: int(row["written"]), RecordState.UNCHANGED: int(row["unchanged"])}
     counts[RecordState.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))
-    return {standing: count for standing, count in counts.items() if count}
+    return {state: count for state, count in counts.items() if count}
 
 
 async def _systems(store: Store, view: JobView, now: int) -> list[SystemStatus]:
@@ -113,9 +112,8 @@ async def _systems(store: Store, view: JobView, now: int) -> list[SystemStatus]:
         for row in await store.read("job_system_find", system=name):
             until = row["blocked_until"] if row["blocked_until"] > now else None
             used = row["used"] if row["month"] == month_of(now) else 0
-            found.append(
-                SystemStatus(name, row["concurrency"], until, row["reason"] if until else None, used)
-            )
+            reason = row["reason"] if until else None
+            found.append(SystemStatus(name, row["concurrency"], until, reason, used))
     return found
 
 
@@ -140,42 +138,22 @@ def _problem(view: JobView, rows: Sequence[Row], systems: Sequence[SystemStatus]
         return None
     for system in systems:
         if system.blocked_until is not None:
-            return f"{system.name}: {system.reason or 'parked'}, until {iso(system.blocked_until)}"
+            return f"{system.name}: {system.reason or 'throttled'}, until {iso(system.blocked_until)}"
     return next((str(row["problem"]) for row in rows if row["problem"]), None)
-
-
-async def causes_of(store: Store, view: JobView) -> list[FailureCause]:
-    """What was set aside, or waits, by cause."""
-    rows = await store.read("job_causes", job=view.n, round=view.round, limit=_CAUSES)
-    return [
-        FailureCause(
-            row["fingerprint"],
-            RecordState(row["state"]),
-            row["type"],
-            row["failure"],
-            row["field"],
-            row["n"],
-            row["source_id"],
-            row["reason"] or "",
-        )
-        for row in rows
-        if RecordState(row["state"]) in FINAL_STATES
-        or row["state"] in (RecordState.WAITING, RecordState.UNKNOWN)
-    ]
 
 
 async def plan_report_of(
     store: Store, view: JobView, opened: OpenedJob, findings: Sequence[LintFinding], now: int
 ) -> PlanReport:
-    """What a run would do, and whether it fits."""
+    """Return what a run would do, and whether it fits into the monthly quota."""
     actions: dict[str, dict[PlannedAction, int]] = {one.name: {} for one in opened.job.types}
     for row in await store.read("job_plan_counts", job=view.n, round=view.round):
         if row["action"] is not None:
             actions[row["type"]][PlannedAction(row["action"])] = row["n"]
     for row in await store.read("job_counts", job=view.n, round=view.round):
-        said = actions[row["type"]]
-        if row["state"] == RecordState.REJECTED:  # also those that the source could not give
-            said[PlannedAction.REJECTED] = row["n"]
+        counts = actions[row["type"]]
+        if row["state"] == RecordState.REJECTED:  # includes unreadable records
+            counts[PlannedAction.REJECTED] = row["n"]
     calls = _calls(opened, actions)
     fits, notes = await _budget(store, opened, calls, now)
     rows = await store.read("job_type_list", job=view.n)
@@ -201,7 +179,7 @@ def _calls(opened: OpenedJob, actions: Mapping[str, Mapping[PlannedAction, int]]
 
 
 async def _budget(store: Store, opened: OpenedJob, calls: int, now: int) -> tuple[bool | None, list[str]]:
-    """Whether the calls fit into what is left of the month: by our own count, and by the other side's."""
+    """Check the calls against the monthly quota, by our own count and by the target's. None: no quota."""
     left: int | None = None
     allowed = opened.limits.per_month
     if allowed is not None:
@@ -221,4 +199,4 @@ async def _budget(store: Store, opened: OpenedJob, calls: int, now: int) -> tupl
         return None, notes
     if calls <= left:
         return True, notes
-    return False, [*notes, f"it will not fit this month: {calls:,} calls, and {max(0, left):,} are left"]
+    return False, [*notes, f"it exceeds the monthly quota: {calls:,} calls needed, {max(0, left):,} left"]

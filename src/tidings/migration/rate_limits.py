@@ -1,77 +1,26 @@
-"""What a system bears, shared by all nodes through its row: send instants, calls at once, pauses, quotas.
+"""Rate limits of a system, shared by all nodes through its row: slots, concurrency, pauses, quota.
 
-Instants are reserved a quarter second ahead with one conditional update; a pause is seen by everybody at
-their next look. Calls at once grow by one and are halved (AIMD); five failures in a row open the breaker.
+Slots are reserved a quarter second ahead with one conditional UPDATE; every batch sees a pause when it next
+reloads the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..kernel.clock import Clock
-from ..model.time import MINUTE, SECOND
+from ..model.time import SECOND
 from ..store.port import Step, Store
 from ..store.rate_limits import MAX_AHEAD, slot_interval
+from .adaptive_concurrency import INITIAL_CONCURRENCY, AdaptedLimits, CallStats, adapt_concurrency
 from .connectors.port import SystemLimits
 
-INITIAL_CONCURRENCY = 8  # calls at once, until more is known
-BREAKER_THRESHOLD = 5  # failures in a row after which nobody calls for a while
-BREAKER_TIMEOUT = MINUTE
-SLOW = 4  # times the best: an answer that takes so long means 'too much'
-SLOW_FROM = 200_000  # microseconds below which nothing is slow
-LONGEST_LAG = 5.0  # seconds that instants are asked for ahead of time, where the database is slow
-NOTE_EVERY = 0.5  # seconds between two notes of one batch
+LONGEST_LAG = 5.0  # seconds that slots are reserved ahead at most, for a slow database
+NOTE_EVERY = 0.5  # seconds between two reports of one batch
 
 Sleep = Callable[[float], Awaitable[object]]
-
-
-class CallStats(NamedTuple):
-    """What one batch saw of a system since its last note."""
-
-    calls: int = 0
-    good: int = 0
-    throttled: int = 0
-    failures: int = 0  # in a row, at the end
-    took: int = 0  # microseconds of the good ones together
-
-    def plus(self, *, good: bool, failed: bool, throttled: bool, took: int) -> CallStats:
-        """One more call."""
-        return CallStats(
-            self.calls + 1,
-            self.good + good,
-            self.throttled + throttled,
-            0 if good else self.failures + failed,
-            self.took + (took if good else 0),
-        )
-
-
-class AdaptedLimits(NamedTuple):
-    """A system's row after a load."""
-
-    concurrency: float
-    failures: int
-    best: int | None
-    until: int  # parked until; 0: not
-    reason: str | None
-
-
-def adapt_concurrency(row: Mapping[str, Any], load: CallStats, now: int) -> AdaptedLimits:
-    """Additive increase, multiplicative decrease; the breaker. Pure."""
-    limit, most, best = float(row["concurrency"]), int(row["most"]), row["best"]
-    mean = load.took // load.good if load.good else None
-    if mean is not None:
-        best = mean if best is None else min(mean, best + best // 20 + 1)  # it forgets slowly
-    is_slow = mean is not None and best is not None and mean > max(SLOW * best, SLOW_FROM)
-    if load.throttled or is_slow or load.failures:
-        limit = max(1.0, limit / 2)
-    elif load.good:
-        limit = min(float(most), limit + 1)
-    failures = load.failures if load.good else int(row["failures"]) + load.failures
-    if failures >= BREAKER_THRESHOLD and load.failures:
-        return AdaptedLimits(1.0, failures, best, now + BREAKER_TIMEOUT, f"{failures} failures in a row")
-    return AdaptedLimits(min(limit, float(most)), failures, best, 0, None)
 
 
 def month_of(now: int) -> int:
@@ -88,50 +37,48 @@ def next_month(now: int) -> int:
 
 
 class SlotReservation(NamedTuple):
-    """Reserved send instants; none, and then how many seconds to wait before asking again."""
+    """Reserved send slots; if none, the seconds to wait before asking again."""
 
     instants: list[int]
     wait: float = 0.0
 
 
 class SystemRateLimiter:
-    """One system and one class of calls: `tenant/system/write`."""
+    """Rate limits of one system and class of calls, such as `tenant/system/write`, shared by all nodes."""
 
     def __init__(self, store: Store, clock: Clock, name: str) -> None:
-        self.name = name
-        self._store = store
-        self._clock = clock
-        self._lag = 0.0  # seconds between asking for an instant and being able to use it
+        self.name, self._store, self._clock = name, store, clock
+        self._lag = 0.0  # seconds between a reservation and its use
 
     async def join(self, per_second: float | None, limits: SystemLimits) -> None:
-        """Make it known, with what its documents and the job say."""
+        """Create or update the system's row with its limits."""
         step = 0 if per_second is None else slot_interval(max(1, round(SECOND / per_second)))
         known = {"name": self.name, "step": step, "most": limits.concurrency}
         begin = float(min(INITIAL_CONCURRENCY, limits.concurrency))
         await self._store.write([Step("job_system_join", {**known, "begin": begin})])
 
     async def take(self, wanted: int) -> SlotReservation:
-        """As many instants as there are within the horizon, at most so many."""
+        """Reserve up to `wanted` send slots within the horizon."""
         now = self._clock.now() + round(self._lag * SECOND)
         params = {"name": self.name, "wanted": wanted, "at": now, "ahead": MAX_AHEAD}
         rows = (await self._store.write([Step("job_system_take", params)]))[0]
         if not rows:
-            return SlotReservation([], 1.0)  # parked
+            return SlotReservation([], 1.0)  # throttled
         taken, step = int(rows[0]["taken"]), int(rows[0]["step"])
         first = int(rows[0]["next_at"]) - taken * step
         if not taken:
             return SlotReservation([], max(0.01, (first - MAX_AHEAD - now) / SECOND))
         return SlotReservation([first + place * step for place in range(taken)])
 
-    def learn(self, late: float) -> None:
-        """Instants were missed by so many seconds, or none was: the next ones lie as much further ahead.
+    def adjust_lag(self, late: float) -> None:
+        """Adjust the lag after slots were missed by `late` seconds: later slots are reserved further ahead.
 
-        Where a commit takes longer than an instant may be late, nothing would ever be sent otherwise.
+        Where a commit takes longer than a slot may be late, nothing would ever be sent otherwise.
         """
         self._lag = min(LONGEST_LAG, self._lag + late) if late else self._lag * 0.9
 
-    async def turn(self, sleep: Sleep) -> None:
-        """Wait for an instant of one's own."""
+    async def wait_for_slot(self, sleep: Sleep) -> None:
+        """Wait for a slot."""
         while True:
             taken = await self.take(1)
             if taken.instants:
@@ -139,12 +86,12 @@ class SystemRateLimiter:
                 return
             await sleep(min(taken.wait, 5.0))
 
-    def parking(self, until: int, reason: str) -> Step:
-        """Nobody calls before an instant."""
+    def pause_step(self, until: int, reason: str) -> Step:
+        """Return the step that pauses all calls to the system until an instant."""
         return Step("job_system_block", {"name": self.name, "until": until, "reason": reason[:300]})
 
     async def note(self, load: CallStats) -> AdaptedLimits | None:
-        """Write down what was seen; None: somebody else has just done so."""
+        """Write the call statistics and the adapted limits; None when another node did so first."""
         if not load.calls:
             return None
         row = (await self._store.read("job_system_find", system=self.name))[0]

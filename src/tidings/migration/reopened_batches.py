@@ -1,6 +1,6 @@
-"""Opening again: batches of exactly those records that a person, or a parent that came, opens again.
+"""Batches for reopened records: those that a person replays, or whose parent has been written.
 
-A batch is made without a task; the foreman gives it one when there is room.
+They are created without a task; the batch scheduler creates it when there is room.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 from ..kernel.clock import Clock
 from ..store.port import Step, Store
-from .crosswalk import json_parameter
+from .crosswalk import to_json
+from .dead_letters import failure_causes
 
-PORTION = 2000  # records that one transaction opens again
+PORTION = 2000  # records reopened per transaction
 
 
 class ReopenedBatch(NamedTuple):
-    """A batch of records that are opened again: how many, and the steps that do it."""
+    """A batch of reopened records: its size, and the steps that create it."""
 
     size: int
     steps: list[Step]
@@ -34,7 +35,7 @@ def new_batch(
     first: int = 0,
     last: int = 0,
 ) -> dict[str, Any]:
-    """A new batch: all between two places, or those records that will name it."""
+    """Return a new batch: the range `first` to `last`, or records that will carry its id."""
     return {
         "id": id_, "job": job, "type": type_, "round": round_, "phase": phase, "system": system,
         "first": first, "last": last, "size": size,
@@ -53,15 +54,15 @@ async def reopen_records(
     fingerprint: str | None = None,
     tag: str | None = None,
 ) -> AsyncIterator[ReopenedBatch]:
-    """Those of a type that were set aside or wait, by cause and then in the order in which they were read.
+    """Yield batches of dead letters or waiting records of a type, by cause and in the order they were read.
 
-    `state` None: in whichever of these states; `fingerprint`: of one cause; `tag`: mended by one hand.
+    `state` None: all of these states; `fingerprint`: of one cause; `tag`: of one set of repairs.
     """
     which = {"job": job, "type": type, "round": round, "state": state, "tag": tag}
 
     def portion() -> ReopenedBatch:
         batch = new_batch(clock.new_id(), job, type, round, system, len(seqs))
-        opens = {"batch": batch["id"], "seqs": json_parameter(seqs)}
+        opens = {"batch": batch["id"], "seqs": to_json(seqs)}
         return ReopenedBatch(len(seqs), [Step("job_batch_add", batch), Step("job_reopen", opens)])
 
     seqs: list[int] = []
@@ -77,13 +78,3 @@ async def reopen_records(
                 seqs = []
     if seqs:
         yield portion()
-
-
-async def failure_causes(store: Store, job: int, fingerprint: str | None) -> AsyncIterator[str]:
-    """The one cause that is asked for, or all of a job; so no page has to step over another cause's."""
-    if fingerprint is not None:
-        yield fingerprint
-        return
-    cause = ""
-    while (cause := (await store.read("job_cause_next", job=job, after=cause))[0]["cause"]) is not None:
-        yield cause

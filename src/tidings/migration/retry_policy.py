@@ -1,4 +1,4 @@
-"""Retry strategies of a job: which kinds of errors are tried again, how often, how soon. Pure."""
+"""Retry policies of a job by kind of error: attempts, backoff, jitter. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RETRYABLE = (
     *(ErrorKind.RATE_LIMIT, ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.TEMPORARY, ErrorKind.UNKNOWN),
     ErrorKind.NOT_FOUND,
 )
-"""What may be tried again at all; bad data stays bad, and doubt is settled by reading."""
+"""Errors that may be retried at all. Bad data is not; unknown outcomes are looked up."""
 
 _HOUR = timedelta(hours=1)
 _GENERAL = RetryRule(5, Backoff.EXPONENTIAL, timedelta(seconds=2), _HOUR, jitter=0.10)
@@ -31,18 +31,18 @@ _BACKOFFS = (Backoff.EXPONENTIAL, Backoff.LINEAR, Backoff.FIXED)
 
 @dataclass(frozen=True, slots=True)
 class JobRetryPolicy:
-    """One rule per kind of error that is tried again, and after how many of its failures somebody is told."""
+    """One rule per retryable kind of error, and the number of failures after which an event is emitted."""
 
     rules: Mapping[ErrorKind, RetryRule]
     alert_after: Mapping[ErrorKind, int]
 
     def rule(self, failure: ErrorKind) -> RetryRule | None:
-        """How to wait after such an error; None: it is not tried again."""
+        """Return the rule for an error; None: not retried."""
         return self.rules.get(failure)
 
 
 def parse_retry_policy(raw: object) -> JobRetryPolicy:
-    """The table [retry]; what it leaves out keeps its default."""
+    """Parse the table [retry]; missing keys keep their defaults."""
     section = JobFileSection(raw, "retry", KEYS)
     own = any(key in section.raw for key in _RULE_KEYS)
     general = _rule(section, _GENERAL)
@@ -64,12 +64,12 @@ def _retried(section: JobFileSection) -> list[ErrorKind]:
     fatal = _kinds(section, "fatal", tuple(ErrorKind))
     for failure in chosen or ():
         if failure in fatal:
-            section.refuse("fatal", f"names {str(failure)!r}, as retry_on does", "keep it in one of the two")
+            section.refuse("fatal", f"names {str(failure)!r}, as retry_on does", "keep it in one of them")
     usual = [failure for failure in RETRYABLE if failure is not ErrorKind.NOT_FOUND or failure in section.raw]
     found = [failure for failure in (chosen if "retry_on" in section.raw else usual) if failure not in fatal]
     for failure in RETRYABLE:
         if failure in section.raw and failure not in found:
-            section.refuse(failure, "has a strategy, but is not tried again", "add it to retry_on")
+            section.refuse(failure, "has a policy, but is not retried", "add it to retry_on")
     return found
 
 
@@ -88,7 +88,7 @@ def _rule(section: JobFileSection, base: RetryRule) -> RetryRule:
     jitter = section.raw.get("jitter", base.jitter)
     if not isinstance(jitter, int | float) or isinstance(jitter, bool) or not 0 <= jitter <= 0.5:
         section.refuse(
-            "jitter", f"is {str(jitter)[:40]}", "write a share from 0 to 0.5, such as 0.1 for ±10 %"
+            "jitter", f"is {str(jitter)[:40]}", "write a fraction from 0 to 0.5, such as 0.1 for ±10 %"
         )
     initial, cap = section.length("initial_delay", base.initial), section.length("max_delay", base.cap)
     if initial > cap:

@@ -1,4 +1,4 @@
-"""Jobs in plain values, as the API, the pages and `--json` show them: times in ISO 8601. Pure."""
+"""Jobs, records and plans as JSON values for the API, the dashboard and `--json`; times in ISO 8601. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import orjson
 from ..model.durations import humanize
 from ..model.time import iso
 from ..store.port import Row
-from .connectors.port import RecordState
 from .jobs import ENDED, WORKING, FailureCause, JobState, JobStatus, JobView, PlanReport, TypeStatus, job_of
 from .mapping.lint import LintFinding
 from .mapping.mapped_record import HIDDEN
+from .record_states import RecordState
 
 if TYPE_CHECKING:
     from .job_undo import UndoneRecord
@@ -30,7 +30,7 @@ _JSON = ("changes", "before", "mapped", "attempts")
 
 
 def job(view: JobView) -> JsonObject:
-    """One of a list."""
+    """One job of a list."""
     return {
         "id": view.id,
         "name": view.name,
@@ -52,7 +52,7 @@ def job(view: JobView) -> JsonObject:
 
 
 def status(found: JobStatus) -> JsonObject:
-    """One by itself: how far it is, by type and state, and what holds it up."""
+    """One job with its progress by type and state, and the current problem."""
     return {
         **job(found.job),
         "read": found.read,
@@ -90,17 +90,17 @@ def type_(one: TypeStatus) -> JsonObject:
 
 
 def expected_records(found: JobStatus) -> int:
-    """How many records there will be, as far as anybody knows."""
+    """Return how many records are expected, as far as known."""
     return sum(max(one.read, 0 if one.is_read else one.expected or 0) for one in found.types)
 
 
 def dead_letter_count(counts: Mapping[RecordState, int]) -> int:
-    """Records that somebody has to look at."""
-    return sum(counts.get(standing, 0) for standing in DEAD_LETTER_STATES)
+    """Return how many records need a person."""
+    return sum(counts.get(state, 0) for state in DEAD_LETTER_STATES)
 
 
 def allowed_actions(state: JobState, *, has_records: bool = True) -> list[str]:
-    """What may be asked of a job in this state."""
+    """Return the actions that are allowed in a state."""
     if state in WORKING:
         return ["pause", "cancel"]
     if state in ENDED:
@@ -113,7 +113,7 @@ def allowed_actions(state: JobState, *, has_records: bool = True) -> list[str]:
 
 
 def cause(one: FailureCause) -> JsonObject:
-    """Records that were set aside for one reason."""
+    """Dead letters with the same cause."""
     return {**asdict(one), "standing": str(one.standing)}
 
 
@@ -132,22 +132,22 @@ def plan(report: PlanReport) -> JsonObject:
 
 
 def finding(one: LintFinding) -> JsonObject:
-    """What lint says."""
+    """One lint finding."""
     return {**one._asdict(), "level": str(one.level)}
 
 
 def undone_record(one: UndoneRecord) -> JsonObject:
-    """One record of an undoing, and what became of it."""
+    """One record of an undo, and its outcome."""
     return {**one._asdict(), "fate": str(one.fate)}
 
 
 def row(found: Row) -> JsonObject:
-    """A record, a line of a log or of the audit trail: times and stored JSON in plain values."""
+    """A record, or a line of a log or of the audit trail: times and stored JSON as values."""
     return {name: _plain(name, value) for name, value in found.items()}
 
 
 def record(found: Row, view: JobView) -> JsonObject:
-    """One record with its log; without the values that the map calls secret, which the export has."""
+    """One record with its log; fields that the map marks as secret are hidden (the export has them)."""
     plain = row(found)
     secret = [rule for rule in job_of(view).type(found["type"]).fields if rule.secret]
     there = {name for rule in secret for path in rule.reads for name in (path, path.partition(".")[0])}
@@ -163,7 +163,7 @@ def _hidden(fields: Any, names: set[str]) -> Any:
 
 
 def format_duration(seconds: float) -> str:
-    """Roughly how long, as people say it."""
+    """Format a duration roughly."""
     return " ".join(humanize(timedelta(seconds=max(1, round(seconds)))).split()[:4])
 
 
@@ -178,6 +178,6 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _counted(counts: Mapping[Word, int]) -> dict[str, int]:
-    """Without what is nought, in the order in which the words are defined."""
+    """Return the nonzero counts in the order of the enum."""
     words = list(type(next(iter(counts)))) if counts else []
     return {str(word): counts[word] for word in words if counts.get(word)}

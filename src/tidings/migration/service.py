@@ -1,4 +1,4 @@
-"""The desk of migration: what people and programs ask of jobs, one method each. Faces call nothing else."""
+"""MigrationService: the operations of the API, the CLI and the dashboard, one method each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ..model.time import DAY
 from ..store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
 from . import serializers
 from .connector_pool import ConnectorPool
-from .connectors.port import ConnectorError, RecordState
+from .connectors.port import ConnectorError
 from .crosswalk import StoredJobRecords
+from .dead_letters import causes_of, dead_letters
 from .job_events import audit_step, event_step
 from .job_file import MigrationJob
 from .job_lint import lint_job
-from .job_replay import JobReplay, Repaired, dead_letters
+from .job_replay import JobReplay, RepairedRecords
 from .job_undo import JobUndo, UndoneRecord, UndoOutcome, refuse_during_undo, require_erase
 from .jobs import (
     ENDED,
@@ -30,6 +31,7 @@ from .jobs import (
     JobView,
     PlannedAction,
     PlanReport,
+    changed_concurrently,
     create_job_steps,
     job_of,
     job_transition,
@@ -37,38 +39,35 @@ from .jobs import (
     new_job_view,
 )
 from .mapping.lint import LintFinding
-from .progress import causes_of, plan_report_of, status_of, summary_of
+from .progress import plan_report_of, status_of, summary_of
+from .record_states import RecordState
 from .verification import verify
 from .verification_report import RecordDifference, VerificationReport
 
 IDEMPOTENCY_KEY_RETENTION = DAY
-_LOG = 200  # lines of a record or of the audit trail that are shown
+_LOG = 200  # lines shown of a record's log or the audit trail
 _NEWEST = 1 << 62
 
 
 class CreatedJob(NamedTuple):
-    """A new job; or, when its key had been used before, what was answered then: digest, answer."""
+    """A new job; or, if its idempotency key was used before, the stored digest and answer."""
 
     job: JobView
     earlier: Row | None = None
 
 
 class MigrationService:
-    """Jobs of all tenants; with `tenant`, another's job is one that is not there. `by` is for the audit."""
+    """Jobs of all tenants. With `tenant`, jobs of others do not exist. `by` goes into the audit trail."""
 
     def __init__(self, store: Store, clock: Clock, connections: ConnectorPool) -> None:
-        self._store = store
-        self._clock = clock
-        self._connections = connections
-
-    # -- jobs
+        self._store, self._clock, self._connections = store, clock, connections
 
     async def create(self, job: MigrationJob, *, by: str) -> JobView:
-        """Keep a job that `jobfile.read_file` or `read_job` has read; nothing runs yet."""
+        """Store a job parsed by `job_file`; nothing runs yet."""
         return (await self.create_once(job, None, by=by)).job
 
     async def create_once(self, job: MigrationJob, once: IdempotencyRecord | None, *, by: str) -> CreatedJob:
-        """The same under a key: job, types, audit trail, key and its answer are one transaction."""
+        """Create a job under an idempotency key: job, audit entry, key and answer in one transaction."""
         self._connections.allowed.check(job)
         id_, now = self._clock.new_id(), self._clock.now()
         steps = [*create_job_steps(id_, job, now), Step("job_audit_first", {"id": id_, "actor": by[:200]})]
@@ -80,7 +79,7 @@ class MigrationService:
         return CreatedJob(view, done.earlier)
 
     async def find(self, id: str, *, tenant: str | None = None) -> JobView:
-        """One job; NotFound."""
+        """Return one job; raises NotFound."""
         return job_view(await self._row(id, tenant))
 
     async def page(
@@ -91,7 +90,7 @@ class MigrationService:
         before: int | None = None,
         limit: int = 50,
     ) -> list[JobView]:
-        """Jobs, the newest first; `before` is the `n` of the last one of the page before."""
+        """Return jobs, newest first; `before` is the `n` of the last job of the previous page."""
         rows = await self._store.read(
             "job_page", tenant=tenant, state=None if state is None else state.value,
             before=before or _NEWEST, limit=limit,
@@ -99,21 +98,19 @@ class MigrationService:
         return [job_view(row) for row in rows]
 
     async def lint(self, id: str, *, tenant: str | None = None) -> list[LintFinding]:
-        """The map against both systems: what would be lost or refused."""
+        """Check the map against both systems: lost fields, wrong types, missing options."""
         row = await self._row(id, tenant)
         async with self._connections.use(row["n"], row["version"]) as opened:
             return await lint_job(opened)
 
-    # -- what a job does
-
     async def plan(self, id: str, *, by: str, look: bool = True, tenant: str | None = None) -> JobView:
-        """Begin a dry run; with `look` the target is asked what is there. It is over at state planned."""
+        """Start a dry run; with `look`, the target is queried for existing records. Ends in state planned."""
         row = await self._row(id, tenant)
         self._expect(row, "planned", {JobState.NEW, JobState.PLANNED, JobState.APPROVED, *ENDED})
         return await self._begin(row, by, JobState.PLANNING, looks=look, planned=False, anew=True)
 
     async def plan_report(self, id: str, *, tenant: str | None = None) -> PlanReport:
-        """What a run would do: counts, causes, calls, time, and whether it fits."""
+        """Return what a run would do: counts, causes, calls, time, and whether the quota suffices."""
         row = await self._row(id, tenant)
         view = job_view(row)
         async with self._connections.use(row["n"], row["version"]) as opened:
@@ -136,55 +133,51 @@ class MigrationService:
         return [{**row, "changes": orjson.loads(row["changes"] or "[]")} for row in rows]
 
     async def approve(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
-        """The plan may be run."""
+        """Approve the plan for a run."""
         row = await self._row(id, tenant)
         self._expect(row, "approved", {JobState.PLANNED})
         return await self._move(row, by, "approved", JobState.APPROVED)
 
     async def run(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
-        """Begin: the approved plan exactly, or without a plan everything the source has.
+        """Start the approved plan, or without a plan a run over everything in the source.
 
-        One that is over begins again: the source is read anew, and only what has changed is written.
+        An ended job starts again: the source is read anew, and only changes are written.
         """
         row = await self._row(id, tenant)
         if row["state"] == JobState.PLANNED:
-            raise Conflict(
-                "the migration has a plan that nobody has approved",
-                remedy=f"approve it: tidings migrate approve {id}",
-            )
+            problem = "the migration has a plan that is not approved"
+            raise Conflict(problem, remedy=f"approve it: tidings migrate approve {id}")
         self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *ENDED})
         is_planned = row["state"] == JobState.APPROVED
         return await self._begin(
             row, by, JobState.RUNNING, looks=bool(row["lookup"]), planned=is_planned, anew=not is_planned
         )
 
-    async def pause(self, id: str, *, by: str, reason: str = "by hand", tenant: str | None = None) -> JobView:
-        """Nothing new is read or written until it is resumed."""
+    async def pause(self, id: str, *, by: str, reason: str = "manual", tenant: str | None = None) -> JobView:
+        """Pause reading and writing until the job is resumed."""
         row = await self._row(id, tenant)
         self._expect(row, "paused", set(WORKING))
         halt = Step("job_pause", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
-        tell = event_step(row["tenant"], row["name"], "migration.paused", reason)
+        tell = event_step(row, "migration.paused", reason)
         return await self._write(row, [halt, audit_step(row["n"], by, "paused", reason), tell])
 
     async def resume(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
-        """Go on."""
+        """Resume a paused job."""
         row = await self._row(id, tenant)
         self._expect(row, "resumed", {JobState.PAUSED})
         steps = [
             job_transition(row, JobState(row["resume_state"]), None),
             Step("job_type_wake", {"job": row["n"]}),
             audit_step(row["n"], by, "resumed"),
-            event_step(row["tenant"], row["name"], "migration.resumed", None),
+            event_step(row, "migration.resumed", None),
         ]
         return await self._write(row, steps)
 
-    async def cancel(
-        self, id: str, *, by: str, reason: str = "by hand", tenant: str | None = None
-    ) -> JobView:
-        """Stop for good; what is written stays, what is open stays open in its record."""
+    async def cancel(self, id: str, *, by: str, reason: str = "manual", tenant: str | None = None) -> JobView:
+        """Cancel the job for good; written records stay, open ones stay open."""
         row = await self._row(id, tenant)
         self._expect(row, "cancelled", set(JobState) - ENDED)
-        return await self._move(row, by, "cancelled", JobState.CANCELLED, reason, told="migration.cancelled")
+        return await self._move(row, by, "cancelled", JobState.CANCELLED, reason, event="migration.cancelled")
 
     async def _begin(
         self, row: Row, by: str, state: JobState, *, looks: bool, planned: bool, anew: bool
@@ -202,35 +195,31 @@ class MigrationService:
             audit_step(row["n"], by, state.value),
         ]
         if state is JobState.RUNNING:
-            steps.append(event_step(row["tenant"], row["name"], "migration.started", None))
+            steps.append(event_step(row, "migration.started", None))
         return await self._write(row, steps)
 
     async def _move(
-        self, row: Row, by: str, what: str, state: JobState, reason: str = "", *, told: str | None = None
+        self, row: Row, by: str, what: str, state: JobState, reason: str = "", *, event: str | None = None
     ) -> JobView:
         steps = [job_transition(row, state, reason or None), audit_step(row["n"], by, what, reason)]
-        if told is not None:
-            steps.append(event_step(row["tenant"], row["name"], told, reason or None))
+        if event is not None:
+            steps.append(event_step(row, event, reason or None))
         return await self._write(row, steps)
 
     async def _write(self, row: Row, steps: list[Step]) -> JobView:
         try:
             await self._store.write(steps)
         except WriteConflict:
-            raise Conflict(
-                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
-            ) from None
+            raise changed_concurrently() from None
         await self._store.hint()
         return await self.find(row["id"])
 
-    # -- what is known
-
     async def status(self, id: str, *, tenant: str | None = None) -> JobStatus:
-        """How far it is."""
+        """Return the full status of a job."""
         return await status_of(self._store, await self.find(id, tenant=tenant), self._clock.now())
 
     async def glance(self, view: JobView) -> JobStatus:
-        """How far one of a page is; its batches, open links and, if it is at rest, systems are left out."""
+        """Return the status of a job in a list, without batches, open links and idle systems."""
         return await summary_of(self._store, view, self._clock.now())
 
     async def records(
@@ -243,29 +232,29 @@ class MigrationService:
         limit: int = 100,
         tenant: str | None = None,
     ) -> list[Row]:
-        """Records: seq, type, source_id, state, target_id, failure, field, reason, changed_at."""
+        """Return records: seq, type, source_id, state, target_id, failure, field, reason, changed_at."""
         word = None if standing is None else standing.value
         return await self._records(id, tenant, type=type, state=word, action=None, after=after, limit=limit)
 
     async def record(self, id: str, type: str, source_id: str, *, tenant: str | None = None) -> Row:
-        """One record with what the source said (`raw`), and its `log`: every attempt."""
+        """Return one record with its source fields (`raw`) and its `log` of every attempt."""
         row = await self._row(id, tenant)
         found = await self._store.read("job_record_find", job=row["n"], type=type, source_id=source_id)
         if not found:
             problem = f"the migration has no {type[:60]} {source_id[:60]!r}"
-            raise NotFound(problem, remedy="tidings migrate records shows them")
+            raise NotFound(problem, remedy="list them: tidings migrate records")
         log = await self._store.read("job_log_of", record=found[0]["seq"], limit=_LOG)
         raw = found[0]["raw"]
         return {**found[0], "raw": None if raw is None else orjson.loads(raw), "log": log}
 
     async def dead(self, id: str, *, tenant: str | None = None) -> list[FailureCause]:
-        """What was set aside, by cause, the most frequent first."""
+        """Return dead letters by cause, the most frequent first."""
         return await causes_of(self._store, await self.find(id, tenant=tenant))
 
     async def export(
         self, id: str, *, fingerprint: str | None = None, type: str | None = None, tenant: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """The records set aside: type, id, standing, failure, field, reason, fields (of the source)."""
+        """Yield dead letters: type, id, standing, failure, field, reason, fields (of the source)."""
         async for one in dead_letters(self._store, await self.find(id, tenant=tenant), fingerprint, type):
             yield one
 
@@ -277,14 +266,14 @@ class MigrationService:
         fingerprint: str | None = None,
         type: str | None = None,
         job: MigrationJob | None = None,
-        repaired: Repaired | None = None,
+        repaired: RepairedRecords | None = None,
         tell: Callable[[int], None] | None = None,
         tenant: str | None = None,
     ) -> int:
-        """Open what was set aside again, and only that; gives how many records.
+        """Reopen dead letters, and only those; return how many records.
 
-        `job` brings a repaired map, `repaired` repaired records: type, id, fields. Many are opened in
-        portions: `tell` hears how many are open so far.
+        `job` brings a repaired map, `repaired` repaired records (type, id, fields). `tell` is called after
+        each portion with the number of reopened records.
         """
         row = await self._row(id, tenant)
         if job is not None:
@@ -293,14 +282,12 @@ class MigrationService:
         try:
             return await replay.open(fingerprint, type, job, repaired)
         except WriteConflict:
-            raise Conflict(
-                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
-            ) from None
+            raise changed_concurrently() from None
 
     async def verify(
         self, id: str, *, tell: Callable[[RecordDifference], None] | None = None, tenant: str | None = None
     ) -> VerificationReport:
-        """Every record of the source against the target."""
+        """Compare every source record with the target."""
         row = await self._row(id, tenant)
         async with self._connections.use(row["n"], row["version"]) as opened:
             ledger = StoredJobRecords(self._store, opened.crosswalk, row["n"], row["round"])
@@ -308,13 +295,11 @@ class MigrationService:
                 return await verify(
                     opened.job, opened.source, opened.target, opened.mapper, ledger, tell=tell
                 )
-            except ConnectorError as trouble:
-                raise Conflict(
-                    f"it cannot be verified: {trouble.reason}", remedy="mend that, then try again"
-                ) from None
+            except ConnectorError as error:
+                raise Conflict(f"verification failed: {error.reason}", remedy="fix it, then retry") from None
 
     async def check_undo(self, id: str, *, tenant: str | None = None) -> None:
-        """Refused unless it is over, its records are there, nobody undoes it, and the target can delete."""
+        """Raise Conflict unless the job has ended with records, no undo runs, and the target can delete."""
         row = await self._undoable(id, tenant)
         async with self._connections.use(row["n"], row["version"]) as opened:
             require_erase(opened.target)
@@ -329,9 +314,9 @@ class MigrationService:
         most: int | None = None,
         tenant: str | None = None,
     ) -> Counter[UndoOutcome]:
-        """Take what the job has created, and nobody has changed since, out of the target again.
+        """Delete from the target what the job created and nobody has changed since; return the outcomes.
 
-        A dry run only says what would become of each record; of the first `most`, if that is given.
+        A dry run only reports the outcome of each record, of the first `most` if given.
         """
         row = await self._undoable(id, tenant)
         async with self._connections.use(row["n"], row["version"]) as opened:
@@ -342,7 +327,7 @@ class MigrationService:
         row = await self._row(id_, tenant)
         self._expect(row, "undone", set(ENDED))
         if row["pruning"]:
-            raise Conflict("the migration's records are forgotten by now", remedy="nothing can be undone")
+            raise Conflict("the migration's records have been deleted", remedy="nothing can be undone")
         refuse_during_undo(row, self._clock.now())
         return row
 
@@ -355,25 +340,23 @@ class MigrationService:
         target_id: str | None = None,
         tenant: str | None = None,
     ) -> list[Row]:
-        """Which record of the target is which of the source: source_id, target_id, hash, job, changed_at."""
+        """Return crosswalk rows: source_id, target_id, hash, job, changed_at."""
         if (source_id is None) == (target_id is None):
-            raise Invalid("one id is needed", field="source_id", remedy="give source_id or target_id")
+            raise Invalid("give one id", field="source_id", remedy="use source_id or target_id")
         row = await self._row(id, tenant)
         return await self._store.read(
             "crosswalk_find", pair=row["pair"], type=type, source_id=source_id, target_id=target_id, limit=100
         )
 
     async def audit(self, id: str, *, tenant: str | None = None) -> list[Row]:
-        """The job's audit log: at, actor, action, detail."""
+        """Return the audit trail: at, who, what, detail."""
         row = await self._row(id, tenant)
         return await self._store.read("job_audit_page", job=row["n"], limit=_LOG)
-
-    # -- reading
 
     async def _row(self, id_: str, tenant: str | None) -> Row:
         rows = await self._store.read("job_find", id=id_)
         if not rows or (tenant is not None and rows[0]["tenant"] != tenant):
-            raise NotFound(f"there is no migration {id_[:60]!r}", remedy="tidings migrate list shows them")
+            raise NotFound(f"unknown migration {id_[:60]!r}", remedy="list them: tidings migrate list")
         return rows[0]
 
     async def _records(self, id_: str, tenant: str | None, **where: Any) -> list[Row]:

@@ -1,4 +1,4 @@
-"""What a verification found: counts, differences with reasons, and whether it passed; as JSON and as text."""
+"""The result of a verification: counts, differences with reasons, pass or fail; as JSON and as text."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-LISTED = 1000  # differences kept per type; all are counted, and told as they are found
+LISTED = 1000  # differences kept per type; all are counted and reported
 
 
 class DifferenceCode(StrEnum):
-    """Why a record of one side is not the same on the other."""
+    """Why a record differs between source and target."""
 
-    MISSING = "missing"  # it should be in the target
-    DIFFERENT = "different"  # it is there, with other values
-    DOUBLED = "doubled"  # the target has it more than once
-    EXTRA = "extra"  # the target has it, the source does not
-    DUPLICATE_KEY = "duplicate_key"  # two records of the source claim one key
-    WAITING = "waiting"  # its parent is not in the target
+    MISSING = "missing"  # not in the target
+    DIFFERENT = "different"  # other values in the target
+    DOUBLED = "doubled"  # more than once in the target
+    EXTRA = "extra"  # in the target only
+    DUPLICATE_KEY = "duplicate_key"  # two source records with one key
+    WAITING = "waiting"  # for a parent that is not in the target
     REJECTED = "rejected"  # bad data, with the rule that refused it
-    FAILED = "failed"  # all tries used up
-    SKIPPED = "skipped"  # left out by decision
-    NOT_MIGRATED = "not_migrated"  # its whole type stays behind by decision
+    FAILED = "failed"  # all attempts used
+    SKIPPED = "skipped"  # skipped by the map
+    NOT_MIGRATED = "not_migrated"  # its type is not migrated by decision
 
 
 EXPLAINED_CODES = frozenset({DifferenceCode.REJECTED, DifferenceCode.SKIPPED, DifferenceCode.NOT_MIGRATED})
 
 
 class FieldChange(NamedTuple):
-    """One field that differs, short and redacted."""
+    """One differing field, shortened and redacted."""
 
     field: str
     expected: str
@@ -38,7 +38,7 @@ class FieldChange(NamedTuple):
 
 
 class RecordDifference(NamedTuple):
-    """One record that is not the same on both sides."""
+    """One record that differs between source and target."""
 
     code: DifferenceCode
     type: str
@@ -50,7 +50,7 @@ class RecordDifference(NamedTuple):
     changes: Sequence[FieldChange] = ()
 
     def plainly(self) -> dict[str, Any]:
-        """In plain values."""
+        """Return it as JSON values."""
         return {**self._asdict(), "changes": [change._asdict() for change in self.changes]}
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class RecordDifference(NamedTuple):
 
 @dataclass(slots=True)
 class TypeVerification:
-    """One record type. `groups` counts by the field that the job names: source, target, same."""
+    """One record type. `groups` counts source, target and same by the field that the job names."""
 
     type: str
     source: int = 0
@@ -74,14 +74,14 @@ class TypeVerification:
     notes: list[str] = field(default_factory=list)
 
     def tell(self, difference: RecordDifference) -> None:
-        """Count it, and keep it while there is room."""
+        """Count a difference, and keep it while there is room."""
         self.counts[difference.code] += 1
         self.unexplained += not difference.explained
         if len(self.listed) < LISTED:
             self.listed.append(difference)
 
     def plainly(self) -> dict[str, Any]:
-        """In plain values."""
+        """Return it as JSON values."""
         return {
             "type": self.type,
             "source": self.source,
@@ -106,16 +106,16 @@ class VerificationReport:
 
     @property
     def unexplained(self) -> int:
-        """What nobody can explain; zero is the pass mark."""
+        """Return the number of unexplained differences; zero passes."""
         return sum(one.unexplained for one in self.types)
 
     @property
     def passed(self) -> bool:
-        """Whether the target is what it should be."""
+        """Return whether nothing is unexplained."""
         return self.unexplained == 0
 
     def plainly(self) -> dict[str, Any]:
-        """In plain values, for JSON."""
+        """Return it as JSON values."""
         return {
             "passed": self.passed,
             "unexplained": self.unexplained,
@@ -128,7 +128,7 @@ class VerificationReport:
         }
 
     def text(self, *, most: int | None = None) -> str:
-        """For people; `most` differences of each type."""
+        """Return it as text, with up to `most` differences per type."""
         return "\n".join(self._lines(most))
 
     def _lines(self, most: int | None) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""The writer: sends prepared records within what the target bears, and says what came of each.
+"""The writer: sends prepared records within the target's rate limits and records each result.
 
-Whatever may not be sent twice is written down as `claimed` before its call; an answer that did not come makes
-it `unknown`. A claim is used within two seconds or given up, so that no late call meets somebody's look.
+A write that must not be repeated is stored as `claimed` before its call; without an answer it becomes
+`unknown`. A claim is used within two seconds or given up, so that no late call races a lookup.
 """
 
 from __future__ import annotations
@@ -14,74 +14,65 @@ from ..kernel.clock import Clock
 from ..kernel.crash_points import crash_point
 from ..model.time import SECOND, micros
 from ..store.port import Row
+from .adaptive_batch_size import INITIAL_COMMIT_SIZE, next_commit_size
 from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
-from .connectors.port import ConnectorError, ErrorKind, RecordState, TargetRecord
-from .crosswalk import json_parameter
+from .connectors.port import ConnectorError, ErrorKind, TargetRecord
+from .crosswalk import to_json
 from .error_policy import HEALTH_ERRORS, decide_write_error, is_repeatable
 from .prepared_records import PreparedRecord, RecordResults
 from .rate_limits import Sleep
 from .reconciliation import RecordReconciler
+from .record_states import RecordState
 
-LATEST = 0.1  # seconds after its instant at which a call may still begin
+LATEST = 0.1  # seconds after its slot at which a call may still begin
 BEGIN_WITHIN = 2.0  # seconds after its claim at which a call may still begin
-
-BEGIN_WITH, MOST = 16, 500  # calls between two commits, at first and at the most
-EVERY = 0.5  # seconds that should lie between two commits
 
 
 def claim_uncertain_for(call_within: timedelta) -> timedelta:
-    """How long a claim of somebody who died must be left alone: until then its call may still arrive."""
+    """Return how long the claim of a crashed worker is left alone: until then its call may still arrive."""
     return call_within + timedelta(seconds=BEGIN_WITHIN + 1)
 
 
 def lookup_delay(call_within: timedelta) -> timedelta:
-    """How long to wait with the look after an answer that did not come."""
+    """Return how long to wait before looking up a write without an answer."""
     return min(max(call_within / 10, timedelta(seconds=1)), timedelta(seconds=5))
 
 
 def share_of(row: Row) -> int:
-    """How many calls at once are this batch's: all batches at one system share what it bears."""
+    """Return this batch's share of the system's concurrency."""
     return max(1, int(row["concurrency"]) // max(1, int(row["sharing"])))
 
 
-def next_commit_size(portion: int, calls: int, took: float) -> int:
-    """How many calls go between two commits, so that these are about half a second apart. Pure."""
-    if took > 2 * EVERY:
-        return max(1, portion // 2)
-    return min(MOST, portion * 2) if calls >= portion and took < EVERY / 2 else portion
-
-
 class Writer:
-    """Sends for one turn."""
+    """Sends records for one attempt."""
 
-    def __init__(self, turn: BatchAttempt, clock: Clock, reconciler: RecordReconciler, sleep: Sleep) -> None:
-        self._turn = turn
-        self._clock = clock
-        self._reconciler = reconciler
-        self._sleep = sleep
-        self._opened: OpenedJob = turn.opened
-        self._type = turn.batch.type
-        self._target_type = turn.opened.job.type(self._type).target
-        self._strategy = turn.opened.target.strategy(self._target_type)
-        self._is_over = False
-        self._late = 0.0  # seconds by which an instant was missed
-        self._portion = BEGIN_WITH
+    def __init__(
+        self, attempt: BatchAttempt, clock: Clock, reconciler: RecordReconciler, sleep: Sleep
+    ) -> None:
+        self._attempt, self._clock, self._reconciler, self._sleep = attempt, clock, reconciler, sleep
+        self._opened: OpenedJob = attempt.opened
+        self._type = attempt.batch.type
+        self._target_type = attempt.opened.job.type(self._type).target
+        self._strategy = attempt.opened.target.strategy(self._target_type)
+        self._is_stopped = False
+        self._late = 0.0  # seconds by which a slot was missed
+        self._commit_size = INITIAL_COMMIT_SIZE
 
     def needs_claim(self, item: PreparedRecord) -> bool:
-        """Whether a crash during its call would leave a doubt."""
+        """Whether a crash during its call would leave an unknown outcome."""
         return not is_repeatable(self._strategy, item.known)
 
     async def send(self, waiting: list[PreparedRecord], row: Row) -> float:
-        """Send the first of these, as many as may go now; gives the seconds to wait before the next time.
+        """Send as many of `waiting` as may go now; return the seconds to wait before the next call.
 
-        What was sent is taken out of `waiting`, and what came of it is written down.
+        Sent records are removed from `waiting` and their results committed.
         """
         bulk, share = self._opened.limits.bulk, share_of(row)
-        self._is_over = False  # whoever sends has looked anew: a short pause may be over
+        self._is_stopped = False  # the state was just reloaded: a short pause may be over
         self._late = 0.0
         instants: list[int] | None = None
-        calls = min(-(-len(waiting) // bulk), max(self._portion, share), self._turn.room(row))
+        calls = min(-(-len(waiting) // bulk), max(self._commit_size, share), self._attempt.room(row))
         began = self._clock.monotonic()
         if row["step"]:
             taken = await self._opened.writes.take(calls)
@@ -90,35 +81,35 @@ class Writer:
             instants, calls = taken.instants, len(taken.instants)
         chosen = waiting[: calls * bulk]
         del waiting[: len(chosen)]
-        chosen = await self._reconciler.check_plan_conflicts(chosen, self._turn.results)
+        chosen = await self._reconciler.check_plan_conflicts(chosen, self._attempt.results)
         claimed_at = await self._claim(chosen)
         crash_point("started")
         groups = [chosen[begin : begin + bulk] for begin in range(0, len(chosen), bulk)]
         left = await self._call_all(groups, instants, share, claimed_at)
         if instants is not None:
-            self._opened.writes.learn(self._late)
+            self._opened.writes.adjust_lag(self._late)
         crash_point("sent")
-        await self._turn.commit()
+        await self._attempt.commit()
         crash_point("settled")
         waiting[:0] = left
-        self._portion = next_commit_size(self._portion, calls, self._clock.monotonic() - began)
-        await self._turn.note(self._opened.writes, at_once=self._is_over)
+        self._commit_size = next_commit_size(self._commit_size, calls, self._clock.monotonic() - began)
+        await self._attempt.note(self._opened.writes, at_once=self._is_stopped)
         return 0.0
 
     async def _claim(self, items: Sequence[PreparedRecord]) -> float:
-        """Intent before effect: durable before the first call."""
-        results = self._turn.results
+        """Commit the claims before the first call (intent before effect)."""
+        results = self._attempt.results
         for item in items:
             if self.needs_claim(item):
                 results.move(
                     item.seq,
                     RecordState.CLAIMED,
-                    claimed_at=self._turn.now,
+                    claimed_at=self._attempt.now,
                     key=_own_key(item),
-                    mapped=json_parameter(dict(item.fields)),
+                    mapped=to_json(dict(item.fields)),
                     hash=item.hash,
                 )
-        await self._turn.commit()
+        await self._attempt.commit()
         return self._clock.monotonic()
 
     async def _call_all(
@@ -128,14 +119,14 @@ class Writer:
         share: int,
         claimed_at: float,
     ) -> list[PreparedRecord]:
-        """All calls, side by side as far as the target bears; gives what was not sent."""
+        """Make all calls with the given concurrency; return what was not sent."""
         line = iter(zip(groups, instants or [0] * len(groups), strict=False))
         left: list[PreparedRecord] = []
 
         async def work(line: Iterator[tuple[Sequence[PreparedRecord], int]]) -> None:
             for group, instant in line:
                 if not await self._is_in_time(instant, claimed_at):
-                    self._give_up(group, left)
+                    self._release(group, left)
                 elif len(group) == 1:
                     await self._call_one(group[0])
                 else:
@@ -146,7 +137,7 @@ class Writer:
         return left
 
     async def _is_in_time(self, instant: int, claimed_at: float) -> bool:
-        """Wait for its instant; one that was missed is not used, and a claim not used late."""
+        """Wait for the slot; return False if the slot was missed or the claim is too old."""
         if instant:
             early = (instant - self._clock.now()) / SECOND
             if early > 0:
@@ -154,13 +145,13 @@ class Writer:
             if -early > LATEST:
                 self._late = max(self._late, -early)
                 return False
-        return not self._is_over and self._clock.monotonic() - claimed_at <= BEGIN_WITHIN
+        return not self._is_stopped and self._clock.monotonic() - claimed_at <= BEGIN_WITHIN
 
-    def _give_up(self, group: Sequence[PreparedRecord], left: list[PreparedRecord]) -> None:
-        """Not sent: open again."""
+    def _release(self, group: Sequence[PreparedRecord], left: list[PreparedRecord]) -> None:
+        """Release records that were not sent."""
         for item in group:
             if self.needs_claim(item):
-                self._turn.results.move(item.seq, RecordState.READY)
+                self._attempt.results.move(item.seq, RecordState.READY)
             left.append(item)
 
     async def _call_one(self, item: PreparedRecord) -> None:
@@ -168,12 +159,12 @@ class Writer:
         answer: TargetRecord | ConnectorError
         try:
             answer = await self._opened.target.write(self._target_type, item.key, item.fields, item.known)
-        except ConnectorError as trouble:
-            answer = trouble
-        except Exception as error:  # a connector may do anything; its record must not vanish with it
-            answer = _surprise(error)
+        except ConnectorError as error:
+            answer = error
+        except Exception as error:  # whatever a connector raises, its record must not be lost
+            answer = _unexpected_error(error)
         self._count(answer, self._clock.monotonic() - began)
-        self._take(item, answer)
+        self._record_result(item, answer)
 
     async def _call_many(self, group: Sequence[PreparedRecord]) -> None:
         began = self._clock.monotonic()
@@ -181,19 +172,19 @@ class Writer:
         answers: Sequence[TargetRecord | ConnectorError]
         try:
             answers = await self._opened.target.write_many(self._target_type, given)
-        except ConnectorError as trouble:
-            answers = [trouble] * len(group)
-        except Exception as error:  # as above
-            answers = [_surprise(error)] * len(group)
+        except ConnectorError as error:
+            answers = [error] * len(group)
+        except Exception as error:
+            answers = [_unexpected_error(error)] * len(group)
         worst = next((one for one in answers if isinstance(one, ConnectorError)), answers[0])
         self._count(worst, self._clock.monotonic() - began)
         for item, answer in zip(group, answers, strict=True):
-            self._take(item, answer)
+            self._record_result(item, answer)
 
     def _count(self, answer: TargetRecord | ConnectorError, took: float) -> None:
         is_trouble = isinstance(answer, ConnectorError)
         failure = answer.failure if isinstance(answer, ConnectorError) else None
-        self._turn.count(
+        self._attempt.count(
             self._opened.writes,
             good=not is_trouble,
             failed=failure in HEALTH_ERRORS,
@@ -201,10 +192,10 @@ class Writer:
             took=took,
         )
 
-    def _take(self, item: PreparedRecord, answer: TargetRecord | ConnectorError) -> None:
-        """What came of one record."""
+    def _record_result(self, item: PreparedRecord, answer: TargetRecord | ConnectorError) -> None:
+        """Record the result of one write."""
         if isinstance(answer, TargetRecord):
-            self._written(self._turn.results, item, answer)
+            self._written(self._attempt.results, item, answer)
         else:
             self._failed(item, answer)
 
@@ -214,13 +205,13 @@ class Writer:
         else:
             results.plain.append((item.seq, answer.id, item.hash))
         results.links.append((item.id, answer.id, item.hash))
-        results.tell(item.seq, "updated" if item.known else "written")
-        results.written += self._turn.batch.phase != "links"
+        results.add_log(item.seq, "updated" if item.known else "written")
+        results.written += self._attempt.batch.phase != "links"
 
-    def _failed(self, item: PreparedRecord, trouble: ConnectorError) -> None:
-        results, now = self._turn.results, self._turn.now
-        verdict = decide_write_error(
-            trouble,
+    def _failed(self, item: PreparedRecord, error: ConnectorError) -> None:
+        results, now = self._attempt.results, self._attempt.now
+        decision = decide_write_error(
+            error,
             self._opened.job.retry,
             item.attempts,
             repeatable=is_repeatable(self._strategy, item.known),
@@ -228,31 +219,31 @@ class Writer:
             doubt=lookup_delay(self._opened.call_within),
             chance=self._clock.chance(),
         )
-        self._is_over = self._turn.follow(verdict, trouble, self._opened.writes) or self._is_over
-        attempts = None if verdict.attempts is None else json_parameter(verdict.attempts)
-        results.tell(item.seq, verdict.standing.value, trouble.code or trouble.failure, trouble.reason)
-        if verdict.standing in (RecordState.READY, RecordState.UNKNOWN):
-            kept = json_parameter(dict(item.fields)) if verdict.standing is RecordState.UNKNOWN else None
+        self._is_stopped = self._attempt.follow(decision, error, self._opened.writes) or self._is_stopped
+        attempts = None if decision.attempts is None else to_json(decision.attempts)
+        results.add_log(item.seq, decision.state.value, error.code or error.failure, error.reason)
+        if decision.state in (RecordState.READY, RecordState.UNKNOWN):
+            kept = to_json(dict(item.fields)) if decision.state is RecordState.UNKNOWN else None
             results.move(
                 item.seq,
-                verdict.standing,
-                due_at=now + micros(verdict.after) if verdict.after else None,
+                decision.state,
+                due_at=now + micros(decision.after) if decision.after else None,
                 key=_own_key(item),
                 mapped=kept,
                 hash=item.hash,
                 attempts=attempts,
-                reason=trouble.reason[:1000],
-                **_doubt(verdict.standing, trouble, self._type),
+                reason=error.reason[:1000],
+                **_unknown_fields(decision.state, error, self._type),
             )
             return
-        results.set_aside(
-            item.seq, verdict.standing, trouble, self._type, attempts=attempts, key=_own_key(item)
+        results.add_dead_letter(
+            item.seq, decision.state, error, self._type, attempts=attempts, key=_own_key(item)
         )
-        results.written -= self._turn.batch.phase == "links"
+        results.written -= self._attempt.batch.phase == "links"
 
     async def _log_merged_records(self) -> None:
-        """Two records of the source that the target has put together: said, since one was written over."""
-        results = self._turn.results
+        """Note source records that the target has merged into one, since one was overwritten."""
+        results = self._attempt.results
         owners = await self._opened.crosswalk.owners(
             self._type, {target_id for _, target_id, _ in results.links}
         )
@@ -260,7 +251,7 @@ class Writer:
         for id_, target_id, _ in results.links:
             owner = owners.setdefault(target_id, id_)
             if owner != id_ and target_id in places:
-                reason = f"the target has put it together with {self._type} {owner}"
+                reason = f"the target merged it with {self._type} {owner}"
                 results.move(places[target_id], RecordState.WRITTEN, target_id=target_id, reason=reason)
 
 
@@ -268,14 +259,14 @@ def _own_key(item: PreparedRecord) -> str | None:
     return None if item.key == item.id else item.key
 
 
-def _doubt(standing: RecordState, trouble: ConnectorError, type_: str) -> dict[str, str]:
-    """What is in doubt is listed with what was set aside."""
+def _unknown_fields(standing: RecordState, error: ConnectorError, type_: str) -> dict[str, str]:
+    """Return the fields that list an unknown record with the dead letters."""
     if standing is not RecordState.UNKNOWN:
         return {}
-    return {"failure": trouble.failure.value, "fingerprint": f"in_doubt/{type_}//{trouble.failure}"}
+    return {"failure": error.failure.value, "fingerprint": f"in_doubt/{type_}//{error.failure}"}
 
 
-def _surprise(error: Exception) -> ConnectorError:
-    """An error of the program: perhaps after the request had left."""
+def _unexpected_error(error: Exception) -> ConnectorError:
+    """Return an error for an unexpected exception; the request may have been sent."""
     reason = f"{type(error).__name__}: {error}"[:300]
     return ConnectorError(ErrorKind.PROGRAM, reason, sent=True, code=type(error).__name__)

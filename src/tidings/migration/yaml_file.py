@@ -1,4 +1,4 @@
-"""YAML for job files: plain values, no traps (doubled keys, anchors). An extra: tidings[yaml]."""
+"""Strict YAML for job files: plain values, no duplicate keys, no aliases. Needs tidings[yaml]."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from ..model.errors import Invalid
 
 
 def parse_yaml(text: str) -> Any:
-    """The document; ValueError for what is not YAML, or is YAML that would surprise."""
+    """Parse a document; ValueError if it is not YAML, or uses duplicate keys or aliases."""
     try:
         import yaml
     except ImportError:
-        remedy = "install tidings[yaml], or write the job as TOML"
-        raise Invalid("YAML cannot be read here", field="file", remedy=remedy) from None
+        remedy = "install tidings[yaml], or use TOML"
+        raise Invalid("YAML support is not installed", field="file", remedy=remedy) from None
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 line = self.peek_event().start_mark.line + 1
-                raise ValueError(f"line {line} has an alias (*): write it out")
+                raise ValueError(f"line {line} has an alias (*): write the value out")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen: set[str] = set()
             for key, _ in node.value:
                 if str(key.value) in seen:
-                    raise ValueError(f"line {key.start_mark.line + 1} has the key {key.value!r} again")
+                    raise ValueError(f"line {key.start_mark.line + 1} repeats the key {key.value!r}")
                 seen.add(str(key.value))
             return super().construct_mapping(node, deep=deep)
 

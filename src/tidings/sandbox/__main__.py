@@ -1,4 +1,4 @@
-"""`python -m tidings.sandbox`: the pretend phone on its own."""
+"""`python -m tidings.sandbox`: the sandbox as a separate server."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from .server import HOST, PORT, serve
 
 
 def main() -> int:
-    """Parse, serve, and turn an error into one sentence and an exit code."""
+    """Parse the options, serve, and turn an error into a message and an exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m tidings.sandbox",
-        description="Pretend providers with faults on demand, an honest ledger and a page with a phone.",
+        description="Simulated providers with fault injection, a ledger and a web page with a phone.",
     )
     parser.add_argument("--host", default=HOST, help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", default=PORT, type=int, help="port, 0 for any free (default: %(default)s)")
+    parser.add_argument("--mail-port", type=int, help="port of the mail server (default: the next port)")
+    parser.add_argument("--ledger", type=Path, help="JSONL file to append every request to")
+    parser.add_argument("--key-file", type=Path, help="file with the key that clients must send")
     parser.add_argument(
-        "--port", default=PORT, type=int, help="port, 0 for any free one (default: %(default)s)"
-    )
-    parser.add_argument("--mail-port", type=int, help="port of the mail server (default: the next one)")
-    parser.add_argument("--ledger", type=Path, help="JSONL file that gets one line per request")
-    parser.add_argument("--key-file", type=Path, help="file with the key that others must show")
-    parser.add_argument(
-        "--callback-host", action="append", default=[], help="host that may be called back; repeatable"
+        "--callback-host", action="append", default=[], help="host that may receive callbacks; repeatable"
     )
     options = parser.parse_args()
     try:
@@ -38,7 +36,7 @@ def main() -> int:
             callback_hosts=tuple(options.callback_host),
         )
     except KeyboardInterrupt:
-        pass  # the server has already stopped in order
+        pass  # the server has already shut down gracefully
     except TidingsError as error:
         print(f"error: {error}.", file=sys.stderr)
         return error.exit_code

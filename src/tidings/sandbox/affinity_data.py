@@ -1,7 +1,7 @@
-"""What a pretend Affinity holds: organizations, persons, opportunities, lists, entries and notes. No I/O.
+"""Records of the simulated Affinity: organizations, persons, opportunities, lists, entries and notes. No I/O.
 
-Content depends only on the number, so that a test knows what must arrive. With `bad`, some records are
-made so that a target refuses them: `defective_persons` says how. Ids are unique.
+Content depends only on the number, so tests know what must arrive. With `bad_every`, some persons are
+defective so that a target rejects them (see `defective_persons`). Ids are unique.
 """
 
 from __future__ import annotations
@@ -12,16 +12,8 @@ from typing import Any
 
 FIRST = ("Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Radia", "Ken", "Margaret", "Tim")
 LAST = (
-    "Lovelace",
-    "Hopper",
-    "Turing",
-    "Dijkstra",
-    "Liskov",
-    "Knuth",
-    "Perlman",
-    "Thompson",
-    "Hamilton",
-    "Lee",
+    *("Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov"),
+    *("Knuth", "Perlman", "Thompson", "Hamilton", "Lee"),
 )
 DEFECTS = ("no_email", "broken_email", "null_byte", "missing_company")
 KINDS = ("organizations", "persons", "opportunities", "lists", "list_entries", "notes")
@@ -32,7 +24,7 @@ Content = dict[str, list[dict[str, Any]]]
 
 
 def generate_records(told: Mapping[str, int], bad_every: int) -> Content:
-    """So many of each kind; with `bad_every` n each n-th person is bad, in turn in each way."""
+    """Generate the given number of records per kind; with `bad_every` n, every n-th person is defective."""
     organizations, persons = told.get("organizations", 0), told.get("persons", 0)
     content: Content = {kind: [] for kind in KINDS}
     content["organizations"] = [_organization(n) for n in range(1, organizations + 1)]
@@ -93,7 +85,7 @@ def _spoilt(way: str) -> dict[str, Any]:
 
 
 def defective_persons(persons: int, bad_every: int) -> dict[str, str]:
-    """The bad persons by their id, and what is wrong with each."""
+    """Return the defective persons by id, and what is wrong with each."""
     return (
         {
             str(200_000 + n): DEFECTS[n // bad_every % len(DEFECTS)]
@@ -147,7 +139,7 @@ def _at(n: int) -> str:
 
 
 def as_version_2(kind: str, one: Mapping[str, Any], *, with_fields: bool) -> dict[str, Any]:
-    """A record as version 2 of the API tells it."""
+    """Return a record as version 2 of the API returns it."""
     fields = {"fields": _fields(one)} if with_fields else {}
     match kind:
         case "persons":

@@ -1,4 +1,4 @@
-"""The sandbox as an application: providers, control routes and the phone page over one world."""
+"""The ASGI application of the sandbox: providers, control routes and the phone page over one simulator."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def create_sandbox(
     mail: socket.socket | None = None,
     access: SandboxAccess = LOCAL,
 ) -> Starlette:
-    """A ready application; its `state.world` is the world behind it. Without a path nothing outlives it.
+    """Create the application; `state.world` is its simulator. Without a ledger path nothing is persisted.
 
-    `mail` listens already: there the pretend mail server takes mail while the application runs.
+    `mail` is a listening socket on which the simulated mail server accepts mail while the application runs.
     """
     world = SandboxSimulator(ledger_path, environment, access)
 
@@ -47,8 +47,8 @@ def create_sandbox(
 
 
 class _SandboxApp(Starlette):
-    """Calls a provider's bare endpoints straight from the server: routing and the error pages would
-    cost a drill as much as the request itself. All else goes the usual way."""
+    """Dispatches bare provider endpoints without routing and middleware, which would cost a drill as much as
+    the request itself."""
 
     def __init__(
         self, access: SandboxAccess, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]
@@ -69,7 +69,7 @@ class _SandboxApp(Starlette):
 
 
 def sandbox_routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The routes alone, for whoever puts the sandbox into an application of their own."""
-    # The providers come first: they take the load, and routes are tried in order.
+    """Return the routes alone, for embedding the sandbox into another application."""
+    # Providers come first: they take the load, and routes are matched in order.
     found = [route for provider in PROVIDERS for route in provider(world)]
     return [*found, *group_chats.routes(world), *control_routes.routes(world), *phone_page.routes(world)]

@@ -1,8 +1,8 @@
-"""What a pretend Attio holds: objects with attributes, records, lists with entries, notes. No I/O.
+"""Records of the simulated Attio: objects with attributes, records, lists with entries, notes. No I/O.
 
-It keeps Attio's own rules: an assert finds by a unique attribute, adds to it if it has many values and
-replaces all others; a create refuses what is taken; notes and plain list entries can be doubled; a person's
-address makes or links a company. Content is gone when the sandbox stops.
+It keeps Attio's rules: an upsert matches by a unique attribute, adds to multi-value attributes and replaces
+others; a create rejects taken values; notes and plain list entries can be duplicated; a person's address
+creates or links a company. Content is lost when the sandbox stops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EVERYBODYS = frozenset({"gmail.com", "outlook.com", "hotmail.com", "yahoo.com",
 
 
 class AttioError(Exception):
-    """A request that Attio refuses: status, code, words."""
+    """A request that Attio rejects: status, code, message."""
 
     def __init__(self, status: int, code: str, message: str, path: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class AttioAttribute(NamedTuple):
     options: tuple[str, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        """As the API tells it."""
+        """Return it as the API describes it."""
         return {
             "id": {"workspace_id": _WORKSPACE, "attribute_id": self.slug},
             "title": self.slug.replace("_", " ").title(),
@@ -57,18 +57,18 @@ class AttioAttribute(NamedTuple):
 
 @dataclass(slots=True)
 class AttioRecord:
-    """A record or an entry."""
+    """A record or a list entry."""
 
     id: str
     created_at: str
     values: dict[str, list[Any]] = field(default_factory=dict)
-    parent: tuple[str, str] | None = None  # of an entry
-    auto: bool = False  # made by Attio itself
+    parent: tuple[str, str] | None = None  # of a list entry
+    auto: bool = False  # created by Attio automatically
 
 
 @dataclass(slots=True)
 class AttioCollection:
-    """An object or a list, with what is in it. `taken` finds records by their unique values."""
+    """An object or a list with its records. `taken` finds records by their unique values."""
 
     slug: str
     slots: dict[str, AttioAttribute]
@@ -117,7 +117,7 @@ def _lists() -> dict[str, AttioCollection]:
 
 
 class AttioWorkspace:
-    """The content, and what can be done with it."""
+    """The content of the workspace, and operations on it."""
 
     def __init__(self, wall: Callable[[], int]) -> None:
         self._wall = wall
@@ -128,24 +128,22 @@ class AttioWorkspace:
         self.auto_companies = True
 
     def shelf(self, place: str, slug: str) -> AttioCollection:
-        """An object or a list by its slug."""
+        """Return an object or a list by its slug."""
         found = (self.objects if place == "objects" else self.lists).get(slug)
         if found is None:
             raise AttioError(404, "not_found", f'Could not find {place[:-1]} with slug/ID "{slug}".')
         return found
 
     def assert_record(self, shelf: AttioCollection, matching: str, given: Mapping[str, Any]) -> AttioRecord:
-        """Find by a unique attribute; change what is there, or create."""
+        """Upsert by a unique attribute."""
         slot = shelf.slots.get(matching)
         if slot is None or not slot.unique:
-            raise AttioError(
-                400, "filter_error", f'The attribute "{matching}" cannot be matched by: it is not unique.'
-            )
+            reason = f'The attribute "{matching}" cannot be matched by: it is not unique.'
+            raise AttioError(400, "filter_error", reason)
         values = self._checked(shelf, given)
         if not values.get(matching):
-            raise AttioError(
-                400, "missing_value", f'Required value for attribute "{matching}" is missing.', (matching,)
-            )
+            reason = f'Required value for attribute "{matching}" is missing.'
+            raise AttioError(400, "missing_value", reason, (matching,))
         ids = {shelf.taken.get((matching, _key(one))) for one in values[matching]} - {None}
         if len(ids) > 1:
             raise AttioError(400, "multiple_match_results", "More than one record matches.")
@@ -158,13 +156,13 @@ class AttioWorkspace:
         return held
 
     def create_record(self, shelf: AttioCollection, given: Mapping[str, Any]) -> AttioRecord:
-        """Create; what is taken is refused."""
+        """Create a record; taken unique values are rejected."""
         return self._create(shelf, self._checked(shelf, given))
 
     def change_record(
         self, shelf: AttioCollection, id_: str, given: Mapping[str, Any], *, append: bool
     ) -> AttioRecord:
-        """Change by id: many values are added to, or replaced."""
+        """Update a record by id; multi-value attributes are extended or replaced."""
         held, values = self.held(shelf, id_), self._checked(shelf, given)
         if append:
             for name in values:
@@ -174,28 +172,26 @@ class AttioWorkspace:
         return held
 
     def held(self, shelf: AttioCollection, id_: str) -> AttioRecord:
-        """A record or entry by its id."""
+        """Return a record or entry by its id."""
         found = shelf.held.get(id_)
         if found is None:
             raise AttioError(404, "not_found", f'Could not find record with ID "{id_}".')
         return found
 
     def delete_record(self, shelf: AttioCollection, id_: str) -> None:
-        """Take one away."""
+        """Delete a record or entry."""
         held = self.held(shelf, id_)
         self._release(shelf, held, held.values)
         del shelf.held[id_]
 
     def query(self, shelf: AttioCollection, asked: Mapping[str, Any]) -> list[AttioRecord]:
-        """Some of them in the order of their making. A filter is a table of attributes and values."""
+        """Return records in creation order. A filter maps attributes to values."""
         wanted = asked.get("filter") or {}
         if not isinstance(wanted, dict):
             raise AttioError(400, "filter_error", "The filter is not an object.")
         for name in wanted:
             if name not in shelf.slots:
-                raise AttioError(
-                    400, "filter_error", f'Cannot find attribute with slug/ID "{name}".', (name,)
-                )
+                raise AttioError(400, "filter_error", f'Cannot find attribute with slug/ID "{name}".', [name])
         limit, offset = _bound(asked.get("limit"), 500, 500), _bound(asked.get("offset"), 0, 10**9)
         if len(wanted) == 1 and shelf.slots[next(iter(wanted))].unique:
             ((name, value),) = wanted.items()
@@ -206,7 +202,7 @@ class AttioWorkspace:
         return list(itertools.islice(found, offset, offset + limit))
 
     def add_entry(self, shelf: AttioCollection, given: Mapping[str, Any], *, assert_: bool) -> AttioRecord:
-        """Put a record on a list: always anew, or once."""
+        """Add a record to a list: always, or once with `assert_`."""
         parent = self._parent(given)
         values = self._checked(shelf, given.get("entry_values") or {})
         there = shelf.by_parent.get(parent, []) if assert_ else []
@@ -222,22 +218,20 @@ class AttioWorkspace:
         return held
 
     def delete_note(self, id_: str) -> None:
-        """Take a note away."""
+        """Delete a note."""
         if id_ not in self.notes:
             raise AttioError(404, "not_found", "There is no such note.")
         note = self.notes.pop(id_)
         self.notes_by_parent[note["parent_object"], note["parent_record_id"]].remove(id_)
 
     def add_note(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Write a note: a second time, and there are two."""
+        """Create a note; repeating the call creates another."""
         parent = self._parent(given)
         for name in ("title", "content"):
             if not isinstance(given.get(name), str):
                 raise AttioError(400, "validation_type", f"{name} must be a text.", ("data", name))
         if given.get("format") not in ("plaintext", "markdown"):
-            raise AttioError(
-                400, "validation_type", "format must be plaintext or markdown.", ("data", "format")
-            )
+            raise AttioError(400, "validation_type", "format must be plaintext/markdown.", ("data", "format"))
         at = given.get("created_at")
         note = {
             "id": {"workspace_id": _WORKSPACE, "note_id": self._new_id()},
@@ -255,20 +249,18 @@ class AttioWorkspace:
         return note
 
     def now(self) -> str:
-        """The time in Attio's form."""
+        """The current time in Attio's format."""
         return _spelled(datetime.fromtimestamp(self._wall() / 1_000_000, UTC))
 
     def _past(self, at: object) -> str:
         try:
             found = datetime.fromisoformat(str(at)).astimezone(UTC)
         except ValueError:
-            raise AttioError(
-                400, "validation_type", "created_at is no time.", ("data", "created_at")
-            ) from None
+            reason = "validation_type"
+            raise AttioError(400, reason, "created_at is not a time.", ("data", "created_at")) from None
         if not 0 <= found.timestamp() <= self._wall() / 1_000_000:
-            raise AttioError(
-                400, "validation_type", "created_at must be between 1970 and now.", ("data", "created_at")
-            )
+            reason = "validation_type"
+            raise AttioError(400, reason, "created_at must be between 1970 and now.", ("data", "created_at"))
         return _spelled(found)
 
     def _parent(self, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -307,7 +299,7 @@ class AttioWorkspace:
                     shelf.taken.pop((name, _key(one)), None)
 
     def _link_company(self, held: AttioRecord, values: dict[str, list[Any]]) -> None:
-        """As Attio does it: a person's address belongs to a company, which is made if need be."""
+        """Link a person to the company of its email domain, which is created if needed."""
         found = _EMAIL.fullmatch(next(iter(values.get("email_addresses", [])), ""))
         if "company" in values or held.values.get("company") or not found or found[1] in _EVERYBODYS:
             return
@@ -325,9 +317,8 @@ class AttioWorkspace:
         for name, value in given.items():
             slot = shelf.slots.get(name)
             if slot is None:
-                raise AttioError(
-                    400, "value_not_found", f'Cannot find attribute with slug/ID "{name}".', (name,)
-                )
+                reason = "value_not_found"
+                raise AttioError(400, reason, f'Cannot find attribute with slug/ID "{name}".', (name,))
             several = value if isinstance(value, list) else [] if value is None else [value]
             if len(several) > 1 and not slot.many:
                 raise AttioError(400, "validation_type", f'The attribute "{name}" takes one value.', (name,))
@@ -373,7 +364,7 @@ class AttioWorkspace:
 
 
 def _scalar(kind: str, value: Any) -> Any:
-    """A value in the form in which Attio keeps it; None when it takes it not."""
+    """Return a value in Attio's stored form; None if it is invalid."""
     match kind:
         case "number":
             return value if isinstance(value, int | float) and not isinstance(value, bool) else None

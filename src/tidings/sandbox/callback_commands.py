@@ -1,4 +1,4 @@
-"""What a person or a test may ask of the call-backs: an address for an account, and receipts on command."""
+"""Commands for callbacks: set the callback URL of an account, or send a receipt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADDRESS = ("channel", "account", "url", "secret", "verify_token")
 
 
 async def set_callback_target(callbacks: SandboxCallbacks, body: Mapping[str, object]) -> None:
-    """An address for an account ("*" for all of a provider), or `auto`: what is told by itself."""
+    """Set the callback URL of an account ("*" for all of a provider), or `auto`, the automatic receipts."""
     if "auto" in body:
         callbacks.auto = _auto(body)
         return
@@ -22,42 +22,41 @@ async def set_callback_target(callbacks: SandboxCallbacks, body: Mapping[str, ob
     given = {name: _text(body, name) for name in _ADDRESS}
     if given["channel"] not in PROVIDERS:
         remedy = f"Use one of {', '.join(PROVIDERS)}"
-        raise Invalid(f"{given['channel']!r} does not call back", remedy=remedy, field="channel")
+        raise Invalid(f"{given['channel']!r} has no callbacks", remedy=remedy, field="channel")
     url, token = given["url"], given["verify_token"]
     if url and given["channel"] == "whatsapp_cloud" and not await callbacks.is_theirs(url, token):
-        problem = "The address did not answer the challenge"
-        raise Invalid(problem, remedy="Check url and verify_token, and that it is being served", field="url")
+        problem = "The URL did not answer the challenge"
+        raise Invalid(problem, remedy="Check url, verify_token and that it is running", field="url")
     callbacks.point(given["channel"], given["account"] or "*", url, given["secret"])
 
 
 def send_receipt(world: SandboxSimulator, body: Mapping[str, object]) -> dict[str, object]:
-    """A receipt: {"n": 12, "what": "read"}, or {"id": "...", "what": "failed", "code": 30003}."""
+    """Send a receipt: {"n": 12, "what": "read"}, or {"id": "...", "what": "failed", "code": 30003}."""
     _refuse_unknown(body, ("n", "id", "what", "code"))
     n, code = body.get("n"), body.get("code")
     if n is None:
         n = _number_of(world, _text(body, "id"))
     if type(n) is not int or not isinstance(code, int | None) or isinstance(code, bool):
-        raise Invalid("n and code must be whole numbers", field="n")
+        raise Invalid("n and code must be integers", field="n")
     what = _text(body, "what")
     world.callbacks.tell(n, what, code)
     return {"n": n, "what": what}
 
 
 def _number_of(world: SandboxSimulator, id_: str) -> int:
-    """The newest delivered entry of the ledger under the sender's own id."""
+    """Return the newest delivered ledger entry with the sender's id."""
     for entry in reversed(world.recent):
         if entry.id == id_ and entry.delivered:
             return entry.n
-    raise NotFound(f"No message {id_!r} has arrived", remedy="Give its number n from the ledger", field="id")
+    raise NotFound(f"Unknown message {id_!r}", remedy="Use its number n from the ledger", field="id")
 
 
 def _auto(body: Mapping[str, object]) -> tuple[str, ...]:
     _refuse_unknown(body, ("auto",))
     auto = body["auto"]
     if not isinstance(auto, list) or not all(what in RECEIPT_KINDS for what in auto):
-        raise Invalid(
-            "auto must be a list of receipts", remedy=f"Use some of {', '.join(RECEIPT_KINDS)}", field="auto"
-        )
+        problem = "auto must be a list of receipts"
+        raise Invalid(problem, remedy=f"Use some of {', '.join(RECEIPT_KINDS)}", field="auto")
     return tuple(auto)
 
 
@@ -71,4 +70,4 @@ def _text(body: Mapping[str, object], field: str) -> str:
 def _refuse_unknown(body: Mapping[str, object], known: tuple[str, ...]) -> None:
     unknown = sorted(set(body) - set(known))
     if unknown:
-        raise Invalid(f"There is no field {unknown[0]!r}", remedy=f"Use {', '.join(known)}", field=unknown[0])
+        raise Invalid(f"Unknown field {unknown[0]!r}", remedy=f"Use {', '.join(known)}", field=unknown[0])

@@ -1,7 +1,7 @@
-"""Call-backs of the pretend providers: who is to be called, and the calls, made one after the other.
+"""Webhooks sent by the simulated providers.
 
-A call is made once and in the background: the sandbox is a witness, not a second engine. What came of it can
-be seen at `/sandbox/callbacks`. Memory is bounded: the oldest messages are forgotten.
+Each callback is sent once, in the background, one after the other; the results are at `/sandbox/callbacks`.
+Memory is bounded: the oldest messages are dropped.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ PROVIDERS = (*RECEIPT_BUILDERS, "telegram")
 
 
 class CallbackTarget(NamedTuple):
-    """An account's address."""
+    """The callback URL of an account."""
 
     url: str
     secret: str
 
 
 class CallbackAttempt(NamedTuple):
-    """One call that was made; `answer` is its status, or why there is none."""
+    """One callback that was sent; `answer` is its status, or why there is none."""
 
     channel: str
     n: int | None
@@ -54,38 +54,35 @@ class CallbackAttempt(NamedTuple):
 
 
 class SandboxCallbacks:
-    """Everything about calling back."""
+    """Callback URLs and the callbacks sent to them."""
 
     def __init__(self, environment: SandboxEnvironment, access: SandboxAccess) -> None:
         self.auto: tuple[str, ...] = ("sent", "delivered")
         self.made: deque[CallbackAttempt] = deque(maxlen=RECENT)
         self.closed = False
-        self._environment = environment
-        self._access = access
+        self._environment, self._access = environment, access
         self._targets: dict[tuple[str, str], CallbackTarget] = {}
         self._origins: OrderedDict[int, ReceiptOrigin] = OrderedDict()
         self._client: Client | None = None
         self._waiting: deque[tuple[str, int | None, str, CallbackRequest]] = deque()
         self._calling: asyncio.Task[None] | None = None
 
-    # -- who is called
-
     def target(self, channel: str, account: str) -> CallbackTarget | None:
-        """Where an account wants to be called."""
+        """Return the callback target of an account."""
         return self._targets.get((channel, account)) or self._targets.get((channel, "*"))
 
     def point(self, channel: str, account: str, url: str, secret: str) -> None:
-        """From now on an account is called there; an empty URL means nowhere."""
+        """Set the callback URL of an account; an empty URL removes it."""
         if not url:
             self._targets.pop((channel, account), None)
             return
         self._access.check_callback(url)
         if len(self._targets) >= MAX_TARGETS and (channel, account) not in self._targets:
-            raise Invalid("There are too many addresses", remedy="Take one away with an empty url")
+            raise Invalid("Too many callback URLs", remedy="Remove one with an empty url")
         self._targets[channel, account] = CallbackTarget(url, secret)
 
     async def is_theirs(self, url: str, verify_token: str) -> bool:
-        """Meta's question before it calls an address; raises Invalid for one that must not be called."""
+        """Verify a webhook with Meta's challenge; raises Invalid for a URL that must not be called."""
         self._access.check_callback(url)
         challenge = str(self._environment.wall())
         query = {"hub.mode": "subscribe", "hub.verify_token": verify_token, "hub.challenge": challenge}
@@ -96,10 +93,8 @@ class SandboxCallbacks:
         except (PyreqwestError, ValueError):
             return False
 
-    # -- what is told
-
     def took(self, n: int, origin: ReceiptOrigin) -> None:
-        """A message was taken: tell at once what is told by itself."""
+        """Remember a delivered message and send its automatic receipts."""
         self._origins[n] = origin
         if len(self._origins) > MAX_ORIGINS:
             self._origins.popitem(last=False)
@@ -107,23 +102,21 @@ class SandboxCallbacks:
             self._send(n, origin, what, None)
 
     def can_tell(self, n: int) -> bool:
-        """Whether anybody wants to hear of a message."""
+        """Return whether receipts of a message can be sent."""
         return n in self._origins
 
     def tell(self, n: int, what: str, code: int | None = None) -> None:
-        """Say what became of a message."""
+        """Send a receipt of a message; raises Invalid or NotFound."""
         if what not in RECEIPT_KINDS:
-            raise Invalid(
-                f"There is no receipt {what!r}", remedy=f"Use one of {', '.join(RECEIPT_KINDS)}", field="what"
-            )
+            raise Invalid(f"Unknown receipt {what!r}", remedy=f"Use {', '.join(RECEIPT_KINDS)}", field="what")
         origin = self._origins.get(n)
         if origin is None:
-            remedy = "Give the provider an address first: POST /sandbox/callbacks"
-            raise NotFound(f"Nobody wants to hear of message {n}", remedy=remedy, field="n")
+            remedy = "Set a callback URL first: POST /sandbox/callbacks"
+            raise NotFound(f"No callback URL for message {n}", remedy=remedy, field="n")
         self._send(n, origin, what, code)
 
     def push(self, channel: str, account: str, payload: Mapping[str, object], event: str = "message") -> bool:
-        """Pass on what a person wrote, in the provider's words; False when nobody wants to hear it."""
+        """Send a person's message as the provider's webhook; False if no callback URL is set."""
         target = self.target(channel, account)
         if target is None:
             return False
@@ -140,19 +133,19 @@ class SandboxCallbacks:
         return True
 
     async def idle(self) -> None:
-        """Wait until every call has been made."""
+        """Wait until all queued callbacks are sent."""
         if self._calling is not None:
             await asyncio.wait([self._calling])
 
     def close(self) -> None:
-        """Call nobody any more."""
+        """Stop sending callbacks."""
         self.closed = True
         self._waiting.clear()
         if self._calling is not None:
             self._calling.cancel()
 
     def described(self) -> dict[str, object]:
-        """As the control API shows it; secrets stay here."""
+        """Return targets and recent callbacks for the control API, without secrets."""
         targets: Iterable[tuple[tuple[str, str], CallbackTarget]] = self._targets.items()
         return {
             "auto": list(self.auto),
@@ -164,12 +157,8 @@ class SandboxCallbacks:
         }
 
     def _send(self, n: int, origin: ReceiptOrigin, what: str, code: int | None) -> None:
-        self._queue(
-            origin.channel,
-            n,
-            what,
-            RECEIPT_BUILDERS[origin.channel](origin, what, code, self._environment.wall()),
-        )
+        build = RECEIPT_BUILDERS[origin.channel]
+        self._queue(origin.channel, n, what, build(origin, what, code, self._environment.wall()))
 
     def _queue(self, channel: str, n: int | None, what: str, call: CallbackRequest) -> None:
         if self.closed:

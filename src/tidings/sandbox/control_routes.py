@@ -1,4 +1,4 @@
-"""The sandbox's own routes: the ledger, the conversations and the faults, as JSON."""
+"""Routes for the ledger, conversations, faults and callbacks, as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .simulator import RECENT, SandboxSimulator
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The routes through which a person, a test or a drill looks in and breaks things."""
+    """Return the routes for inspecting the sandbox and injecting faults."""
     control = _ControlRoutes(world)
     return [
         Route("/sandbox/ledger", with_error_response(control.ledger), methods=["GET"]),
@@ -38,7 +38,7 @@ class _ControlRoutes:
         self._world = world
 
     async def ledger(self, request: Request) -> Response:
-        """The counts and the newest entries, oldest first; `?limit=` up to 1,000."""
+        """Counts and the newest entries, oldest first; `?limit=` up to 1,000."""
         limit = _limit(request)
         recent = self._world.recent
         entries = islice(recent, max(0, len(recent) - limit), None)
@@ -52,47 +52,47 @@ class _ControlRoutes:
         )
 
     async def conversations(self, request: Request) -> Response:
-        """All conversations without their messages, or with `?channel=&to=` one of them with its messages."""
+        """All conversations without messages; with `?channel=&to=` one with its messages."""
         to = request.query_params.get("to")
         if to is None:
             found = self._world.conversations.newest_first()
             return SandboxJson({"conversations": [conversation.summary() for conversation in found]})
         one = self._world.conversations.find(request.query_params.get("channel", "phone"), to)
         if one is None:
-            raise NotFound(f"Nothing has been sent to {to!r} yet", field="to")
+            raise NotFound(f"No messages to {to!r} yet", field="to")
         return SandboxJson({**one.summary(), "messages": [entry.record() for entry in one.entries]})
 
     async def faults(self, _: Request) -> Response:
-        """The faults that are set, and the recipient names that always misbehave."""
+        """The active faults, and the recipient names with built-in faults."""
         return SandboxJson({"faults": faults_of(self._world), "recipients": dict(RECIPIENT_FAULTS)})
 
     async def set_fault(self, request: Request) -> Response:
-        """Break something."""
+        """Set a fault."""
         rule = self._world.break_(await read_command(request, 'For example {"kind": "500"}'))
         return SandboxJson(describe_fault(rule, self._world.environment.ticks()), status_code=201)
 
     async def heal(self, _: Request) -> Response:
-        """Take every fault away."""
+        """Clear all faults."""
         return SandboxJson({"healed": self._world.heal()})
 
     async def heal_one(self, request: Request) -> Response:
-        """Take one fault away."""
+        """Clear one fault."""
         id = request.path_params["id"]
         if not self._world.heal(id):
-            raise NotFound(f"There is no fault {id}", remedy="It may have run out")
+            raise NotFound(f"Unknown fault {id}", remedy="It may have expired")
         return SandboxJson({"healed": 1})
 
     async def callbacks(self, _: Request) -> Response:
-        """Who is called back, what is told by itself, and the newest calls."""
+        """Callback URLs, automatic receipts, and recent callbacks."""
         return SandboxJson(self._world.callbacks.described())
 
     async def set_callback(self, request: Request) -> Response:
-        """Give an account an address, or say what is told by itself."""
+        """Set a callback URL, or the automatic receipts."""
         await callback_commands.set_callback_target(self._world.callbacks, await self._command(request))
         return SandboxJson(self._world.callbacks.described(), status_code=201)
 
     async def tell(self, request: Request) -> Response:
-        """Say what became of a message, by its number in the ledger or by the sender's id."""
+        """Send a receipt of a message, by its ledger number or by the sender's id."""
         return SandboxJson(
             callback_commands.send_receipt(self._world, await self._command(request)), status_code=202
         )
@@ -105,13 +105,13 @@ class _ControlRoutes:
 
 
 def faults_of(world: SandboxSimulator) -> list[dict[str, object]]:
-    """The faults that are set."""
+    """Return the active faults."""
     now = world.environment.ticks()
     return [describe_fault(rule, now) for rule in world.rules()]
 
 
 def describe_fault(rule: FaultRule, now: float) -> dict[str, object]:
-    """A fault as the API shows it; `for_seconds` is what is left."""
+    """Return a fault for the API; `for_seconds` is the remaining time."""
     return {
         "id": rule.id,
         "kind": rule.kind.value,
@@ -129,5 +129,5 @@ def describe_fault(rule: FaultRule, now: float) -> dict[str, object]:
 def _limit(request: Request) -> int:
     text = request.query_params.get("limit", "100")
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= RECENT:
-        raise Invalid(f"limit must be a whole number from 1 to {RECENT}", field="limit")
+        raise Invalid(f"limit must be an integer from 1 to {RECENT}", field="limit")
     return int(text)

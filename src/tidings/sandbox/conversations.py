@@ -1,7 +1,6 @@
-"""Conversations: what each recipient's phone would show, per channel. A bounded memory, never the truth.
+"""Messages per recipient and channel, as the phone shows them, in bounded memory.
 
-Requests that were refused are kept too, as notes between the messages: on the page one sees the
-tries, not only what came of them.
+Rejected requests are kept too, so the page shows every attempt.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from .ledger import SandboxEntry
 
 PER_CONVERSATION = 500
 MAX_CONVERSATIONS = 1_000
-MAX_ENTRIES = 20_000  # over all of them, so that memory stays flat whatever the spread
+MAX_ENTRIES = 20_000  # over all conversations, to bound memory
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class SandboxConversation:
 
 
 class SandboxConversations:
-    """All conversations; the one that has been silent the longest goes first."""
+    """All conversations; the least recently active one is dropped first."""
 
     def __init__(
         self,
@@ -52,19 +51,16 @@ class SandboxConversations:
         max_conversations: int = MAX_CONVERSATIONS,
         max_entries: int = MAX_ENTRIES,
     ) -> None:
-        self._per_conversation = per_conversation
-        self._max_conversations = max_conversations
+        self._per_conversation, self._max_conversations = per_conversation, max_conversations
         self._max_entries = max_entries
         self._size = 0
-        self._by_key: OrderedDict[tuple[str, str], SandboxConversation] = (
-            OrderedDict()
-        )  # in the order of the last entry
+        self._by_key: OrderedDict[tuple[str, str], SandboxConversation] = OrderedDict()  # by last entry
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     def add(self, entry: SandboxEntry) -> None:
-        """Show one request; one without a recipient belongs to nobody's phone."""
+        """Add one request; a request without a recipient is ignored."""
         if not entry.to:
             return
         key = (entry.channel, entry.to)
@@ -77,11 +73,11 @@ class SandboxConversations:
         self._trim(conversation)
 
     def newest_first(self) -> Iterator[SandboxConversation]:
-        """The conversations, the one with the newest entry first."""
+        """Yield the conversations, most recent first."""
         return reversed(self._by_key.values())
 
     def find(self, channel: str, to: str) -> SandboxConversation | None:
-        """One conversation, if it is still remembered."""
+        """Return one conversation, if it is still in memory."""
         return self._by_key.get((channel, to))
 
     def _trim(self, latest: SandboxConversation) -> None:

@@ -1,7 +1,6 @@
-"""What has been seen of each id, and the counts over all requests. Bounded: the oldest ids are forgotten.
+"""Counts of requests, refusals and duplicates, in bounded memory: the oldest ids are dropped.
 
-A duplicate is an id that was *delivered* more than once. A second try of something that was refused is
-not a duplicate: nobody got it twice.
+A duplicate is an id that was *delivered* more than once. A retry of a refused request is not a duplicate.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class RefusalCount:
-    """How often one id was refused, and when first (in ticks)."""
+    """How often an id was refused, and when first (in ticks)."""
 
     first: float
     times: int = 0
 
 
 class RecentIds(Generic[T]):
-    """The newest entries, at least half of `most` of them; each costs the same, however many there were.
+    """The newest entries, at least half of `most`, at a constant cost per entry.
 
-    Two flat dicts: the garbage collector need not walk texts and numbers, and the older half is dropped
-    whole. Taking the first out of a large dict again and again walks over all that was taken before.
+    Two flat dicts, of which the older is dropped as a whole: the garbage collector need not traverse them,
+    and removing the first key of a large dict again and again would be slow.
     """
 
     def __init__(self, most: int) -> None:
@@ -37,22 +36,22 @@ class RecentIds(Generic[T]):
         self._older: dict[str, T] = {}
 
     def get(self, key: str) -> T | None:
-        """What is remembered of it."""
+        """Return the value of a key, if it is still stored."""
         found = self._newer.get(key)
         return self._older.get(key) if found is None else found
 
     def put(self, key: str, value: T) -> bool:
-        """Remember; True: something was forgotten for it."""
-        pruning = False
+        """Store a value; return whether entries were dropped for it."""
+        forgets = False
         if key not in self._newer and len(self._newer) >= self._half:
-            pruning = bool(self._older)
+            forgets = bool(self._older)
             self._newer, self._older = {}, self._newer
         self._newer[key] = value
-        return pruning
+        return forgets
 
 
 class DuplicateCounts:
-    """Counts, and the ids behind them."""
+    """Counts over all requests, and the ids behind them."""
 
     def __init__(self, max_ids: int = MAX_IDS) -> None:
         self.requests = 0
@@ -64,7 +63,7 @@ class DuplicateCounts:
         self._refusals: RecentIds[RefusalCount] = RecentIds(max_ids)
 
     def seen(self, channel: str, id: str) -> tuple[int, RefusalCount | None]:
-        """How often an id was delivered, and its refusals if there were any (not to be changed)."""
+        """Return how often an id was delivered, and its refusals if any (read-only)."""
         key = f"{channel}/{id}"
         return self._copies.get(key) or 0, self._refusals.get(key)
 
@@ -85,7 +84,7 @@ class DuplicateCounts:
             self.unique_ids += 1
 
     def counts(self) -> dict[str, object]:
-        """The counts as the API shows them."""
+        """Return the counts for the API."""
         return {
             "requests": self.requests,
             "refused": self.refused,

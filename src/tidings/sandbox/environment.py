@@ -1,4 +1,4 @@
-"""Time and chance, passed in, so that a test holds both in its hand."""
+"""Clock, randomness and sleep, replaceable in tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _wall() -> int:
 
 @dataclass(frozen=True, slots=True)
 class SandboxEnvironment:
-    """What the sandbox asks of its machine. `wall` dates the ledger, `ticks` times the faults."""
+    """What the sandbox needs from its machine. `wall` dates the ledger, `ticks` times the faults."""
 
     wall: Callable[[], int] = _wall  # microseconds since 1970
     ticks: Callable[[], float] = time.monotonic

@@ -1,9 +1,9 @@
-"""Faults: what a pretend provider does with a request. Pure decisions, no I/O, no clock of its own.
+"""Fault injection: which fault a request meets. Pure, without I/O or a clock.
 
-A fault comes from the recipient's name (`flaky-3`, `ada+flaky-3`, `flaky-3@…`), which works without any
-preparation, or from a rule set by command, for everyone or for one recipient, always or at a rate, for a
-while or for a number of times; a limit (429 with `per_second`) only for what is above it. The name is asked
-first, then the rules, newest first; one request meets one fault.
+A fault comes from the recipient's name (`flaky-3`, `ada+flaky-3`, `flaky-3@…`), without any setup, or from a
+rule: for everyone or one recipient, always or at a rate, for a duration or a number of times; a rate limit
+(429 with `per_second`) hits only requests above it. The name comes first, then the rules, newest first; a
+request meets at most one fault.
 """
 
 from __future__ import annotations
@@ -18,32 +18,30 @@ from tidings.model.errors import Invalid
 
 
 class FaultKind(StrEnum):
-    """What was done with a request; the value is the word in the ledger."""
+    """What was done with a request; the value is stored in the ledger."""
 
     OK = "ok"
     ERROR = "500"
     THROTTLED = "429"
     GONE = "404"
-    LOST = "lost"  # delivered, then the connection is cut: the sender cannot know
-    CUT = "cut"  # not delivered, and the connection is cut: looks the same to the sender
+    LOST = "lost"  # delivered, then the connection is cut: unknown to the sender
+    CUT = "cut"  # not delivered, connection cut: looks the same to the sender
     SLOW = "slow"  # delivered, answered late
     DRIP = "drip"  # delivered, answered byte by byte
-    HTML = "html"  # not delivered: a page of somebody in between, instead of the provider's answer
-    HUGE = "huge"  # not delivered: an error page of ten megabytes
-    REFUSED = "error"  # the provider's own error, by its code; not delivered
-    BANNED = "banned"  # the account is banned, in the provider's own words; becomes REFUSED
-    LOGGED_OUT = "logged_out"  # its credentials hold no longer; becomes REFUSED
-    INVALID = "400"  # the request itself was wrong; never set by a fault
-    SAID = "said"  # no request at all: a person said it
+    HTML = "html"  # not delivered: a proxy's HTML page instead of the provider's answer
+    HUGE = "huge"  # not delivered: a 10 MB error page
+    REFUSED = "error"  # not delivered: the provider's own error, by its code
+    BANNED = "banned"  # the account is banned; becomes REFUSED with the provider's code
+    LOGGED_OUT = "logged_out"  # its credentials are invalid; becomes REFUSED
+    INVALID = "400"  # invalid request; never set by a fault
+    SAID = "said"  # not a request: a person's message
 
 
 DELIVERS = frozenset({FaultKind.OK, FaultKind.LOST, FaultKind.SLOW, FaultKind.DRIP})
 CUTS = frozenset({FaultKind.LOST, FaultKind.CUT})
-ON_COMMAND = tuple(
-    kind for kind in FaultKind if kind not in (FaultKind.OK, FaultKind.INVALID, FaultKind.SAID)
-)
+ON_COMMAND = tuple(one for one in FaultKind if one not in (FaultKind.OK, FaultKind.INVALID, FaultKind.SAID))
 
-# How each provider says that an account is banned, or that its credentials hold no longer.
+# Each provider's code for a banned account and for invalid credentials.
 PROVIDER_CODES: Mapping[str, Mapping[FaultKind, str]] = {
     "telegram": {FaultKind.BANNED: "unauthorized", FaultKind.LOGGED_OUT: "logged_out"},
     "whatsapp_cloud": {FaultKind.BANNED: "131031", FaultKind.LOGGED_OUT: "190"},
@@ -57,21 +55,21 @@ PROVIDER_CODES: Mapping[str, Mapping[FaultKind, str]] = {
 }
 _ANYBODYS_WORDS = {FaultKind.BANNED: "403", FaultKind.LOGGED_OUT: "401"}
 
-# Recipient word -> what happens; also shown on the page, so it is written for people.
+# Recipient name -> what happens; shown on the phone page.
 RECIPIENT_FAULTS: Mapping[str, str] = {
     "flaky-3": "answers 500 until attempt 3",
-    "throttle-5": "429 with Retry-After 5; who waits gets through",
-    "lost": "takes it, then cuts the line without an answer",
+    "throttle-5": "429 with Retry-After 5; a later attempt succeeds",
+    "lost": "delivered, then the connection is cut without an answer",
     "lost-2": "the same, until attempt 2",
     "slow-2": "answers after 2 s",
-    "drip-2": "answers byte by byte, for 2 s",
+    "drip-2": "answers byte by byte over 2 s",
     "down": "always answers 500",
-    "cut": "cuts the line before taking it",
-    "gone": "404, there is no such recipient",
-    "html": "a page of HTML instead of the provider's answer",
-    "huge": "an error page of ten megabytes",
-    "banned": "the account is banned, as the provider says it",
-    "error-21610": "the provider's own error of that code or name",
+    "cut": "the connection is cut before delivery",
+    "gone": "404, unknown recipient",
+    "html": "an HTML page instead of the provider's answer",
+    "huge": "a 10 MB error page",
+    "banned": "the account is banned, with the provider's error",
+    "error-21610": "the provider's error with that code or name",
 }
 
 DEFAULT_SECONDS: Mapping[FaultKind, float] = {
@@ -93,9 +91,9 @@ _CODE = re.compile(r"\w{1,64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SandboxFault:
-    """One thing done to one request; `seconds` is the delay when slow, the Retry-After when throttled.
+    """One fault for one request; `seconds` is the delay if slow, the Retry-After if throttled.
 
-    `code` is the provider's own code or name of the error, when it is to refuse with that.
+    `code` is the provider's code or name of the error to answer with.
     """
 
     kind: FaultKind
@@ -108,7 +106,7 @@ NONE = SandboxFault(FaultKind.OK)
 
 @dataclass(frozen=True, slots=True)
 class FaultContext:
-    """What a decision needs to know of a request."""
+    """What a decision needs to know about a request."""
 
     channel: str
     to: str
@@ -124,13 +122,13 @@ class FaultRule:
     kind: FaultKind
     seconds: float = 0.0
     rate: float = 1.0
-    until: float | None = None  # in ticks; None = until healed
+    until: float | None = None  # in ticks; None = until cleared
     times: int | None = None  # how many more requests; None = any number
     recipient: str | None = None
     channel: str | None = None
     code: str = ""
-    per_second: float | None = None  # hits only what is above this rate
-    free_at: float = 0.0  # in ticks: up to here the rate is used up
+    per_second: float | None = None  # hits only requests above this rate
+    free_at: float = 0.0  # in ticks: the rate is used up until then
 
 
 FaultRules = tuple[FaultRule, ...]
@@ -139,7 +137,7 @@ FaultRules = tuple[FaultRule, ...]
 def decide(
     call: FaultContext, rules: FaultRules, *, now: float, draw: Callable[[], float]
 ) -> tuple[SandboxFault, FaultRule | None]:
-    """What to do with this request, and the rule that said so, if one did."""
+    """Return the fault for a request, and the rule that caused it, if any."""
     by_name = recipient_fault(call)
     if by_name is not None:
         return as_provider_code(by_name, call.channel), None
@@ -152,19 +150,19 @@ def decide(
 
 
 def as_provider_code(fault: SandboxFault, channel: str) -> SandboxFault:
-    """A ban, or credentials that hold no longer, as this provider says it."""
+    """Return a ban or invalid credentials as the provider's own error."""
     if fault.kind not in _ANYBODYS_WORDS:
         return fault
     return SandboxFault(FaultKind.REFUSED, code=PROVIDER_CODES.get(channel, _ANYBODYS_WORDS)[fault.kind])
 
 
 def _has_room(rule: FaultRule, now: float) -> bool:
-    """Whether a limit still lets one through; a second's worth may come at once."""
+    """Return whether a rate limit still has room; bursts of one second are allowed."""
     return rule.per_second is not None and max(rule.free_at, now) - now <= 1 - 1 / rule.per_second
 
 
 def recipient_fault(call: FaultContext) -> SandboxFault | None:
-    """The fault that the recipient's name asks for; None when it is an ordinary name."""
+    """Return the fault that the recipient's name asks for; None for ordinary names."""
     match = _WORD.search(call.to)
     if match is None:
         return None
@@ -200,30 +198,29 @@ def _applies(rule: FaultRule, call: FaultContext, now: float) -> bool:
 
 
 def active(rules: FaultRules, now: float) -> FaultRules:
-    """The rules whose time has not run out."""
+    """Return the rules that have not expired."""
     return tuple(rule for rule in rules if rule.until is None or now < rule.until)
 
 
 def with_rule(rules: FaultRules, new: FaultRule) -> FaultRules:
-    """Set a rule, newest first; one of the same kind for the same people is replaced, not stacked."""
+    """Add a rule, newest first; it replaces one of the same kind, recipient and channel."""
     same = (new.kind, new.recipient, new.channel)
     kept = tuple(rule for rule in rules if (rule.kind, rule.recipient, rule.channel) != same)
     return (new, *kept)[:MAX_RULES]
 
 
 def without_rule(rules: FaultRules, id: int) -> FaultRules:
-    """Take one rule away."""
+    """Remove one rule."""
     return tuple(rule for rule in rules if rule.id != id)
 
 
 def is_spent(rule: FaultRule) -> bool:
-    """Whether a use of this rule has to be counted."""
+    """Return whether a use of this rule has to be counted."""
     return rule.times is not None or rule.per_second is not None
 
 
 def spend(rules: FaultRules, used: FaultRule, now: float = 0.0) -> FaultRules:
-    """Count one use: of a rule that holds for a number of times, the last of which removes it; or of a limit,
-    by what it let through."""
+    """Count one use of a rule: the last use removes it; a rate limit counts what it let through."""
     if used.per_second is not None:
         if not _has_room(used, now):
             return rules
@@ -238,22 +235,19 @@ def spend(rules: FaultRules, used: FaultRule, now: float = 0.0) -> FaultRules:
 
 
 def parse_rule(body: object, *, id: int, now: float) -> FaultRule:
-    """A command as a rule; raises `Invalid` with a sentence that says what would be right."""
+    """Parse a command into a rule; raises Invalid with a remedy."""
     if not isinstance(body, dict):
         raise Invalid("A fault is a JSON object", remedy='For example {"kind": "500", "for_seconds": 30}')
     known = ("kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel", "code", "per_second")
     unknown = sorted(set(body) - set(known))
     if unknown:
-        raise Invalid(
-            f"A fault has no field {unknown[0]!r}",
-            remedy=f"Use {', '.join(known)}",
-            field=str(unknown[0]),
-        )
+        problem = f"A fault has no field {unknown[0]!r}"
+        raise Invalid(problem, remedy=f"Use {', '.join(known)}", field=str(unknown[0]))
     kind = _kind(body.get("kind"))
     lasts = _number(body, "for_seconds", above=0, most=MAX_WAIT)
     times = _number(body, "times", above=0, most=1_000_000)
     if times is not None and times != int(times):
-        raise Invalid("times must be a whole number", field="times")
+        raise Invalid("times must be an integer", field="times")
     slow = kind in (FaultKind.SLOW, FaultKind.DRIP)
     seconds = _number(body, "seconds", above=0, most=MAX_SLOW if slow else MAX_WAIT)
     rate = _number(body, "rate", above=0, most=1)
@@ -277,31 +271,24 @@ def _kind(value: object) -> FaultKind:
     except ValueError:
         kind = FaultKind.OK
     if kind not in ON_COMMAND:
-        raise Invalid(
-            f"There is no fault {value!r}", remedy=f"Use one of {', '.join(ON_COMMAND)}", field="kind"
-        )
+        raise Invalid(f"Unknown fault {value!r}", remedy=f"Use one of {', '.join(ON_COMMAND)}", field="kind")
     return kind
 
 
 def _limit(body: Mapping[str, object], kind: FaultKind) -> float | None:
     limit = _number(body, "per_second", above=0, most=1_000_000)
     if limit is not None and (limit < 1 or kind is not FaultKind.THROTTLED or body.get("times") is not None):
-        raise Invalid(
-            "per_second is for a 429 alone, from 1, and without times",
-            remedy='For example {"kind": "429", "seconds": 1, "per_second": 30}',
-            field="per_second",
-        )
+        problem = "per_second requires kind 429, at least 1, and no times"
+        remedy = 'For example {"kind": "429", "seconds": 1, "per_second": 30}'
+        raise Invalid(problem, remedy=remedy, field="per_second")
     return limit
 
 
 def _code(body: Mapping[str, object]) -> str:
     code = str(body.get("code") or "")
     if not _CODE.fullmatch(code):
-        raise Invalid(
-            "code must be the provider's own code or name of an error",
-            remedy='For example {"kind": "error", "code": "21610"}',
-            field="code",
-        )
+        problem = "code must be the provider's code or name of an error"
+        raise Invalid(problem, remedy='For example {"kind": "error", "code": "21610"}', field="code")
     return code
 
 
@@ -310,7 +297,7 @@ def _number(body: Mapping[str, object], field: str, *, above: float, most: float
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not above < value <= most:
-        raise Invalid(f"{field} must be a number above {above:g} and at most {most:g}", field=field)
+        raise Invalid(f"{field} must be a number greater than {above:g} and at most {most:g}", field=field)
     return float(value)
 
 
@@ -319,5 +306,5 @@ def _name(body: Mapping[str, object], field: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip():
-        raise Invalid(f"{field} must be a name", remedy="Leave it out to mean everyone", field=field)
+        raise Invalid(f"{field} must be a name", remedy="Omit it to match everyone", field=field)
     return value.strip()

@@ -1,8 +1,8 @@
-"""Chats: what people say in the pretend groups, for whoever reads them. A bounded memory, never the truth.
+"""Messages that people write in simulated chats, in bounded memory.
 
-`POST /sandbox/said` says something as a person: {"channel": "groupme", "chat": "9", "sender": "1001", "name":
-"Ada", "text": "hello"}; `edits` or `deletes` name an earlier one. Numbers are the ledger's, so what was said
-and what was sent stand in one order.
+`POST /sandbox/said` sends a message as a person: {"channel": "groupme", "chat": "9", "sender": "1001",
+"name": "Ada", "text": "hello"}; `edits` or `deletes` name an earlier one. Numbers are shared with the ledger,
+so messages of people and of the engine are in one order.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .responses import SandboxJson, read_command, with_error_response
 MOST = 20_000
 MAX_NAME = 256
 MAX_TEXT = 20_000
-CHAT_CHANNELS = ("groupme", "telegram", "whatsapp_cloud", "waha")  # the last two call back with what was said
+CHAT_CHANNELS = ("groupme", "telegram", "whatsapp_cloud", "waha")  # the last two send it as a webhook
 _TEXTS = ("channel", "chat", "sender", "name", "text")
 _FLAGS = ("system", "bot")
 
 
 @dataclass(slots=True)
 class ChatMessage:
-    """One thing a person said."""
+    """One message of a person."""
 
     n: int
     at: int
@@ -44,45 +44,44 @@ class ChatMessage:
     system: bool = False
     bot: bool = False
     reply_to: str | None = None
-    edits: int | None = None  # the number of the line that this one edits
+    edits: int | None = None  # the number of the edited message
     deletes: int | None = None
     edited_at: int | None = None
 
 
 class GroupChats:
-    """All that was said, oldest first."""
+    """All messages of people, oldest first."""
 
     def __init__(self, most: int = MOST) -> None:
         self._lines: deque[ChatMessage] = deque(maxlen=most)
 
     def add(self, line: ChatMessage) -> None:
-        """One more; an edit also changes what it edits."""
+        """Add a message; an edit also changes the edited one."""
         changed = self.find(line.channel, line.edits) if line.edits is not None else None
         if changed is not None:
             changed.text, changed.edited_at = line.text, line.at
         self._lines.append(line)
 
     def of(self, channel: str, chat: str | None = None) -> Iterator[ChatMessage]:
-        """What was said on a channel, or in one chat of it."""
+        """Yield the messages of a channel, or of one chat."""
         return (line for line in self._lines if line.channel == channel and chat in (None, line.chat))
 
     def find(self, channel: str, n: int) -> ChatMessage | None:
-        """One line by its number."""
+        """Return one message by its number."""
         return next((line for line in self.of(channel) if line.n == n), None)
 
 
 def parse_chat_message(given: object, chats: GroupChats, *, n: int, at: int) -> ChatMessage:
-    """A line out of what a caller wrote."""
+    """Parse a command into a message; raises Invalid or NotFound."""
     if not isinstance(given, dict):
         raise Invalid("The body is not a JSON object", remedy='{"channel": "groupme", "chat": "9", ...}')
     said: dict[str, Any] = {name: str(given.get(name) or "")[:MAX_TEXT] for name in _TEXTS}
     if said["channel"] not in CHAT_CHANNELS:
-        raise Invalid(
-            f"Nobody reads {said['channel']!r}", field="channel", remedy=f"Use {' or '.join(CHAT_CHANNELS)}"
-        )
+        problem = f"Unknown channel {said['channel']!r}"
+        raise Invalid(problem, field="channel", remedy=f"Use {' or '.join(CHAT_CHANNELS)}")
     for name in ("chat", "sender"):
         if not 0 < len(said[name]) <= MAX_NAME:
-            raise Invalid(f"{name} is missing", field=name, remedy="Name the group and the person")
+            raise Invalid(f"{name} is missing", field=name, remedy="Give the group and the person")
     said |= {name: given.get(name) is True for name in _FLAGS}
     said |= {name: _earlier(chats, said["channel"], name, given.get(name)) for name in ("edits", "deletes")}
     reply_to = given.get("reply_to")
@@ -93,24 +92,24 @@ def _earlier(chats: GroupChats, channel: str, name: str, given: object) -> int |
     if given is None:
         return None
     if not isinstance(given, int) or chats.find(channel, given) is None:
-        raise NotFound(f"Nothing was said under the number {given!r}", field=name)
+        raise NotFound(f"Unknown message number {given!r}", field=name)
     return given
 
 
 class ChatSimulator(Protocol):
-    """What a route needs of the world."""
+    """What the route needs of the simulator."""
 
     callbacks: SandboxCallbacks
 
     def say(self, given: object) -> ChatMessage:
-        """Say it."""
+        """Add a message."""
 
 
 def routes(world: ChatSimulator) -> Sequence[BaseRoute]:
-    """The one route to say something."""
+    """Return the route that sends a message as a person."""
 
     async def said(request: Request) -> Response:
-        """Say something as a person."""
+        """Send a message as a person."""
         given = await read_command(request, '{"channel": "groupme", ...}')
         line = world.say(given)
         if line.channel in _TOLD:
@@ -122,7 +121,7 @@ def routes(world: ChatSimulator) -> Sequence[BaseRoute]:
 
 
 def _meta(line: ChatMessage) -> dict[str, object]:
-    """As WhatsApp Cloud calls back."""
+    """The message as a webhook of WhatsApp Cloud."""
     message = {
         "from": line.sender,
         "id": f"wamid.said.{line.n}",
@@ -142,7 +141,7 @@ def _meta(line: ChatMessage) -> dict[str, object]:
 
 
 def _waha(line: ChatMessage) -> dict[str, object]:
-    """What WAHA's event has as its payload; in a group the participant speaks."""
+    """The payload of WAHA's event; in a group the participant is the author."""
     in_group = {"participant": line.sender} if line.chat.endswith("@g.us") else {}
     return {
         "id": f"false_{line.chat}_SAID{line.n}",
@@ -160,5 +159,5 @@ _TOLD: Mapping[str, Callable[[ChatMessage], dict[str, object]]] = {"whatsapp_clo
 
 
 def describe_message(line: ChatMessage) -> Mapping[str, Any]:
-    """A line as the route answers it."""
+    """Return a message as the route answers it."""
     return {"n": line.n, "channel": line.channel, "chat": line.chat, "sender": line.sender, "text": line.text}

@@ -1,9 +1,8 @@
-"""The honest ledger: one line per request, appended before the answer leaves.
+"""The ledger: one line per request, appended before the answer is sent.
 
-Each line is one `write` on a file opened for appending, so lines of several processes never mix and a kill
-at any moment leaves whole lines (a full disk may leave one torn line; it is closed off and skipped). The
-page cache keeps them across a kill of the process; there is no fsync, because this is the witness of process
-crashes, not of power cuts.
+Each line is one `write` in append mode, so lines of several processes never mix and a kill leaves whole lines
+(a full disk may leave one torn line, which is closed off and skipped). The page cache keeps them when the
+process is killed; there is no fsync, since the ledger is evidence for process crashes, not for power cuts.
 """
 
 from __future__ import annotations
@@ -24,43 +23,43 @@ from tidings.model.time import SECOND, instant, moment
 
 from .faults import DELIVERS, FaultKind
 
-TAIL_BYTES = 4 * 1024 * 1024  # what is read back at a start
-MAX_TEXT = 4_000  # characters kept for showing; the hash is over everything
+TAIL_BYTES = 4 * 1024 * 1024  # read back at start
+MAX_TEXT = 4_000  # characters kept for display; the hash covers everything
 
 
 class SandboxEntry(NamedTuple):
-    """One request and what was done with it. A named tuple, because one is made per request: a frozen
-    dataclass of this width takes longer to make than its line takes to write."""
+    """One request and what was done with it. A named tuple: creating a frozen dataclass of this width takes
+    longer than writing its line."""
 
-    n: int  # number of the request, and of the receipt
+    n: int  # number of the request and the receipt
     at: int  # microseconds since 1970, by the receiver's clock
     channel: str
     id: str
     to: str
     attempt: int
     did: FaultKind
-    wait: float  # the delay when slow, the Retry-After when throttled
-    copy: int  # which delivered copy of this id it is: 2 and more are duplicates, 0 was not delivered
+    wait: float  # the delay if slow, the Retry-After if throttled
+    copy: int  # number of this delivered copy: 2 and more are duplicates, 0 was not delivered
     hash: str
     sender: int | None = None
     text: str = ""
     subject: str = ""
     data: str = ""
-    code: str = ""  # the provider's own error that was answered, when one was asked for
+    code: str = ""  # the provider's error code that was answered, if requested
 
     @property
     def delivered(self) -> bool:
-        """Whether the recipient has it, whatever the sender was told."""
+        """Whether the recipient has it, whatever the sender was answered."""
         return self.did in DELIVERS
 
     @property
     def time(self) -> str:
-        """The moment in ISO 8601, to the microsecond."""
+        """The time in ISO 8601, with microseconds."""
         second, micros = divmod(self.at, SECOND)
         return f"{_second(second)}.{micros:06d}Z"
 
     def record(self) -> dict[str, object]:
-        """The entry as the ledger and the API write it."""
+        """Return the entry as the ledger and the API write it."""
         return {
             "n": self.n,
             "time": self.time,
@@ -82,18 +81,18 @@ class SandboxEntry(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _second(second: int) -> str:
-    """Formatting a date costs more than the write; within one second it is always the same."""
+    """Format a second; cached, since formatting costs more than the write."""
     return moment(second * SECOND).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def content_hash(text: str, subject: str | None = None, data: object = None) -> str:
-    """The body hash of the ledger: over the content only, so every try of one message has the same."""
+    """Return the hash of the content alone, so all attempts of one message have the same hash."""
     content = {"data": data or None, "subject": subject or None, "text": text}
     return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
 def read_ledger(path: Path) -> Iterator[SandboxEntry]:
-    """Every whole line of a ledger, for whoever checks the engine's books against it."""
+    """Yield every whole entry of a ledger, for comparison with the engine's records."""
     with path.open("rb") as file:
         for line in file:
             entry = _parse(line)
@@ -102,7 +101,7 @@ def read_ledger(path: Path) -> Iterator[SandboxEntry]:
 
 
 class SandboxLedger:
-    """The file, open for appending; without a path nothing is kept."""
+    """The file, open for appending; without a path nothing is stored."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -112,7 +111,7 @@ class SandboxLedger:
             self._fd, self._torn = _open(path)
 
     def append(self, entry: SandboxEntry) -> None:
-        """Write one line. If that fails nothing may be delivered: the caller answers with the error."""
+        """Write one line; raises an error if that fails, and then nothing may be delivered."""
         if self._fd is None:
             return
         line = (b"\n" if self._torn else b"") + orjson.dumps(entry.record(), option=orjson.OPT_APPEND_NEWLINE)
@@ -125,12 +124,12 @@ class SandboxLedger:
             raise self._failed(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
     def tail(self, limit: int = TAIL_BYTES) -> tuple[list[SandboxEntry], bool]:
-        """The entries in the last `limit` bytes, oldest first, and whether that is the whole file."""
+        """Return the entries in the last `limit` bytes, oldest first, and whether that is the whole file."""
         if self.path is None:
             return [], True
         with self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            # One byte early, so that a line which starts exactly at the limit is not taken for a rest.
+            # One byte early, so that a line starting exactly at the limit is not mistaken for a torn one.
             file.seek(max(0, size - limit - 1))
             if size > limit:
                 file.readline()
@@ -138,7 +137,7 @@ class SandboxLedger:
         return entries, size <= limit
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -157,10 +156,8 @@ def _open(path: Path) -> tuple[int, bool]:
         size = os.fstat(fd).st_size
         return fd, size > 0 and os.pread(fd, 1, size - 1) != b"\n"
     except OSError as error:
-        raise Misconfigured(
-            f"The sandbox cannot open its ledger {path}: {error.strerror}",
-            remedy="Give a file in a folder that can be written to",
-        ) from error
+        problem = f"The sandbox cannot open its ledger {path}: {error.strerror}"
+        raise Misconfigured(problem, remedy="Use a file in a writable folder") from error
 
 
 def _parse(line: bytes) -> SandboxEntry | None:
@@ -184,4 +181,4 @@ def _parse(line: bytes) -> SandboxEntry | None:
             code=str(fields.get("code", "")),
         )
     except (KeyError, TypeError, ValueError):
-        return None  # torn by a full disk, or not ours: never a reason not to start
+        return None  # torn or foreign lines must not prevent a start

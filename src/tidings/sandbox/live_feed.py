@@ -1,14 +1,13 @@
-"""The live feed: each open page has a bounded box of news, emptied in batches.
+"""Live updates for open pages: each has a bounded buffer that is read in batches.
 
-Publishing never waits and costs nothing when nobody listens. A page that falls behind is told that it
-missed something, and fetches the whole picture again.
+Publishing never blocks and is free without listeners. A page that falls behind is told that entries were
+missed, and reloads everything.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from .ledger import SandboxEntry
 
@@ -17,7 +16,7 @@ MAX_BUFFERED_ENTRIES = 50
 
 @dataclass(slots=True)
 class FeedBatch:
-    """What happened since the last batch."""
+    """Updates since the last batch."""
 
     entries: list[SandboxEntry] = field(default_factory=list)
     faults_changed: bool = False
@@ -36,13 +35,11 @@ class FeedListener:
         self._feed.listeners.add(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._feed.listeners.discard(self)
 
     def tell(self, entry: SandboxEntry | None) -> None:
-        """Put one entry into the box; None means that the faults have changed."""
+        """Buffer one entry; None means that the faults have changed."""
         if entry is None:
             self._batch.faults_changed = True
         elif len(self._batch.entries) < MAX_BUFFERED_ENTRIES:
@@ -52,11 +49,11 @@ class FeedListener:
         self._wake.set()
 
     def wake(self) -> None:
-        """End the wait without news."""
+        """End the wait without an update."""
         self._wake.set()
 
     async def next(self, patience: float) -> FeedBatch | None:
-        """What is in the box, waiting up to `patience` seconds for news; None when the feed is closed."""
+        """Return the buffered updates, waiting up to `patience` seconds; None when the feed is closed."""
         if not self._feed.closed:
             try:
                 await asyncio.wait_for(self._wake.wait(), patience)
@@ -77,16 +74,16 @@ class LiveFeed:
         self.closed = False
 
     def tell(self, entry: SandboxEntry | None) -> None:
-        """Tell every open page."""
+        """Notify every open page."""
         for listener in self.listeners:
             listener.tell(entry)
 
     def listen(self) -> FeedListener:
-        """A new page; use it in a `with` block."""
+        """Return a listener for a new page; use it in a `with` block."""
         return FeedListener(self)
 
     def close(self) -> None:
-        """End every stream, so that a server with open pages can stop at once."""
+        """End every stream, so that a server with open pages can stop immediately."""
         self.closed = True
         for listener in self.listeners:
             listener.wake()

@@ -1,7 +1,7 @@
-"""A route of a pretend provider: reads a request, has it written down, answers in the provider's own words.
+"""The ASGI endpoint that all simulated providers share: parse a request, record it, answer it.
 
-Providers differ in two functions: one makes a `ProviderArrival` of a request, the other an answer from the
-ledger's result. Everything else, the cut lines among it, is here.
+A provider supplies two functions: one parses a request into a `ProviderArrival`, the other builds the answer
+from the ledger entry. Everything else, such as cut connections, is here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import orjson
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tidings.model.errors import CallerError, TemporaryError
@@ -22,13 +23,13 @@ from .ledger import SandboxEntry, content_hash
 from .responses import error_response, read_body, respond
 from .simulator import ProviderArrival, SandboxSimulator
 
-WRONG = "wrong"  # a credential that has this word in it is refused by every provider
+WRONG = "wrong"  # every provider rejects credentials that contain this word
 
 _STATUS = re.compile(r"[45][0-9][0-9]")
 
 
 class ProviderRequest(NamedTuple):
-    """One request. `fields` are those of its JSON object or of its form; None when it is neither."""
+    """One request. `fields` are those of its JSON object or form; None if it is neither."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
@@ -36,25 +37,25 @@ class ProviderRequest(NamedTuple):
     fields: Mapping[str, Any] | None
 
     def text(self, name: str) -> str:
-        """A field that is a text, or nothing."""
+        """Return a text field, or an empty text."""
         found = (self.fields or {}).get(name)
         return found if isinstance(found, str) else ""
 
     def id(self, to: str, text: str, data: object = None) -> str:
-        """The message's name: the request's own where the sender gave one, else what makes it the same."""
+        """Return the id of the message: the sender's request id, or a hash of its content."""
         return self.headers.get("x-request-id", "")[:256] or f"content-{content_hash(text, to, data)}"
 
     def arrival(
         self, channel: str, to: str, text: str, data: Any = None, problem: object = None, **more: Any
     ) -> ProviderArrival:
-        """What is written down of it."""
+        """Return the arrival to be recorded."""
         wrong = None if problem is None else str(problem)
         id_ = self.id(to, text, data)
         return ProviderArrival(channel, id_, to, text, data=data, sender=self.sender, problem=wrong, **more)
 
     @property
     def sender(self) -> int | None:
-        """The process that sent it, where it says so."""
+        """The pid of the sending process, if it is in the headers."""
         pid = self.headers.get("x-sender-pid", "")
         return int(pid) if pid.isdigit() and len(pid) < 12 else None
 
@@ -64,12 +65,10 @@ Answer = Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]
 
 
 class ProviderEndpoint:
-    """A bare ASGI endpoint: drills put load on it, so nothing stands before it."""
+    """A bare ASGI endpoint without middleware, because drills put load on it."""
 
     def __init__(self, world: SandboxSimulator, read: Read, answer: Answer) -> None:
-        self._world = world
-        self._read = read
-        self._answer = answer
+        self._world, self._read, self._answer = world, read, answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -77,7 +76,7 @@ class ProviderEndpoint:
             arrival = self._read(asked)
             entry = self._world.receive(arrival)
         except ClientDisconnect:
-            return  # half a request never arrived
+            return  # an incomplete request is not recorded
         except (CallerError, TemporaryError) as error:
             await error_response(error)(scope, receive, send)
             return
@@ -85,8 +84,15 @@ class ProviderEndpoint:
         await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 
 
+def provider_route(
+    world: SandboxSimulator, path: str, read: Read, answer: Answer, method: str = "POST"
+) -> Route:
+    """Return the route of a provider endpoint."""
+    return Route(path, ProviderEndpoint(world, read, answer), methods=[method])
+
+
 def request_of(scope: Scope, body: bytes = b"") -> ProviderRequest:
-    """A request, taken apart."""
+    """Parse a request."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     return ProviderRequest(
@@ -98,12 +104,12 @@ def request_of(scope: Scope, body: bytes = b"") -> ProviderRequest:
 
 
 def http_status(code: str) -> int | None:
-    """The HTTP status that a fault asks for by its number, if it is one."""
+    """Return the HTTP status that a fault's code names; None if it is not a status."""
     return int(code) if _STATUS.fullmatch(code) else None
 
 
 def is_wrong(*credentials: str) -> bool:
-    """Whether a credential is missing, or made to be refused."""
+    """Return whether a credential is missing or contains the word for refusal."""
     return any(not credential or WRONG in credential.lower() for credential in credentials)
 
 
@@ -118,7 +124,7 @@ def _fields(kind: str, body: bytes) -> Mapping[str, Any] | None:
 
 
 def json_object(body: bytes | str) -> Mapping[str, Any] | None:
-    """The JSON object in a body or a text; None when it holds none."""
+    """Parse a JSON object; None if the body is not one."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:

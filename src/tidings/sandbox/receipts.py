@@ -1,4 +1,4 @@
-"""What the pretend providers tell later of a message: bodies and signatures as the real ones make them."""
+"""Delivery receipts with signatures, as the real providers send them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ TITLES: Mapping[int, str] = {131026: "Message undeliverable", 131047: "Re-engage
 
 
 class ReceiptOrigin(NamedTuple):
-    """A message that was taken, and who wants to hear of it."""
+    """A delivered message, and where its receipts go."""
 
     channel: str
     account: str
-    name: str  # what the provider calls the message
+    name: str  # the provider's message id
     to: str
     url: str
     secret: str
-    echo: str | None = None  # what the sender wants to hear again
+    echo: str | None = None  # data that the provider echoes to the sender
 
 
 class CallbackRequest(NamedTuple):
-    """One request to make."""
+    """One callback to send."""
 
     url: str
     headers: Mapping[str, str]
@@ -37,7 +37,7 @@ class CallbackRequest(NamedTuple):
 
 
 def twilio_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
-    """A status, as a form; the signature covers the URL and the sorted fields."""
+    """A status as a form; the signature covers the URL and the sorted fields."""
     failed = {"ErrorCode": str(code or 30003)} if what == "failed" else {}
     fields = {
         "MessageSid": origin.name,
@@ -66,7 +66,7 @@ def whatsapp_cloud_receipt(origin: ReceiptOrigin, what: str, code: int | None, a
     if origin.echo is not None:
         status["biz_opaque_callback_data"] = origin.echo
     if what == "failed":
-        title = TITLES.get(code or 131026, "The sandbox was told to fail it")
+        title = TITLES.get(code or 131026, "Simulated failure")
         details = {"error_data": {"details": title}}
         status["errors"] = [{"code": code or 131026, "title": title, "message": title, **details}]
     metadata = {"display_phone_number": "15550001111", "phone_number_id": origin.account}
@@ -76,14 +76,14 @@ def whatsapp_cloud_receipt(origin: ReceiptOrigin, what: str, code: int | None, a
 
 
 def meta_call(url: str, secret: str, body: Mapping[str, object]) -> CallbackRequest:
-    """Anything that Meta sends."""
+    """Any webhook of Meta."""
     raw = orjson.dumps(body)
     signed = "sha256=" + hmac.digest(secret.encode(), raw, "sha256").hex()
     return CallbackRequest(url, {"content-type": "application/json", "x-hub-signature-256": signed}, raw)
 
 
 def waha_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
-    """An ack."""
+    """An acknowledgement of WAHA."""
     ack, word = {"sent": (1, "SERVER"), "delivered": (2, "DEVICE"), "read": (3, "READ")}.get(
         what, (-1, "ERROR")
     )
@@ -94,7 +94,7 @@ def waha_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) ->
 def waha_call(
     url: str, secret: str, event: str, session: str, payload: Mapping[str, object], at: int
 ) -> CallbackRequest:
-    """Any event of a session."""
+    """Any event of a WAHA session."""
     body = {
         "id": f"evt_{at:x}",
         "timestamp": at // 1000,
@@ -116,7 +116,7 @@ def waha_call(
 
 
 def telegram_call(url: str, secret: str, update: Mapping[str, object]) -> CallbackRequest:
-    """One update; Telegram signs nothing, it shows the secret."""
+    """One update; Telegram does not sign it but sends the secret."""
     headers = {"content-type": "application/json"}
     if secret:
         headers["x-telegram-bot-api-secret-token"] = secret
@@ -128,4 +128,4 @@ RECEIPT_BUILDERS: Mapping[str, Callable[[ReceiptOrigin, str, int | None, int], C
     "whatsapp_cloud": whatsapp_cloud_receipt,
     "waha": waha_receipt,
 }
-"""How each provider says what became of a message."""
+"""How each provider reports the fate of a message."""

@@ -1,4 +1,4 @@
-"""What every pretend provider does with a connection: read a body, answer, answer late, or cut the line."""
+"""Reads request bodies; answers, delays or cuts a connection as the fault says."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .faults import CUTS, FaultKind
 from .ledger import SandboxEntry
 
 MAX_BODY = 1024 * 1024
-PAGE = b"<!doctype html><html><title>Bad Gateway</title><body>Somebody in between answers.</body></html>"
+PAGE = b"<!doctype html><html><title>Bad Gateway</title><body>Answer of a proxy.</body></html>"
 HUGE = 10 * 1024 * 1024
 
 
 class SandboxJson(Response):
-    """A JSON answer by orjson."""
+    """A JSON response encoded by orjson."""
 
     media_type = "application/json"
 
@@ -31,13 +31,13 @@ class SandboxJson(Response):
 
 
 def error_response(error: TidingsError, status: int | None = None) -> SandboxJson:
-    """An error in the one envelope of the sandbox."""
+    """Return an error in the sandbox's envelope."""
     body = {"code": error.code, "message": str(error), "field": error.field}
     return SandboxJson({"error": body}, status_code=status or error.status)
 
 
 async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
-    """The whole body, or `TooLarge`, or `ClientDisconnect` when the client left in the middle of it."""
+    """Read the whole body; raises TooLarge, or ClientDisconnect if the client left."""
     body, more = b"", True
     while more and len(body) <= limit:
         message = await receive()
@@ -46,7 +46,7 @@ async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False)
     if len(body) > limit:
-        raise TooLarge(f"The body is over {limit} bytes", remedy="Send less at once")
+        raise TooLarge(f"The body exceeds {limit} bytes", remedy="Send less at once")
     return body
 
 
@@ -54,7 +54,7 @@ Command = Callable[[Request], Awaitable[Response]]
 
 
 async def read_command(request: Request, example: str) -> Any:
-    """The body as JSON, or `Invalid` with an example of what would do."""
+    """Parse the body as JSON; raises Invalid with an example."""
     try:
         return orjson.loads(await read_body(request.receive))
     except orjson.JSONDecodeError:
@@ -62,7 +62,7 @@ async def read_command(request: Request, example: str) -> Any:
 
 
 def with_error_response(command: Command) -> Command:
-    """A command whose errors are told in the one envelope."""
+    """Wrap a command so that its errors are answered in the envelope."""
 
     async def safe(request: Request) -> Response:
         try:
@@ -74,7 +74,7 @@ def with_error_response(command: Command) -> Command:
 
 
 def _page(kind: FaultKind) -> Response | None:
-    """What comes instead of the provider's answer, if somebody in between answers."""
+    """Return the page of a simulated proxy, if the fault is one."""
     if kind is FaultKind.HTML:
         return Response(PAGE, status_code=502, media_type="text/html")
     if kind is FaultKind.HUGE:
@@ -83,7 +83,7 @@ def _page(kind: FaultKind) -> Response | None:
 
 
 class FaultyResponse(Response):
-    """For endpoints that give back their answer: one that does what the ledger says was done."""
+    """A response that behaves as the ledger entry says, for endpoints that return it."""
 
     def __init__(self, entry: SandboxEntry, answer: Response, environment: SandboxEnvironment) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ async def respond(
     *,
     environment: SandboxEnvironment,
 ) -> None:
-    """Do to the connection what the ledger says was done."""
+    """Answer, delay or cut the connection as the ledger entry says."""
     if entry.did in CUTS:
         await cut_connection(receive)
         return
@@ -114,7 +114,7 @@ async def respond(
 
 
 def _dripping(send: Send, seconds: float, environment: SandboxEnvironment) -> Send:
-    """The head at once, then the body byte by byte, all of it within so many seconds."""
+    """Send the headers at once, then the body byte by byte over the given seconds."""
 
     async def drip(message: Message) -> None:
         body = message.get("body", b"")
@@ -131,9 +131,8 @@ def _dripping(send: Send, seconds: float, environment: SandboxEnvironment) -> Se
 async def cut_connection(receive: Receive) -> None:
     """Close the connection without an answer.
 
-    ASGI has no word for it, so this reaches for the server's transport behind `receive` (uvicorn's request
-    cycle). Where there is none, the request stays unanswered until the client leaves: also true to
-    "no answer came".
+    ASGI has no means for it, so this uses the server's transport behind `receive` (uvicorn's request cycle).
+    Without one the request stays unanswered until the client leaves, which has the same effect.
     """
     transport = getattr(getattr(receive, "__self__", None), "transport", None)
     if transport is not None:

@@ -1,4 +1,4 @@
-"""The sandbox as a server of its own."""
+"""The sandbox as a separate server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PORT = 8025
 
 
 class SandboxPortInUse(Misconfigured):
-    """Somebody else listens there."""
+    """The port is in use."""
 
     exit_code = 2
 
@@ -35,22 +35,22 @@ def serve(
     key_file: Path | None = None,
     callback_hosts: tuple[str, ...] = (),
 ) -> None:
-    """Run until a signal comes. Raises before anything starts when a port or the ledger cannot be had,
-    or when others could reach it without a key.
+    """Run until a signal. Raises before anything starts if a port or the ledger is unavailable, or if others
+    could reach the sandbox without a key.
 
-    Mail is taken on the next port, unless another is named.
+    Mail is accepted on the next port, unless `mail_port` is given.
     """
     access = read_access(host, key_file, callback_hosts)
     listening = _listen(host, port)
     mail = _listen_for_mail(host, port, mail_port)
     try:
         app = create_sandbox(ledger_path, mail=mail, access=access)
-        print(f"The pretend phone is at http://{_shown(host)}:{listening.getsockname()[1]}/", flush=True)
+        print(f"The simulated phone is at http://{_shown(host)}:{listening.getsockname()[1]}/", flush=True)
         if mail is None:
-            print("It takes no mail: that port is in use (choose one with --mail-port)", flush=True)
+            print("Mail is off: the port is in use (choose one with --mail-port)", flush=True)
         else:
-            print(f"It takes mail at {_shown(host)}:{mail.getsockname()[1]}", flush=True)
-        print(f"Its ledger is {ledger_path or 'kept in memory only (give --ledger to keep it)'}", flush=True)
+            print(f"It accepts mail at {_shown(host)}:{mail.getsockname()[1]}", flush=True)
+        print(f"Its ledger is {ledger_path or 'in memory only (keep it with --ledger FILE)'}", flush=True)
         limits = ConnectionLimits(connections=connection_budget(1000, concurrency=0))
         config = uvicorn.Config(
             app, http=limited_protocol(limits), ws="none", backlog=BACKLOG, log_level="warning",
@@ -64,7 +64,7 @@ def serve(
 
 
 class _SandboxServer(uvicorn.Server):
-    """Ends the live pages first: otherwise an open page would hold up the stop."""
+    """Ends live pages first, since an open page would delay the shutdown."""
 
     def __init__(self, config: uvicorn.Config, world: SandboxSimulator) -> None:
         super().__init__(config)
@@ -76,7 +76,7 @@ class _SandboxServer(uvicorn.Server):
 
 
 def _listen_for_mail(host: str, port: int, wanted: int | None) -> socket.socket | None:
-    """The port that was named, or else the next one if it is free: few need it."""
+    """Listen on the given port, or on the next one if it is free."""
     if wanted is not None:
         return _listen(host, wanted)
     try:
@@ -86,8 +86,8 @@ def _listen_for_mail(host: str, port: int, wanted: int | None) -> socket.socket 
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Listen before anything else is touched: a taken port changes nothing, and whoever reads the
-    printed address can connect at once."""
+    """Listen before anything else starts: a port in use changes nothing, and clients can connect as soon as
+    the address is printed."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -97,15 +97,11 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise SandboxPortInUse(
-                f"Port {port} on {host} is in use",
-                remedy="Stop what listens there, or choose another with --port",
-            ) from error
+            remedy = "Stop the other process, or choose another port with --port"
+            raise SandboxPortInUse(f"Port {port} on {host} is in use", remedy=remedy) from error
         why = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
-        raise SandboxPortInUse(
-            f"The sandbox cannot listen on {host} port {port}: {why}",
-            remedy="Choose another with --host or --port",
-        ) from error
+        problem = f"The sandbox cannot listen on {host} port {port}: {why}"
+        raise SandboxPortInUse(problem, remedy="Choose another with --host or --port") from error
     return listening
 
 

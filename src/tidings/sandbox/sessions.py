@@ -1,7 +1,7 @@
-"""Pretend sessions: each has a state, for ever or for a while, and all of them survive a restart.
+"""States of simulated WhatsApp sessions, permanent or temporary, which survive a restart.
 
-They are kept in a small file beside the ledger, written whole and put in place at once; without a ledger
-nothing outlives the process. A state for a while is turned back by the clock, not by a timer.
+They are stored in a small file beside the ledger, replaced atomically; without a ledger they are lost with
+the process. A temporary state ends by the clock, not by a timer.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tidings.model.time import SECOND
 from .environment import SandboxEnvironment
 
 LONGEST = 86_400.0
-ROTATES = 20  # seconds after which another code is to be scanned
+ROTATES = 20  # seconds after which the QR code changes
 
 
 class SandboxSession(NamedTuple):
-    """A state; and, if it is for a while, until when, and what comes then."""
+    """A state; if temporary, until when, and the state after it."""
 
     state: str
     until: int | None = None
@@ -32,7 +32,7 @@ class SandboxSession(NamedTuple):
 
 
 class SandboxSessions:
-    """All sessions of all providers, by provider and name."""
+    """All sessions by provider and name."""
 
     def __init__(
         self, ledger: Path | None, environment: SandboxEnvironment, first: Mapping[tuple[str, str], str]
@@ -45,7 +45,7 @@ class SandboxSessions:
         self._recall()
 
     def state(self, provider: str, name: str) -> str | None:
-        """What one is in now; None when there is no such session."""
+        """Return the current state; None for an unknown session."""
         found = self._all.get((provider, name))
         if found is None:
             return None
@@ -53,22 +53,22 @@ class SandboxSessions:
         return found.then if is_over else found.state
 
     def names(self, provider: str) -> list[str]:
-        """The sessions of one provider."""
+        """Return the sessions of one provider."""
         return [name for of, name in self._all if of == provider]
 
     def put(
         self, provider: str, name: str, state: str, *, seconds: float | None = None, then: str = ""
     ) -> None:
-        """Into a state, from now on or for so many seconds."""
+        """Set a state, permanently or for some seconds."""
         until = None if seconds is None else self._environment.wall() + round(seconds * SECOND)
         self._keep({**self._all, (provider, name): SandboxSession(state, until, then)})
 
     def drop(self, provider: str, name: str) -> None:
-        """Away with it."""
+        """Remove a session."""
         self._keep({key: it for key, it in self._all.items() if key != (provider, name)})
 
     def code(self, name: str) -> str:
-        """The code to scan; another one every twenty seconds."""
+        """Return the QR code; it changes every twenty seconds."""
         return f"2@sandbox-{name},{self._environment.wall() // (ROTATES * SECOND):x}"
 
     def _keep(self, sessions: dict[tuple[str, str], SandboxSession]) -> None:
@@ -86,24 +86,24 @@ class SandboxSessions:
     def _recall(self) -> None:
         if self._path is None or not self._path.exists():
             return
-        with suppress(OSError, ValueError, TypeError):  # not ours or torn: never a reason not to start
+        with suppress(OSError, ValueError, TypeError):  # a torn or foreign file must not prevent a start
             lines = orjson.loads(self._path.read_bytes())
             self._all = {(str(of), str(name)): SandboxSession(*rest) for of, name, *rest in lines}
 
 
 def asked_state(body: object, field: str, states: Collection[str]) -> tuple[str, float | None]:
-    """The state that a command asks for, and for how long."""
+    """Return the state that a command sets, and for how long."""
     state, seconds = body.get(field) if isinstance(body, dict) else None, for_seconds(body)
     if state not in states:
-        raise Invalid(f"There is no state {state!r}", remedy=f"Use {', '.join(states)}", field=field)
+        raise Invalid(f"Unknown state {state!r}", remedy=f"Use {', '.join(states)}", field=field)
     return str(state), seconds
 
 
 def for_seconds(body: object) -> float | None:
-    """How long a state shall last, as a command says it; None means until the next command."""
+    """Parse the duration of a state; None means until the next command."""
     value = body.get("for_seconds") if isinstance(body, dict) else None
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
-        raise Invalid(f"for_seconds must be a number above 0 and at most {LONGEST:g}", field="for_seconds")
+        raise Invalid(f"for_seconds must be greater than 0 and at most {LONGEST:g}", field="for_seconds")
     return float(value)

@@ -1,7 +1,7 @@
-"""The world that all pretend providers share: one ledger, one set of faults, one set of phones.
+"""The state that all simulated providers share: one ledger, one set of faults, one set of phones.
 
-Invariant: a request is in the ledger before it is shown or answered. A provider turns its wire format into
-an `ProviderArrival`, hands it in, and answers as the resulting `SandboxEntry` says.
+Invariant: a request is in the ledger before it is shown or answered. A provider parses its wire format into a
+`ProviderArrival`, passes it to `receive`, and answers as the returned `SandboxEntry` says.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .live_feed import LiveFeed
 from .sessions import SandboxSessions
 
 RECENT = 1_000
-MAX_DATA = 1_000  # characters of it kept for showing
-LINKED = {("waha", "default"): "WORKING", ("gateway", "default"): "CONNECTED"}  # from the beginning
+MAX_DATA = 1_000  # characters kept for display
+LINKED = {("waha", "default"): "WORKING", ("gateway", "default"): "CONNECTED"}  # initial sessions
 
 
 class ProviderArrival(NamedTuple):
-    """A request as the provider understood it. `problem` says why it was refused before any fault."""
+    """A request as the provider parsed it. `problem` says why it was rejected before any fault."""
 
     channel: str
     id: str
@@ -38,14 +38,14 @@ class ProviderArrival(NamedTuple):
     text: str = ""
     subject: str = ""
     data: object = None
-    attempt: int | None = None  # None: the sender did not say, so we count
+    attempt: int | None = None  # None: not sent, so it is counted
     sender: int | None = None
     problem: str | None = None
-    fault: SandboxFault | None = None  # decided already: several lines of one request share one fate
+    fault: SandboxFault | None = None  # already decided: several entries of one request share a fault
 
 
 class SandboxSimulator:
-    """Everything that the pretend providers know."""
+    """The shared state of all simulated providers."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class SandboxSimulator:
         self._recall()
 
     def receive(self, arrival: ProviderArrival) -> SandboxEntry:
-        """Judge a request, write it down, show it; the provider then does as `did` says.
+        """Decide the fault of a request, record it and show it; the provider then acts as `did` says.
 
-        Raises `Temporary` when it cannot be written down: then it has not happened.
+        Raises TemporaryError when it cannot be recorded: then it has not happened.
         """
         now = self.environment.ticks()
         copies, refusals = self.tally.seen(arrival.channel, arrival.id)
@@ -107,7 +107,7 @@ class SandboxSimulator:
         return entry
 
     def say(self, given: object) -> ChatMessage:
-        """Let a person say something in a chat; it is no request, so it is not in the ledger."""
+        """Add a person's chat message; it is not a request, so it is not in the ledger."""
         line = parse_chat_message(given, self.chats, n=self._last_n + 1, at=self.environment.wall())
         self._last_n = line.n
         self.chats.add(line)
@@ -117,11 +117,11 @@ class SandboxSimulator:
         return line
 
     def rules(self) -> FaultRules:
-        """The faults that are set now, newest first."""
+        """Return the active faults, newest first."""
         return faults.active(self._rules, self.environment.ticks())
 
     def break_(self, command: object) -> FaultRule:
-        """Set a fault; raises `Invalid` when the command makes no sense."""
+        """Set a fault; raises Invalid."""
         now = self.environment.ticks()
         rule = faults.parse_rule(command, id=self._last_rule + 1, now=now)
         self._last_rule = rule.id
@@ -129,25 +129,25 @@ class SandboxSimulator:
         return rule
 
     def heal(self, id: int | None = None) -> int:
-        """Take one fault away, or all; gives back how many were set."""
+        """Clear one fault, or all; return how many were active."""
         before = self.rules()
         after = () if id is None else faults.without_rule(before, id)
         self._change(after)
         return len(before) - len(after)
 
     def put_session(self, provider: str, name: str, state: str, *, seconds: float | None, then: str) -> None:
-        """Put a pretend session into a state, for a while or for good, and show it."""
+        """Set the state of a session, permanently or temporarily, and show it."""
         self.sessions.put(provider, name, state, seconds=seconds, then=then)
         self.feed.tell(None)
 
     def close(self) -> None:
-        """End the live pages and let go of the ledger."""
+        """End the live pages and close the ledger."""
         self.feed.close()
         self.callbacks.close()
         self.ledger.close()
 
     def _spend(self, rule: FaultRule, now: float) -> None:
-        """A limit is spent by every request, so the pages are told only of what they show."""
+        """Count a use; pages are notified only of changes that they show."""
         rules = faults.spend(self._rules, rule, now)
         if rule.times is None:
             self._rules = rules
@@ -159,7 +159,7 @@ class SandboxSimulator:
         self.feed.tell(None)
 
     def _recall(self) -> None:
-        """Rebuild the phones from the end of the ledger, so that messages survive a restart."""
+        """Rebuild the phones from the end of the ledger after a restart."""
         entries, self.tally.whole = self.ledger.tail()
         now = self.environment.ticks()
         for entry in entries:
@@ -173,7 +173,7 @@ class SandboxSimulator:
 
 
 def _entry_of(line: ChatMessage) -> SandboxEntry:
-    """What the page shows, in the conversation whose name it is written to."""
+    """Return the ledger entry of a person's message, for display in its conversation."""
     return SandboxEntry(
         n=line.n,
         at=line.at,

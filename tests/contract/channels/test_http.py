@@ -182,7 +182,7 @@ async def test_it_can_speak_to_the_pretend_phone(sandbox: Sandbox) -> None:
 
     assert done == Done(receipt="phone-1")
     assert isinstance(lost, Unknown)
-    assert gone == Reject(Category.PERMANENT, "HTTP 404: There is no such recipient")
+    assert gone == Reject(Category.PERMANENT, "HTTP 404: Unknown recipient")
     assert [entry.to for entry in sandbox.ledger if entry.delivered] == ["ada", "lost"]
 
 

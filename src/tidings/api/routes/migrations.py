@@ -12,9 +12,9 @@ from ...access.permissions import ADMIN, OPERATE, READ, requires
 from ...inputs.fields import Field, hint
 from ...inputs.pagination import NEWEST, decode_position, page_size
 from ...migration import serializers
-from ...migration.connectors.port import RecordState
 from ...migration.job_file import KEYS, MigrationJob, read_job
 from ...migration.jobs import JobState, PlannedAction
+from ...migration.record_states import RecordState
 from ...migration.service import MigrationService
 from ...model.errors import Invalid
 from ...outbound import idempotency

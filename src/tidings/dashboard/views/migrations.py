@@ -14,8 +14,8 @@ from ...access.permissions import OPERATE
 from ...app import App
 from ...inputs.pagination import decode_position
 from ...migration import dead_letter_files, serializers
-from ...migration.connectors.port import RecordState
 from ...migration.jobs import JobState
+from ...migration.record_states import RecordState
 from ...migration.service import MigrationService
 from ...model.errors import Invalid, TidingsError
 from ...outbound.contacts.uploads import read_rows

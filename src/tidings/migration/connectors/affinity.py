@@ -1,8 +1,8 @@
 """Affinity as a source: organizations, persons, opportunities, lists, list entries and notes.
 
-Version 1 and 2 of its API share keys and quotas; version 2 also gives the values of custom fields. Calls are
-counted by the minute and by the month: the first is a short wait, the second ends the work until the month
-is over (QUOTA). Mail, meetings and scores are derived by Affinity and are not records.
+Versions 1 and 2 of its API share keys and quotas; version 2 also returns custom fields. Calls are limited per
+minute (a short wait) and per month (QUOTA, which pauses the job until the month ends). Affinity derives mail,
+meetings and scores itself, so they are not records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .options import (
     rate,
     text_list,
 )
-from .port import Attribute, ConnectorError, ErrorKind, Quota, RecordPage, SystemLimits
+from .port import Attribute, ConnectorError, ErrorKind, Quota, RecordPage, SystemLimits, invalid
 from .record_validation import split_invalid_records
 
 URL = "https://api.affinity.co"
@@ -42,7 +42,7 @@ TYPES: Mapping[str, str] = {
     ENTRIES: "list-entries",
     "notes": "notes",
 }
-"""Our names, which are those of version 1, and the names of version 2."""
+"""Type names, which are those of version 1, and the names in version 2."""
 
 _ALSO = {"companies": "organizations"}
 _MONTH = 31 * 86_400
@@ -79,7 +79,7 @@ _BUILT_IN: Mapping[str, Sequence[Attribute]] = {
 
 @dataclass(frozen=True, slots=True)
 class AffinitySettings:
-    """`field_types` are the custom fields that version 2 gives with each record."""
+    """`field_types` are the custom fields that version 2 returns with each record."""
 
     key: str
     url: str = URL
@@ -93,20 +93,20 @@ class AffinitySettings:
 
 
 def explain(refusal: ApiRefusal) -> ConnectorError:
-    """What Affinity means by a refusal. A month that is used up looks like a short wait, but for a header."""
-    said, field, code = _said(refusal.body)
+    """Map Affinity's error to ours. Only a header tells an exhausted month from a short rate limit."""
+    message, field, code = _error_of(refusal.body)
     if refusal.status == 429:
         if refusal.answer.header("x-ratelimit-limit-org-remaining") == "0":
             reset = _seconds(refusal.answer.header("x-ratelimit-limit-org-reset"))
-            reason = "the calls of this month are used up"
-            return refusal.trouble(ErrorKind.QUOTA, said=reason, code=code, wait=reset)
+            reason = "the monthly quota is used up"
+            return refusal.to_error(ErrorKind.QUOTA, said=reason, code=code, wait=reset)
         wait = _seconds(refusal.answer.header("x-ratelimit-limit-user-reset"))
-        return refusal.trouble(said=said, code=code, wait=refusal.wait or wait)
-    return refusal.trouble(said=said, field=field, code=code)
+        return refusal.to_error(said=message, code=code, wait=refusal.wait or wait)
+    return refusal.to_error(said=message, field=field, code=code)
 
 
-def _said(body: Any) -> tuple[str, object, object]:
-    """Words, field and code of an error, in any of the shapes in which they come."""
+def _error_of(body: Any) -> tuple[str, object, object]:
+    """Return message, field and code of an error, in any of its shapes."""
     found = body
     if isinstance(found, dict):
         found = found.get("errors") or found.get("message")
@@ -124,7 +124,7 @@ def _seconds(value: str | None) -> timedelta | None:
 
 
 class AffinitySource:
-    """Reads by pages, in Affinity's own order."""
+    """Reads pages in Affinity's own order."""
 
     kind = "affinity"
 
@@ -146,7 +146,7 @@ class AffinitySource:
         )
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The built-in fields; with version 2 the custom ones too."""
+        """Return the built-in fields; with version 2 also the custom ones."""
         name, _ = _named(type_)
         if self._settings.version == "1" or name not in ("persons", "organizations"):
             return _BUILT_IN.get(name)
@@ -159,11 +159,11 @@ class AffinitySource:
         return found
 
     async def count(self, type_: str) -> int | None:
-        """Affinity does not say."""
+        """Return None: Affinity does not count."""
         return None
 
     async def quota(self) -> Quota:
-        """What is left of the month, by a call that is not counted."""
+        """Return the monthly quota; this call is not counted."""
         prefix = "" if self._settings.version == "1" else "/v2"
         body = (await self._calls.read(f"{prefix}/rate-limit")).body
         found = body.get("rate", body) if isinstance(body, dict) else {}
@@ -172,7 +172,7 @@ class AffinitySource:
         return Quota(limit, left, None if reset is None else timedelta(seconds=min(reset, _MONTH)))
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """The next records."""
+        """Return the next records."""
         name, list_ = _named(type_)
         if name == ENTRIES:
             return await self._entries(type_, list_, cursor)
@@ -181,11 +181,11 @@ class AffinitySource:
         return await self._second(type_, cursor or self._start(name))
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._calls.close()
 
     async def _first(self, type_: str, name: str, path: str, cursor: str | None) -> RecordPage:
-        """A page of version 1. Lists come all at once."""
+        """Read a page of version 1. Lists come all at once."""
         query: dict[str, object] = {"page_size": self._settings.page_size or 500}
         if cursor:
             query["page_token"] = cursor
@@ -196,12 +196,12 @@ class AffinitySource:
         return _page(type_, rows, token or None, reply)
 
     async def _second(self, type_: str, path: str) -> RecordPage:
-        """A page of version 2; its cursor is the way to the next page."""
+        """Read a page of version 2; its cursor is the path of the next page."""
         reply = await self._calls.read(path)
         return _page(type_, _rows(reply.body, "data"), self._next(reply.body), reply)
 
     async def _entries(self, type_: str, list_: str | None, cursor: str | None) -> RecordPage:
-        """Entries list after list, in the order of the lists' ids. The cursor is "<list> <cursor of it>"."""
+        """Read entries list by list, ordered by list id. The cursor is "<list> <cursor within it>"."""
         current, _, inner = (cursor or "").partition(" ")
         if not current:
             current = list_ or await self._list_after(0) or ""
@@ -233,13 +233,13 @@ class AffinitySource:
         return f"/v2/{TYPES.get(name, name)}?{urlencode(query)}"
 
     def _next(self, body: Any) -> str | None:
-        """The way to the next page. The key goes nowhere but to the address that was configured."""
+        """Return the path of the next page; the key is only sent to the configured address."""
         paging = body.get("pagination") if isinstance(body, dict) else None
         url = paging.get("nextUrl") if isinstance(paging, dict) else None
         if url is None:
             return None
         if not isinstance(url, str) or not url.startswith(f"{self._settings.url}/v2/"):
-            raise ConnectorError(ErrorKind.PERMANENT, "the next page is said to be at another address")
+            raise ConnectorError(ErrorKind.PERMANENT, "the next page is at another address")
         parts = urlsplit(url)
         if not parse_qs(parts.query):
             raise ConnectorError(ErrorKind.PERMANENT, "the next page has no cursor")
@@ -247,28 +247,26 @@ class AffinitySource:
 
 
 def _named(type_: str) -> tuple[str, str | None]:
-    """A type, and the list where it is one list's entries: "list_entries" or "list_entries/450"."""
+    """Split a type from the id of one list: "list_entries" or "list_entries/450"."""
     name, _, list_ = type_.partition("/")
     name = _ALSO.get(name, name)
     if name not in TYPES or (list_ and (name != ENTRIES or not list_.isdigit())):
-        raise ConnectorError(
-            ErrorKind.VALIDATION, f"Affinity has no {type_!r}; it has {', '.join(TYPES)}", field="type"
-        )
+        raise invalid(f"unknown type {type_!r} of Affinity; known: {', '.join(TYPES)}", field="type")
     return name, list_ or None
 
 
 def _rows(body: Any, name: str) -> Sequence[Any]:
-    """The records of an answer; null stands for none."""
+    """Return the records of a response; null means none."""
     if not isinstance(body, dict) or name not in body:
-        raise ConnectorError(ErrorKind.TEMPORARY, f"the answer has no {name!r}")
+        raise ConnectorError(ErrorKind.TEMPORARY, f"the response has no {name!r}")
     found = body[name]
     return found if isinstance(found, list) else []
 
 
 def _page(type_: str, rows: Sequence[Any], cursor: str | None, reply: ApiReply) -> RecordPage:
     ids = [one.get("id") if isinstance(one, dict) else None for one in rows]
-    records, spoiled = split_invalid_records(type_, rows, ids, reply.headers.body_prefix)
-    return RecordPage(records, cursor, spoiled)
+    records, unreadable = split_invalid_records(type_, rows, ids, reply.headers.body_prefix)
+    return RecordPage(records, cursor, unreadable)
 
 
 def _attribute(one: Any) -> Attribute:

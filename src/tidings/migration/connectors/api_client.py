@@ -1,8 +1,7 @@
-"""One call to a system's HTTP API: its answer, or the trouble that it means.
+"""HTTP calls of a connector: SSRF guard, Retry-After, errors by status, secrets redacted.
 
-The job names the host, a record never does: a path is never made of a record's value without quoting. Every
-address of the host's name must be within the job's rules, and the connection goes to a checked address.
-Secrets are taken out of everything that can be shown.
+Only the job names the host: values of records are quoted in paths. Every address of the host must be allowed
+by the job's SSRF rules, and the connection is pinned to a checked address.
 
     address not allowed      PERMISSION, not sent
     not connected            TEMPORARY, not sent
@@ -10,7 +9,7 @@ Secrets are taken out of everything that can be shown.
     cut, reset               TEMPORARY } `sent` for a write
     5xx                      SERVER    } `sent` for a write
     2xx that cannot be read  AMBIGUOUS, `sent`, for a write; TEMPORARY for a read
-    everything else          by its status, certainly not done
+    everything else          by its status, certainly not applied
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from pyreqwest.http import Url
 from ...wire.http_client import MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfGuard, SsrfRules, UnresolvedHost, has_dot_segments
-from .port import ConnectorError, ErrorKind
+from .port import ConnectorError, ErrorKind, invalid
 
 MAX_ANSWER = 64 << 20
 
@@ -49,7 +48,7 @@ _BY_STATUS: Mapping[int, ErrorKind] = {
 
 
 class ApiReply(NamedTuple):
-    """A success: its body, read, and its headers."""
+    """A successful response: parsed body and headers."""
 
     status: int
     body: Any
@@ -57,16 +56,16 @@ class ApiReply(NamedTuple):
 
 
 class ApiRefusal(NamedTuple):
-    """An answer that says no, for whoever knows more about it than its status."""
+    """An error response, for connectors that know more about it than its status."""
 
     status: int
-    body: Any  # None where it is no JSON
-    shown: str
+    body: Any  # None if it is not JSON
+    redact: str
     wait: timedelta | None
     answer: HttpResponse
     writes: bool
 
-    def trouble(
+    def to_error(
         self,
         failure: ErrorKind | None = None,
         *,
@@ -75,8 +74,8 @@ class ApiRefusal(NamedTuple):
         code: object = None,
         wait: timedelta | None = None,
     ) -> ConnectorError:
-        """What it means by its status, unless the caller knows better."""
-        words = said if isinstance(said, str) and said else self.shown
+        """Return the error for the status, unless the caller knows better."""
+        words = said if isinstance(said, str) and said else self.redact
         return ConnectorError(
             failure or by_status(self.status),
             f"HTTP {self.status}: {words}" if words else f"HTTP {self.status}",
@@ -91,7 +90,7 @@ Explain = Callable[[ApiRefusal], ConnectorError]
 
 
 def by_status(status: int) -> ErrorKind:
-    """What a refusal means when nothing more is known about it. A redirect is never followed."""
+    """Return the kind of error for a status. Redirects are never followed."""
     if status >= 500:
         return ErrorKind.SERVER
     if status < 400:
@@ -100,7 +99,7 @@ def by_status(status: int) -> ErrorKind:
 
 
 class ApiClient:
-    """The API of one system, called within `rules`. `hide` are the secrets that an answer might repeat."""
+    """The API of one system, called within `rules`. `hide` are secrets that a response might repeat."""
 
     def __init__(
         self,
@@ -111,18 +110,18 @@ class ApiClient:
         rules: SsrfRules,
         hide: Sequence[str],
         now: Callable[[], int],
-        explain: Explain = ApiRefusal.trouble,
+        explain: Explain = ApiRefusal.to_error,
     ) -> None:
         self._base, self._headers, self._deadline = base, {**_JSON, **headers}, deadline
         self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
         self._now, self._explain = now, explain
-        # A third for the name, a third for the connection: the time that is left can only be the answer's.
+        # A third each for DNS and connecting: what then times out is the answer.
         self._guard = SsrfGuard(rules, partial(resolve_host, within=deadline / 3))
         self._http = HttpClient(connect_within=deadline / 3)
-        self._turn = 1  # which of several addresses is called; the next one after a failed connection
+        self._address = 1  # index of the address in use; the next after a failed connection
 
     async def read(self, path: str, body: object = None) -> ApiReply:
-        """Ask for something; a body makes it a POST that changes nothing."""
+        """Read something; a body makes it a POST without side effects."""
         method = "GET" if body is None else "POST"
         return await self._ask(method, path, body, writes=False)
 
@@ -135,7 +134,7 @@ class ApiClient:
         headers: Mapping[str, str] = {},
         any_answer: bool = False,
     ) -> ApiReply:
-        """Change something; with `any_answer` a success need not be JSON, and its body is then None."""
+        """Change something; with `any_answer`, a success need not be JSON and its body is None."""
         return await self._ask(method, path, body, writes=True, headers=headers, any_answer=any_answer)
 
     async def close(self) -> None:
@@ -153,28 +152,26 @@ class ApiClient:
         any_answer: bool = False,
     ) -> ApiReply:
         if has_dot_segments(path):
-            raise ConnectorError(
-                ErrorKind.VALIDATION, "a value would lead to another path of the API: it is . or .."
-            )
+            raise invalid("a value would change the path of the API: it is . or ..")
         url, encoded = _url(self._base + path), _encoded(body)
         try:
             answer = await self._request(method, url, {**self._headers, **headers}, encoded)
         except ForbiddenUrl as error:
             raise ConnectorError(ErrorKind.PERMISSION, f"not called: {error}") from error
         except (UnresolvedHost, NotSent) as error:
-            raise ConnectorError(ErrorKind.TEMPORARY, f"not sent: {self.shown(str(error))}") from error
+            raise ConnectorError(ErrorKind.TEMPORARY, f"not sent: {self.redact(str(error))}") from error
         except MaybeSent as error:
             late = isinstance(error.__cause__, TimeoutError)
-            reason = f"no answer after the request left: {self.shown(str(error))}"
+            reason = f"no answer after the request left: {self.redact(str(error))}"
             raise ConnectorError(
                 ErrorKind.TIMEOUT if late else ErrorKind.TEMPORARY, reason, sent=writes
             ) from error
-        return self._judged(answer, writes=writes, any_answer=any_answer)
+        return self._parse_response(answer, writes=writes, any_answer=any_answer)
 
     async def _request(
         self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None
     ) -> HttpResponse:
-        """Call the host at a checked address, and at its next one where no connection could be made."""
+        """Call the host at a checked address; on a failed connection try its next address."""
         began, origin = time.monotonic(), url.origin_ascii
         admitted = self._guard.known(origin) or await self._guard.admit(origin)
         others = len(admitted.addresses) - 1
@@ -184,13 +181,13 @@ class ApiClient:
         while True:
             left = self._deadline - timedelta(seconds=time.monotonic() - began)
             try:
-                return await ask(deadline=left, pinned=admitted.pin(self._turn))
+                return await ask(deadline=left, pinned=admitted.pin(self._address))
             except NotSent:
-                self._turn, others = self._turn + 1, others - 1
+                self._address, others = self._address + 1, others - 1
                 if others < 0 or time.monotonic() - began > self._deadline.total_seconds() / 3:
                     raise
 
-    def _judged(self, answer: HttpResponse, *, writes: bool, any_answer: bool) -> ApiReply:
+    def _parse_response(self, answer: HttpResponse, *, writes: bool, any_answer: bool) -> ApiReply:
         raw = answer.body_prefix.strip()
         try:
             body = orjson.loads(raw) if raw else None
@@ -201,24 +198,23 @@ class ApiClient:
             if is_json or any_answer:
                 return ApiReply(answer.status, body, answer)
             failure = ErrorKind.AMBIGUOUS if writes else ErrorKind.TEMPORARY
-            raise ConnectorError(
-                failure, "the answer broke off or is no JSON", sent=writes, code=str(answer.status)
-            )
+            reason = "the response is truncated or not JSON"
+            raise ConnectorError(failure, reason, sent=writes, code=str(answer.status))
         wait = retry_after(answer.header("retry-after"), now=self._now())
-        shown = self.shown(raw[: 8 * MAX_SHOWN].decode(errors="replace"))
-        raise self._explain(ApiRefusal(answer.status, self._clean(body), shown, wait, answer, writes))
+        redact = self.redact(raw[: 8 * MAX_SHOWN].decode(errors="replace"))
+        raise self._explain(ApiRefusal(answer.status, self._clean(body), redact, wait, answer, writes))
 
-    def shown(self, said: str) -> str:
-        """What the other side said, fit for a page: short, one line, escaped, without secrets."""
+    def redact(self, said: str) -> str:
+        """Redact text from the other side for display: short, one line, escaped, without secrets."""
         for secret in self._hide:
             said = said.replace(secret, "[hidden]")
         said = said.strip()[:MAX_SHOWN]
         return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in said)
 
     def _clean(self, body: Any) -> Any:
-        """An error's body whose texts can all be shown."""
+        """Redact all texts of an error body."""
         if isinstance(body, str):
-            return self.shown(body)
+            return self.redact(body)
         if isinstance(body, dict):
             return {str(name): self._clean(value) for name, value in list(body.items())[:50]}
         if isinstance(body, list):
@@ -237,6 +233,4 @@ def _encoded(body: object) -> bytes | None:
     try:
         return orjson.dumps(body)
     except TypeError as error:
-        raise ConnectorError(
-            ErrorKind.VALIDATION, f"the record cannot be written as JSON: {error}"
-        ) from error
+        raise invalid(f"the record cannot be encoded as JSON: {error}") from error

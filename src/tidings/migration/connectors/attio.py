@@ -1,11 +1,11 @@
 """Attio as a target: records of any object, list entries and notes.
 
-    people, companies, ...   asserted by a unique attribute: sending one again changes nothing
-    lists/<list>             entries, asserted by their parent record
-    notes                    Attio cannot find or change one by a key: created once, and in doubt compared
+    people, companies, ...   upserted by a unique attribute: repeating a write changes nothing
+    lists/<list>             entries, upserted by their parent record
+    notes                    no key: created once, and compared by content when the outcome is unknown
 
-Attio keeps a note's time, so a note with `created_at` is looked for before it is written. One without is
-created as it is asked for: two notes of the same words may both be meant.
+Attio stores a note's time, so a note with `created_at` is looked up before it is written. One without it is
+always created: two notes with the same text may both be intended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from ...wire.ssrf_guard import SsrfRules
 from .api_client import ApiClient
 from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
 from .options import ANY_HOST, Connector, ConnectorReach, base_url, duration, header_value, rate, text_table
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    invalid,
+)
 
 URL = "https://api.attio.com"
 NOTES: Final = "notes"
@@ -34,7 +43,7 @@ REFERENCES: Mapping[str, str] = {
     "associated_deals": "deals",
     "team": "people",
 }
-"""The object that a link of Attio's own leads to."""
+"""The object that a built-in reference of Attio points to."""
 
 NOTE_FIELDS: Sequence[Attribute] = (
     Attribute("parent_object", "text", required=True),
@@ -55,8 +64,7 @@ _NOTES = 50
 
 @dataclass(frozen=True, slots=True)
 class AttioSettings:
-    """`keys` names for each object the unique attribute by which its records are found again, `references`
-    for each link of your own the object that it leads to."""
+    """`keys` names the unique attribute per object, `references` the target object per custom reference."""
 
     key: str
     url: str = URL
@@ -89,18 +97,18 @@ class AttioTarget:
         )
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Notes have no key; everything else is asserted."""
+        """Return UPSERT for everything but notes, which have no key."""
         return WriteStrategy.RECONCILE if type_ == NOTES else WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The attributes of an object or list, with the options of its selects."""
+        """Return the attributes of an object or list, with the options of selects."""
         if type_ == NOTES:
             return NOTE_FIELDS
         found = list((await self._attributes(type_)).values())
         return [*ENTRY_FIELDS, *found] if type_.startswith(LISTS) else found
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """What is there under this key; notes of the same parent and content; the parent's entries."""
+        """Find records by key, notes by parent and content, entries by parent."""
         if type_ == NOTES:
             return [_note(one) for one in await self._notes_of(fields) if same_note(one, fields)]
         if type_.startswith(LISTS):
@@ -113,7 +121,7 @@ class AttioTarget:
         return [_written(one, attributes) for one in found]
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Assert one, or create a note."""
+        """Upsert a record, or create a note."""
         if type_ == NOTES:
             return await self._write_note(fields, known)
         if type_.startswith(LISTS):
@@ -132,28 +140,28 @@ class AttioTarget:
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
-        """One after the other."""
+        """Write one after the other."""
         results: list[TargetRecord | ConnectorError] = []
         for key, fields, known in records:
             try:
                 results.append(await self.write(type_, key, fields, known))
-            except ConnectorError as trouble:
-                results.append(trouble)
+            except ConnectorError as error:
+                results.append(error)
         return results
 
     async def erase(self, type_: str, id_: str) -> None:
-        """Delete a note, an entry or a record."""
+        """Delete a note, an entry or a record; a missing one is fine."""
         place = "/notes" if type_ == NOTES else _object(type_)
         if type_.startswith(LISTS):
             place = f"{_list(type_)}/entries"
         try:
             await self._calls.write("DELETE", f"{place}/{quote(id_, safe='')}", None, any_answer=True)
-        except ConnectorError as trouble:
-            if trouble.failure is not ErrorKind.NOT_FOUND:
+        except ConnectorError as error:
+            if error.failure is not ErrorKind.NOT_FOUND:
                 raise
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """Everything, page by page, oldest first; a note's key is made of its content."""
+        """Yield everything page by page, oldest first; a note's key is a hash of its content."""
         if type_ == NOTES:
             async for one in self._all_notes({}):
                 yield note_key(one), _note(one)
@@ -172,14 +180,12 @@ class AttioTarget:
                 return
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._calls.close()
 
     async def _write_note(self, fields: Fields, known: str | None) -> TargetRecord:
         if known is not None:
-            raise ConnectorError(
-                ErrorKind.PERMANENT, "Attio cannot change a note; delete it there and run again"
-            )
+            raise ConnectorError(ErrorKind.PERMANENT, "Attio cannot change notes; delete it and run again")
         if fields.get("created_at") is not None:
             there = await self.find(NOTES, "", fields)
             if there:
@@ -197,7 +203,7 @@ class AttioTarget:
         return TargetRecord(_made(reply.body, "entry_id"))
 
     async def _linked(self, type_: str, values: Fields) -> Fields:
-        """Links as Attio takes them: with the object that the id is one of."""
+        """Return values with references in Attio's form: the id with its object."""
         if not any(name in self._references for name in values):
             return values
         known = await self._attributes(type_)
@@ -234,7 +240,7 @@ class AttioTarget:
         ]
 
     async def _attributes(self, type_: str) -> Mapping[str, Attribute]:
-        """Asked for once: a schema does not change under a job."""
+        """Return the attributes of a type, read once."""
         if type_ not in self._known:
             base = _list(type_) if type_.startswith(LISTS) else f"/objects/{quote(type_, safe='')}"
             found = _data((await self._calls.read(f"{base}/attributes?limit=500")).body)
@@ -256,8 +262,8 @@ class AttioTarget:
     def _key(self, type_: str) -> str:
         found = self._keys.get(type_)
         if found is None:
-            reason = f"Attio's {type_!r} needs a unique attribute; name it in `keys` of the target"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
+            reason = f"Attio's {type_!r} needs a unique attribute: name it in `keys` of the target"
+            raise invalid(reason, "keys")
         return found
 
 
@@ -265,7 +271,7 @@ _PARENT = ("parent_object", "parent_record_id")
 
 
 def note_key(one: Mapping[str, Any]) -> str:
-    """A note's key, made of what makes it the same: parent, title, text and time."""
+    """Return a note's key: a hash of parent, title, text and time."""
     text = one.get("content_plaintext", one.get("content"))
     parts = [str(one.get(name) or "") for name in (*_PARENT, "title")]
     parts += [" ".join(str(text or "").split()), str(instant_of(one.get("created_at")))]
@@ -283,33 +289,31 @@ def _list(type_: str) -> str:
 def _parent(fields: Fields) -> dict[str, str]:
     for name in _PARENT:
         if not isinstance(fields.get(name), str) or not fields[name]:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{name} is missing: the record it belongs to", field=name
-            )
+            raise invalid(f"{name} is missing: the parent record", name)
     return {name: fields[name] for name in _PARENT}
 
 
 def _data(body: Any) -> list[Mapping[str, Any]]:
     found = body.get("data") if isinstance(body, dict) else None
     if not isinstance(found, list):
-        raise ConnectorError(ErrorKind.TEMPORARY, "the answer has no list of data")
+        raise ConnectorError(ErrorKind.TEMPORARY, "the response has no list of data")
     return [one for one in found if isinstance(one, dict)]
 
 
 def _made(body: Any, name: str) -> str:
-    """The id of what was written. Without it nobody can say what was."""
+    """Return the id of the written record; without it the outcome is ambiguous."""
     found = body.get("data") if isinstance(body, dict) else None
     try:
         return _id(found if isinstance(found, dict) else {}, name)
-    except ConnectorError as trouble:
-        raise ConnectorError(ErrorKind.AMBIGUOUS, trouble.reason, sent=True) from None
+    except ConnectorError as error:
+        raise ConnectorError(ErrorKind.AMBIGUOUS, error.reason, sent=True) from None
 
 
 def _id(one: Mapping[str, Any], name: str) -> str:
     found = one.get("id")
     named = found.get(name) if isinstance(found, dict) else None
     if not isinstance(named, str):
-        raise ConnectorError(ErrorKind.TEMPORARY, f"the answer has no {name}")
+        raise ConnectorError(ErrorKind.TEMPORARY, f"the response has no {name}")
     return named
 
 
@@ -328,7 +332,7 @@ def _note(one: Mapping[str, Any]) -> TargetRecord:
 
 
 def _key_of(written: TargetRecord, attribute: str | None) -> str:
-    """The key under which a record was asserted; without one, its id."""
+    """Return the key a record was upserted by; without one, its id."""
     fields = written.fields or {}
     return first_text(fields.get(attribute or "parent_record_id")) or written.id
 

@@ -1,4 +1,4 @@
-"""Attio's ways of saying things, pure: values as read and as written, notes compared, refusals explained."""
+"""Conversion of Attio's values and errors. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from .api_client import ApiRefusal
 from .port import Attribute, ConnectorError, ErrorKind, Fields
 
-# Attio's word for a type of attribute -> ours
+# Attio's attribute type -> ours
 TYPES: Mapping[str, str] = {
     "text": "text",
     "personal-name": "text",
@@ -31,7 +31,7 @@ TYPES: Mapping[str, str] = {
     "interaction": "json",
 }
 
-# Where the value itself stands in what is read.
+# The key of the value itself in a response.
 _VALUE: Mapping[str, str] = {
     "email-address": "email_address",
     "phone-number": "original_phone_number",
@@ -49,7 +49,7 @@ _NOW_AND_THEN = frozenset({"concurrent_write_conflict", "merge_in_progress"})
 
 
 def attribute_of(one: Mapping[str, Any], options: Sequence[str] = ()) -> Attribute:
-    """An attribute as Attio describes it."""
+    """Convert an attribute description."""
     return Attribute(
         str(one.get("api_slug")),
         TYPES.get(str(one.get("type")), "json"),
@@ -61,7 +61,7 @@ def attribute_of(one: Mapping[str, Any], options: Sequence[str] = ()) -> Attribu
 
 
 def plain(values: Any, attributes: Mapping[str, Attribute]) -> Fields:
-    """Values as they are read, in the form in which they are written: without history, one or a list."""
+    """Convert values as read into the form in which they are written: active ones, single or as a list."""
     found: dict[str, Any] = {}
     for name, held in values.items() if isinstance(values, dict) else ():
         active = [_plain(one) for one in held if isinstance(one, dict) and not one.get("active_until")]
@@ -84,14 +84,14 @@ def _plain(one: Mapping[str, Any]) -> Any:
 
 
 def linked(value: Any, object_: str) -> Any:
-    """An id, or several, as a link to records of an object."""
+    """Convert an id, or several, into references to records of an object."""
     if isinstance(value, list | tuple):
         return [linked(one, object_) for one in value]
     return {"target_object": object_, "target_record_id": value} if isinstance(value, str) else value
 
 
 def first_text(value: Any) -> str | None:
-    """The text by which a record is found: of one value, or the first of several."""
+    """Return the text by which a record is found: of one value, or the first of several."""
     if isinstance(value, list | tuple):
         value = value[0] if value else None
     if isinstance(value, Mapping):
@@ -100,7 +100,7 @@ def first_text(value: Any) -> str | None:
 
 
 def same_note(held: Mapping[str, Any], wanted: Fields) -> bool:
-    """Whether a note in Attio is the one that would be written: title, text and, where given, its time."""
+    """Return whether a note in Attio is the wanted one: title, text and, if given, its time."""
     markdown = wanted.get("format") == "markdown"
     text = held.get("content_markdown" if markdown else "content_plaintext")
     if _squeezed(text) != _squeezed(wanted.get("content")):
@@ -113,7 +113,7 @@ def same_note(held: Mapping[str, Any], wanted: Fields) -> bool:
 
 
 def instant_of(value: object) -> datetime | None:
-    """A time, however many digits its seconds have; Attio keeps thousandths for certain."""
+    """Parse a time to milliseconds, the precision that Attio keeps."""
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -129,9 +129,9 @@ def _squeezed(value: object) -> str:
 
 
 def explain(refusal: ApiRefusal) -> ConnectorError:
-    """What Attio means by a refusal."""
+    """Map Attio's error to ours."""
     body = refusal.body if isinstance(refusal.body, dict) else {}
-    code, said = body.get("code"), body.get("message")
+    code, message = body.get("code"), body.get("message")
     failure: ErrorKind | None = None
     if code in _NOW_AND_THEN:
         failure = ErrorKind.TEMPORARY
@@ -139,11 +139,11 @@ def explain(refusal: ApiRefusal) -> ConnectorError:
         failure = ErrorKind.QUOTA
     elif refusal.status == 409:
         failure = ErrorKind.VALIDATION
-    return refusal.trouble(failure, said=said, field=_field(body), code=code)
+    return refusal.to_error(failure, said=message, field=_field(body), code=code)
 
 
 def _field(body: Mapping[str, Any]) -> str | None:
-    """The attribute that a refusal is about: by its path, or by name in the text."""
+    """Return the attribute that an error is about, by its path or by its message."""
     errors = body.get("validation_errors")
     path = (
         errors[0].get("path") if isinstance(errors, list) and errors and isinstance(errors[0], dict) else None

@@ -1,7 +1,7 @@
-"""Where a file connector may read and write: one folder, opened step by step without following links.
+"""File access below one folder (path traversal guard): opened component by component without following links.
 
-Every step below the root is opened relative to the one before it and never through a symbolic link, so a link
-that appears between a check and the use leads nowhere. New files can be read by their owner only.
+Each component is opened relative to its parent and never through a symbolic link, so a link created between
+check and use has no effect. New files are readable by their owner only.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class HasConfinedPath(Protocol):
 
     @property
     def path(self) -> str:
-        """As the job names it."""
+        """The path as the job names it."""
 
     @property
     def root(self) -> Path | None:
-        """What it is confined to."""
+        """The folder it is confined to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class ConfinedPath:
 
     @property
     def path(self) -> Path:
-        """As one path, for names and suffixes; files are opened with `open`."""
+        """The joined path, for names and suffixes; open files with `open`."""
         return self.root.joinpath(*self.parts)
 
     @property
     def mode(self) -> int:
-        """The type bits of what is there, without following a link; 0 if nothing is."""
+        """The type bits of the file, without following a link; 0 if it does not exist."""
         try:
             found = self.path.lstat() if self.parts else self.path.stat()
         except OSError:
@@ -52,11 +52,11 @@ class ConfinedPath:
         return stat.S_IFMT(found.st_mode)
 
     def below(self, name: str) -> ConfinedPath:
-        """A file in this folder."""
+        """Return a file in this folder."""
         return ConfinedPath(self.root, (*self.parts, name))
 
     def open(self, flags: int) -> int:
-        """A descriptor of a regular file; with O_CREAT missing folders are made. Raises OSError."""
+        """Open a regular file and return its descriptor; O_CREAT creates missing folders. Raises OSError."""
         creates = bool(flags & os.O_CREAT)
         if creates:
             self.root.mkdir(0o700, parents=True, exist_ok=True)
@@ -67,18 +67,18 @@ class ConfinedPath:
             file = os.open(self.parts[-1] if self.parts else ".", flags | _FILE, 0o600, dir_fd=at)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                error.strerror = "it is a symbolic link, which is not followed"
+                error.strerror = "symbolic links are not followed"
             raise
         finally:
             os.close(at)
         if stat.S_ISREG(os.fstat(file).st_mode):
             return file
         os.close(file)
-        raise OSError(errno.EINVAL, "it is not a regular file")
+        raise OSError(errno.EINVAL, "not a regular file")
 
 
 def _step(at: int, part: str, *, creates: bool) -> int:
-    """The folder below, in exchange for the one above."""
+    """Open the folder below and close the one above."""
     if creates:
         with suppress(FileExistsError):
             os.mkdir(part, 0o700, dir_fd=at)
@@ -88,9 +88,9 @@ def _step(at: int, part: str, *, creates: bool) -> int:
 
 
 def confined_path(settings: HasConfinedPath) -> ConfinedPath:
-    """What a job's `path` names: below the root, or without one, wherever its author says.
+    """Resolve a job's `path`: below the root, or anywhere without one.
 
-    Raises ValueError(option, problem, remedy) for a path that leads out of the root.
+    Raises ValueError(option, problem, remedy) for a path outside the root.
     """
     path, root = Path(settings.path), settings.root
     if root is None:
@@ -100,6 +100,6 @@ def confined_path(settings: HasConfinedPath) -> ConfinedPath:
     for base in (root.absolute(), root.resolve()):
         inner = inner.relative_to(base) if inner.is_absolute() and inner.is_relative_to(base) else inner
     if inner.is_absolute() or ".." in inner.parts or "\0" in settings.path:
-        problem = "it leads out of the folder that migrations may use"
-        raise ValueError("path", problem, "Name a file or folder below migration_folder, such as crm/people")
+        problem = "it is outside the folder for migrations"
+        raise ValueError("path", problem, "Use a file or folder below migration_folder, such as crm/people")
     return ConfinedPath(root.resolve(), inner.parts)

@@ -1,4 +1,4 @@
-"""CSV files with a head: one record per row, as source and as target. Every value is a text."""
+"""CSV files with a header: one record per row, as source and as target. Every value is a text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .confined_paths import confined_path
 from .file_source import FileRow, FileSource, read_records
 from .file_target import FileTarget
 from .options import Connector, ConnectorReach, count, one_of, text
-from .port import ConnectorError, ErrorKind, Fields
+from .port import Fields, invalid
 from .record_validation import InvalidRecord, check_texts
 
 MAX_RECORD = 1 << 20
@@ -34,11 +34,11 @@ class CsvSettings:
     delimiter: str = ","
     encoding: str = "utf-8"
     max_record: int = MAX_RECORD
-    root: Path | None = None  # what it is confined to; None: the path itself
+    root: Path | None = None  # the folder it is confined to; None: unconfined
 
 
 class CsvFormat:
-    """Rows under a head. A quoted value may go on over line ends."""
+    """Rows below a header. A quoted value may span lines."""
 
     suffix = ".csv"
 
@@ -47,38 +47,32 @@ class CsvFormat:
         self._delimiter, self._encoding = settings.delimiter, settings.encoding
 
     def head(self, file: BinaryIO) -> Sequence[str] | None:
-        """The columns; each must be there once, and one of them must name the records."""
+        """Read the header; column names must be unique and include the id column."""
         if file.read(3) != _BOM:
             file.seek(0)
         row = next(self.rows(file, 1), None)
         if row is None:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, "the file is empty: its first line must name the columns"
-            )
+            raise invalid("the file is empty: the first line must name the columns")
         try:
             names = [name.strip() for name in self._cells(row.raw)]
         except InvalidRecord as flaw:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"the first line cannot be read: {flaw.reason}"
-            ) from None
+            raise invalid(f"the first line cannot be read: {flaw.reason}") from None
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"the column {twice!r} is there twice; rename one", field=twice
-            )
+            raise invalid(f"duplicate column {twice!r}; rename one", twice)
         if self.id not in names:
             known = ", ".join(names[:20])[:200]
-            reason = f"there is no column {self.id!r}, which names a record; there are: {known}"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field=self.id)
+            reason = f"missing id column {self.id!r}; columns: {known}"
+            raise invalid(reason, self.id)
         file.seek(row.end)
         return names
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
-        """The rows."""
+        """Read the rows."""
         return read_records(file, self._most, self._is_open, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
-        """One row; it must have as many values as there are columns."""
+        """Parse one row; it must have one value per column."""
         cells, names = self._cells(raw), head or ()
         if len(cells) != len(names):
             raise InvalidRecord(f"it has {len(cells)} values for {len(names)} columns")
@@ -88,27 +82,25 @@ class CsvFormat:
         return found
 
     def first(self, fields: Fields) -> bytes:
-        """The head: the columns of the first record."""
-        return self._spelled(list(fields))
+        """Return the header: the columns of the first record."""
+        return self._encode_row(list(fields))
 
-    def spell(self, fields: Fields, head: Sequence[str] | None) -> bytes:
-        """One row."""
+    def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
+        """Encode one row."""
         columns = head or ()
         unknown = next((name for name in fields if name not in columns), None)
         if unknown is not None:
-            raise ConnectorError(ErrorKind.VALIDATION, f"the file has no column {unknown!r}", field=unknown)
-        return self._spelled([_cell(fields.get(name)) for name in columns])
+            raise invalid(f"the file has no column {unknown!r}", unknown)
+        return self._encode_row([_cell(fields.get(name)) for name in columns])
 
-    def _spelled(self, cells: Sequence[str]) -> bytes:
+    def _encode_row(self, cells: Sequence[str]) -> bytes:
         made = io.StringIO(newline="")
         csv.writer(made, delimiter=self._delimiter, lineterminator="\r\n").writerow(cells)
         try:
             return made.getvalue().encode(self._encoding)
         except UnicodeEncodeError as error:
             sign = error.object[error.start]
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{sign!r} cannot be written in {self._encoding}"
-            ) from None
+            raise invalid(f"{sign!r} cannot be written in {self._encoding}") from None
 
     def _cells(self, raw: bytes) -> list[str]:
         try:
@@ -117,10 +109,10 @@ class CsvFormat:
             raise InvalidRecord(f"it is not {self._encoding}") from None
         except csv.Error as error:
             not_closed = str(error) == _NOT_CLOSED
-            raise InvalidRecord("a quote is opened and never closed" if not_closed else str(error)) from None
+            raise InvalidRecord("a quote is never closed" if not_closed else str(error)) from None
 
     def _is_open(self, raw: bytes) -> bool:
-        """Whether the row ends within quotes. Only a line with a quote in it can open or close them."""
+        """Return whether the row ends within quotes. Only a line with a quote can open or close them."""
         if b'"' not in raw:
             return False
         try:
@@ -142,9 +134,9 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _sign(value: object) -> str:
+def _delimiter(value: object) -> str:
     if not isinstance(value, str) or len(value) != 1 or value in '"\r\n':
-        raise ValueError('it must be one character, such as ";" or a tab')
+        raise ValueError('must be one character, such as ";" or a tab')
     return value
 
 
@@ -153,7 +145,7 @@ CONNECTOR = Connector(
     options={
         "path": text,
         "id": text,
-        "delimiter": _sign,
+        "delimiter": _delimiter,
         "encoding": one_of("utf-8", "latin-1", "cp1252", "ascii"),
         "max_record": count(1_024, 64 << 20),
     },

@@ -1,7 +1,7 @@
-"""Files of records, one after the other, read in pages by place.
+"""Reads records from files page by page.
 
-A cursor is a place in the file together with the file's size and time of change, so that a file which changed
-underneath is noticed. A record over the limit is passed by without being held in memory.
+A cursor is an offset with the file's size and modification time, so a changed file is detected. A record over
+the size limit is skipped without being held in memory.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ PAGE_ROWS = 1_000
 PAGE_BYTES = 4 << 20
 
 _CHUNK = 1 << 20
-_SLICE = 50  # rows that are understood without a pause: about a millisecond
+_SLICE = 50  # rows parsed between two yields to the event loop: about a millisecond
 
 
 class FileRow(NamedTuple):
-    """One record's bytes, where they stand, and what is wrong with them as far as their form shows."""
+    """The bytes of one record, their position, and a format error if there is one."""
 
     start: int
     end: int
@@ -45,29 +45,29 @@ class FileRow(NamedTuple):
 
 
 class FileFormat(Protocol):
-    """What makes one kind of file differ from another."""
+    """A file format: CSV or NDJSON."""
 
     suffix: str
-    id: str  # the column or field that names a record
+    id: str  # the column or field with the record's id
 
     def head(self, file: BinaryIO) -> Sequence[str] | None:
-        """Read what stands before the records, if anything does; the file is then at the first record."""
+        """Read the header, if there is one; the file is then at the first record."""
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
-        """The records from where the file is."""
+        """Read the records from the current position."""
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
-        """A record; raises Flaw."""
+        """Parse a record; raises InvalidRecord."""
 
     def first(self, fields: Fields) -> bytes:
-        """What a new file begins with."""
+        """Return the beginning of a new file."""
 
-    def spell(self, fields: Fields, head: Sequence[str] | None) -> bytes:
-        """A record as bytes with its line end; raises Trouble."""
+    def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
+        """Encode a record with its line end; raises ConnectorError."""
 
 
 def path_of_type(path: ConfinedPath, type_: str, suffix: str) -> ConfinedPath:
-    """A folder has one file per record type; a file serves whatever type is asked for."""
+    """Return the file of a record type: one per type in a folder, or the file itself."""
     found = path.mode
     is_folder = stat.S_ISDIR(found) or not (path.path.suffix or found)
     return path.below(f"{type_.replace('/', '_')}{suffix}") if is_folder else path
@@ -82,44 +82,42 @@ class FileSource:
         self.kind, self._path, self._form = kind, path, form
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The columns, where the file has a head."""
+        """Return the columns, if the file has a header."""
         return await asyncio.to_thread(
             attributes_of, path_of_type(self._path, type_, self._form.suffix), self._form
         )
 
     async def count(self, type_: str) -> int | None:
-        """Nobody knows before reading."""
+        """Return None: unknown before reading."""
         return None
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """The next records: bytes are read off the event loop, and understood on it, a few at a time.
+        """Read the next records: bytes in a thread, parsing on the event loop in small slices.
 
-        A thread that parses holds the interpreter for milliseconds on end, and every call under way waits.
+        A thread that parses would hold the interpreter for milliseconds and delay every call in progress.
         """
         rows, head, following = await asyncio.to_thread(self._rows, type_, cursor)
         records: list[Record] = []
-        spoiled: list[UnreadableRecord] = []
+        unreadable: list[UnreadableRecord] = []
         for begin in range(0, len(rows), _SLICE):
             for row in rows[begin : begin + _SLICE]:
-                self._take(type_, row, head, records, spoiled)
+                self._take(type_, row, head, records, unreadable)
             await asyncio.sleep(0)
-        return RecordPage(records, following, spoiled)
+        return RecordPage(records, following, unreadable)
 
     async def close(self) -> None:
-        """Nothing is open between two pages."""
+        """Do nothing: no file stays open between pages."""
 
     def _rows(self, type_: str, cursor: str | None) -> tuple[list[FileRow], Sequence[str] | None, str | None]:
-        """The bytes of a page, the head, and where the next page begins."""
+        """Return the rows of a page, the header, and the next cursor."""
         with _opened(path_of_type(self._path, type_, self._form.suffix)) as file:
             head = self._form.head(file)
             mark, line = _mark(file), 1 if head is None else 2
             if cursor is not None:
                 seen, place, line = _parsed(cursor)
                 if seen != mark:
-                    raise ConnectorError(
-                        ErrorKind.PERMANENT,
-                        "the file was changed while it was being read; put it back or start a new job",
-                    )
+                    reason = "the file was changed while it was being read; put it back or start a new job"
+                    raise ConnectorError(ErrorKind.PERMANENT, reason)
                 file.seek(place)
             rows: list[FileRow] = []
             begun = file.tell()
@@ -135,20 +133,20 @@ class FileSource:
         row: FileRow,
         head: Sequence[str] | None,
         records: list[Record],
-        spoiled: list[UnreadableRecord],
+        unreadable: list[UnreadableRecord],
     ) -> None:
-        place = f"line {row.line}"
+        at = f"line {row.line}"
         try:
             if row.flaw is not None:
                 raise InvalidRecord(row.flaw)
             fields = self._form.parse(row.raw, head)
             records.append(Record(type_, id_of(fields, self._form.id), fields))
         except InvalidRecord as flaw:
-            spoiled.append(UnreadableRecord(type_, flaw.id or place, f"{flaw.reason} ({place})", flaw.field))
+            unreadable.append(UnreadableRecord(type_, flaw.id or at, f"{flaw.reason} ({at})", flaw.field))
 
 
 def attributes_of(path: ConfinedPath, form: FileFormat) -> list[Attribute] | None:
-    """The columns of a file that has a head."""
+    """Return the columns of a file with a header."""
     with _opened(path) as file:
         head = form.head(file)
     if head is None:
@@ -162,7 +160,7 @@ def _opened(place: ConfinedPath) -> Iterator[BinaryIO]:
     try:
         file = os.fdopen(place.open(os.O_RDONLY), "rb")
     except FileNotFoundError:
-        raise ConnectorError(ErrorKind.NOT_FOUND, f"there is no file {name!r}; check the path") from None
+        raise ConnectorError(ErrorKind.NOT_FOUND, f"file {name!r} not found; check the path") from None
     except OSError as error:
         raise ConnectorError(ErrorKind.PERMISSION, f"{name!r} cannot be read: {error.strerror}") from error
     with file:
@@ -170,10 +168,10 @@ def _opened(place: ConfinedPath) -> Iterator[BinaryIO]:
 
 
 def id_of(fields: Fields, name: str) -> str:
-    """What names a record; raises Flaw."""
+    """Return a record's id; raises InvalidRecord."""
     found = fields.get(name)
     if found is None or isinstance(found, dict | list | bool) or str(found) == "":
-        raise InvalidRecord(f"it has no {name!r}, which names a record", name)
+        raise InvalidRecord(f"it has no id ({name!r})", name)
     return str(found)
 
 
@@ -186,17 +184,17 @@ def _parsed(cursor: str) -> tuple[str, int, int]:
     mark, _, rest = cursor.partition(":")
     place, _, line = rest.partition(":")
     if not (place.isdigit() and line.isdigit()):
-        raise ConnectorError(ErrorKind.PERMANENT, "the cursor was not made by this source")
+        raise ConnectorError(ErrorKind.PERMANENT, "the cursor is not from this source")
     return mark, int(place), int(line)
 
 
 def read_records(
     file: BinaryIO, most: int, is_open: Callable[[bytes], bool] | None = None, *, line: int = 1
 ) -> Iterator[FileRow]:
-    """Records that end with a line, or go on over it while `is_open` says so; none of them over `most` bytes.
+    """Read records that end with a line, or continue while `is_open` says so; none over `most` bytes.
 
-    Only a line with a quote in it can end what is open. What is over the limit is passed by in pieces. The
-    first of them is line number `line`.
+    Only a line with a quote can end an open record. Oversized records are skipped in pieces. The first
+    record is on line number `line`.
     """
     start = file.tell()
     while raw := file.readline(most + 1):
@@ -215,7 +213,7 @@ def read_records(
 def _rest(
     file: BinaryIO, most: int, raw: bytearray, is_open: Callable[[bytes], bool] | None, is_quoted: bool
 ) -> tuple[bytes, int]:
-    """A record that goes on over its first line, or is over the limit: its bytes, and how many lines."""
+    """Read the rest of a record that continues or is too long; return its bytes and number of lines."""
     while is_open is not None and len(raw) <= most and (more := file.readline(most + 1 - len(raw))):
         raw += more
         if b'"' in more and not is_open(bytes(raw)):
@@ -225,7 +223,7 @@ def _rest(
 
 
 def _pass_by(file: BinaryIO, begun: bytearray, is_quoted: bool) -> int:
-    """To the end of a record: the first line end, or where quotes count, the first outside of them."""
+    """Skip to the end of a record: the next line end, outside of quotes if quotes count."""
     quotes, passed, last = begun.count(b'"'), 0, bytes(begun[-1:])
     while not (last.endswith(b"\n") and not (is_quoted and quotes % 2)):
         last = file.readline(_CHUNK)

@@ -1,8 +1,8 @@
-"""Files of records, written so that each key is there once.
+"""Writes records to files, once per key.
 
-Lines are appended under a lock, in one write each, and forced to the disk before they count. One that broke
-off when the power failed was never acknowledged and is cut away. A record that changes is appended anew, and
-its old line becomes empty lines: a crash between the two leaves both, and the later one counts.
+Lines are appended under a lock with one write each and fsynced before they count. A line torn by a power cut
+was never acknowledged and is removed. A changed record is appended and its old line blanked; a crash between
+the two leaves both, and the later one wins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from typing import BinaryIO
 
 from .confined_paths import ConfinedPath
 from .file_source import FileFormat, FileRow, FileSource, attributes_of, id_of, path_of_type
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    invalid,
+)
 from .record_validation import InvalidRecord
 
 BULK = 500
@@ -26,30 +35,30 @@ _CHUNK = 1 << 20
 
 
 class FileTarget:
-    """Writes records into files, by their key."""
+    """Writes records to files by key."""
 
     limits = SystemLimits(concurrency=1, bulk=BULK)
 
     def __init__(self, kind: str, path: ConfinedPath, form: FileFormat) -> None:
         self.kind, self._path, self._form = kind, path, form
-        self._books: dict[ConfinedPath, _RecordFile] = {}
+        self._files: dict[ConfinedPath, _RecordFile] = {}
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """By the key, which stands in the file."""
+        """Return UPSERT: the key is in the file."""
         return WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The columns of a file that is there already."""
+        """Return the columns of an existing file."""
         path = path_of_type(self._path, type_, self._form.suffix)
         return await asyncio.to_thread(attributes_of, path, self._form) if stat.S_ISREG(path.mode) else None
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """The record with this key, if it is there."""
-        found = await asyncio.to_thread(self._book(type_).find, key)
+        """Return the record with this key, if present."""
+        found = await asyncio.to_thread(self._file_of(type_).find, key)
         return [] if found is None else [TargetRecord(key, found)]
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Write one."""
+        """Write one record."""
         (written,) = await self.write_many(type_, [(key, fields, known)])
         if isinstance(written, ConnectorError):
             raise written
@@ -58,15 +67,17 @@ class FileTarget:
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
-        """Write many, with one wait for the disk."""
-        return await asyncio.to_thread(self._book(type_).put, [(key, fields) for key, fields, _ in records])
+        """Write many records with one fsync."""
+        return await asyncio.to_thread(
+            self._file_of(type_).put, [(key, fields) for key, fields, _ in records]
+        )
 
     async def erase(self, type_: str, id_: str) -> None:
-        """Its line becomes empty lines."""
-        await asyncio.to_thread(self._book(type_).drop, id_)
+        """Blank the record's line."""
+        await asyncio.to_thread(self._file_of(type_).drop, id_)
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """Every record in the order of the file."""
+        """Yield every record in file order."""
         source, cursor = FileSource(self.kind, self._path, self._form), None
         if not stat.S_ISREG(path_of_type(self._path, type_, self._form.suffix).mode):
             return
@@ -79,20 +90,20 @@ class FileTarget:
                 return
 
     async def close(self) -> None:
-        """Forget where the keys stand."""
-        self._books.clear()
+        """Drop the cached positions."""
+        self._files.clear()
 
-    def _book(self, type_: str) -> _RecordFile:
+    def _file_of(self, type_: str) -> _RecordFile:
         path = path_of_type(self._path, type_, self._form.suffix)
-        book = self._books.setdefault(path, _RecordFile(path, type_, self._form))
-        if book.type != type_:
-            reason = f"{path.path.name} has {book.type} in it already; name a folder as the path"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="path")
-        return book
+        record_file = self._files.setdefault(path, _RecordFile(path, type_, self._form))
+        if record_file.type != type_:
+            reason = f"{path.path.name} already holds {record_file.type}; use a folder as the path"
+            raise invalid(reason, "path")
+        return record_file
 
 
 class _RecordFile:
-    """One file that is written: where each key stands, as far as the file has been seen."""
+    """One target file, with the known position of each key."""
 
     def __init__(self, place: ConfinedPath, type_: str, form: FileFormat) -> None:
         self.type = type_
@@ -102,12 +113,12 @@ class _RecordFile:
         self._head: Sequence[str] | None = None
 
     def find(self, key: str) -> Fields | None:
-        """A record by its key."""
+        """Return a record by key."""
         with self._locked() as file:
             return self._at(file, key)
 
     def drop(self, key: str) -> None:
-        """Take a record out."""
+        """Blank a record."""
         with self._locked() as file:
             place = self._places.pop(key, None)
             if place is not None:
@@ -115,14 +126,14 @@ class _RecordFile:
                 os.fsync(file.fileno())
 
     def put(self, records: Sequence[tuple[str, Fields]]) -> list[TargetRecord | ConnectorError]:
-        """Write records that are not there yet, or differ."""
+        """Write records that are new or differ."""
         with self._locked() as file:
             results: list[TargetRecord | ConnectorError] = []
             for key, fields in records:
                 try:
                     results.append(self._put(file, key, self._named(key, fields)))
-                except ConnectorError as trouble:
-                    results.append(trouble)
+                except ConnectorError as error:
+                    results.append(error)
             file.flush()
             os.fsync(file.fileno())
             return results
@@ -133,7 +144,7 @@ class _RecordFile:
             self._append(file, begins)
             file.seek(0)
             self._head = self._form.head(file)
-        raw = self._form.spell(fields, self._head)
+        raw = self._form.encode(fields, self._head)
         before = self._places.get(key)
         if before is not None and _bytes(file, *before) == raw:
             return TargetRecord(key, fields)
@@ -154,11 +165,7 @@ class _RecordFile:
         name = self._form.id
         given = fields.get(name)
         if given is not None and str(given) != key:
-            raise ConnectorError(
-                ErrorKind.VALIDATION,
-                f"{name!r} is not the record's key; name another column as id",
-                field=name,
-            )
+            raise invalid(f"{name!r} is not the record's key; use another column as id", field=name)
         return {name: key, **fields}
 
     def _at(self, file: BinaryIO, key: str) -> Fields | None:
@@ -167,13 +174,12 @@ class _RecordFile:
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
-        """The file, ours alone, with everything seen that others have written meanwhile."""
+        """Open and lock the file; catch up with what others have written."""
         try:
             file = os.fdopen(self._place.open(os.O_RDWR | os.O_CREAT), "r+b")
         except OSError as error:
-            raise ConnectorError(
-                ErrorKind.PERMISSION, f"{self._name} cannot be written: {error.strerror}"
-            ) from error
+            reason = f"{self._name} cannot be written: {error.strerror}"
+            raise ConnectorError(ErrorKind.PERMISSION, reason) from error
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self._catch_up(file)
@@ -181,11 +187,11 @@ class _RecordFile:
 
     def _catch_up(self, file: BinaryIO) -> None:
         size = file.seek(0, os.SEEK_END)
-        if size < self._seen:  # somebody has begun it anew
+        if size < self._seen:  # the file was replaced
             self._seen, self._places, self._head = 0, {}, None
         if size == self._seen:
             return
-        size = self._mended(file, size)
+        size = self._repair_last_line(file, size)
         file.seek(0)
         if size:
             self._head = self._form.head(file)
@@ -198,7 +204,7 @@ class _RecordFile:
         try:
             key = id_of(self._form.parse(row.raw, self._head), self._form.id)
         except InvalidRecord as flaw:
-            reason = f"{self._name} has a record that cannot be read: {flaw.reason}; mend it first"
+            reason = f"{self._name} has an unreadable record: {flaw.reason}; fix it first"
             raise ConnectorError(ErrorKind.PERMANENT, reason) from None
         before = self._places.get(key)
         self._places[key] = (row.start, row.end)
@@ -206,8 +212,8 @@ class _RecordFile:
             _blank(file, *before)
             file.seek(row.end)
 
-    def _mended(self, file: BinaryIO, size: int) -> int:
-        """A last line without its end: a whole record gets one, one that broke off is cut away."""
+    def _repair_last_line(self, file: BinaryIO, size: int) -> int:
+        """Fix a last line without line end: complete a whole record, remove a torn one."""
         end = _last_line_end(file, size)
         if end == size:
             return size

@@ -1,15 +1,15 @@
-"""Any HTTP API, by templates: a paged source, and a target with a rule of what counts as success.
+"""Any HTTP API by templates: a paged source, and a target with a rule for success.
 
-Source: a URL per page, a path to the records in the answer, and one of three ways to the next page: `cursor`
-(a value of the answer, given back as a parameter), `page` (counted, until a page is empty) or `link` (the
-header of that name). Target: method, URL and body with placeholders: `{%name%}`, `{%key%}`, `{%type%}`.
+Source: a URL per page, a path to the records in the response, and cursor pagination by `cursor` (a value of
+the response, sent back as a parameter), `page` (counted until a page is empty) or `link` (the Link header).
+Target: method, URL and body with placeholders: `{%name%}`, `{%key%}`, `{%type%}`.
 
-Whether a write may be sent again decides everything else:
+The write strategy depends on whether a write may be repeated:
 
-    key_header   the receiver removes duplicates by our key in this header   UPSERT
-    idempotent   the URL names the record, so the same again changes nothing   UPSERT
-    find_url     what is there can be asked for   SEARCH
-    none         in doubt nobody can tell, and a person decides   RECONCILE
+    key_header   the receiver deduplicates by our idempotency key in this header   UPSERT
+    idempotent   the URL names the record, so a repeated write changes nothing   UPSERT
+    find_url     existing records can be queried   SEARCH
+    none         an unknown outcome is left to a person   RECONCILE
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ from .port import (
     SystemLimits,
     TargetRecord,
     WriteStrategy,
+    invalid,
 )
 from .record_validation import split_invalid_records
 
 PAGING_MODES = ("cursor", "page", "link")
 
-_SHORT = 7  # a header's value up to here is no secret
+_SHORT = 7  # header values up to this length are not treated as secrets
 
 _NEXT = re.compile(r'<([^<>]{1,4096})>\s*;[^,<]*\brel="?next"?', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpConnectorSettings:
-    """Options of both; `records` and `cursor` are paths into the answer, such as `data.items`."""
+    """Options of both sides; `records` and `cursor` are paths into the response, such as `data.items`."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +76,7 @@ class HttpConnectorSettings:
     bulk: int = 1
     bulk_in: str | None = None
     results: str = ""
-    rules: SsrfRules = options.ANY_HOST  # what it may call
+    rules: SsrfRules = options.ANY_HOST  # which hosts it may call
 
 
 def _calls(settings: HttpConnectorSettings, now: Callable[[], int]) -> ApiClient:
@@ -104,29 +105,27 @@ class _HttpConnector:
 
 
 class HttpSource(_HttpConnector):
-    """Reads page by page. A cursor is the URL of the page, or what stands for it."""
+    """Reads page by page. A cursor is the URL of the page, or its parameter."""
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """Only the records show them."""
+        """Return None: only the records show their fields."""
         return None
 
     async def count(self, type_: str) -> int | None:
-        """Nobody knows before reading."""
+        """Return None: unknown before reading."""
         return None
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """The next records."""
+        """Return the next records."""
         url = self._address(type_, cursor)
         reply = await self._calls.read(url)
         found = reply.body if not self._settings.records else look_up(reply.body, self._settings.records)
         if not isinstance(found, list):
             where = self._settings.records or "itself"
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"the answer has no list at {where!r}", field="records"
-            )
+            raise invalid(f"the response has no list at {where!r}", "records")
         ids = [look_up(one, self._settings.id) for one in found]
-        records, spoiled = split_invalid_records(type_, found, ids, reply.headers.body_prefix)
-        return RecordPage(records, self._following(reply, url, cursor, is_empty=not found), spoiled)
+        records, unreadable = split_invalid_records(type_, found, ids, reply.headers.body_prefix)
+        return RecordPage(records, self._following(reply, url, cursor, is_empty=not found), unreadable)
 
     def _address(self, type_: str, cursor: str | None) -> str:
         given = self._settings
@@ -152,9 +151,7 @@ class HttpSource(_HttpConnector):
                 found = look_up(reply.body, self._settings.cursor)
                 following = None if found is None or found in ("", False) else str(found)
                 if following is not None and following == cursor:
-                    raise ConnectorError(
-                        ErrorKind.PERMANENT, "the next page is said to be this one", field="cursor"
-                    )
+                    raise ConnectorError(ErrorKind.PERMANENT, "the next page is this one", field="cursor")
                 return following
             case "link":
                 return _linked(reply.headers.header("link"), url)
@@ -162,39 +159,39 @@ class HttpSource(_HttpConnector):
 
 
 def _linked(value: str | None, url: str) -> str | None:
-    """The next page of a link header, if it is at the same address: the credentials go nowhere else."""
+    """Return the next page of a Link header; it must have the same origin, since it gets the credentials."""
     found = _NEXT.search(value or "")
     if found is None:
         return None
     there, here = urlsplit(urljoin(url, found[1])), urlsplit(url)
     if (there.scheme, there.netloc) != (here.scheme, here.netloc):
-        raise ConnectorError(ErrorKind.PERMANENT, "the next page is said to be at another address")
+        raise ConnectorError(ErrorKind.PERMANENT, "the next page is at another address")
     return str(there.geturl())
 
 
 class HttpTarget(_HttpConnector):
-    """Writes one record a call, or many in one body."""
+    """Writes one record per call, or many in one body."""
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """As the options promise."""
+        """Return the strategy that the options allow."""
         if self._settings.key_header or self._settings.idempotent:
             return WriteStrategy.UPSERT
         return WriteStrategy.SEARCH if self._settings.find_url else WriteStrategy.RECONCILE
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """It does not say."""
+        """Return None: an HTTP API does not list them."""
         return None
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """Ask by `find_url`: a list, or one record, or 404."""
+        """Query `find_url`: a list, one record, or 404."""
         if self._settings.find_url is None:
-            reason = "nobody can tell whether it was written; look there, or give the target a find_url"
+            reason = "the outcome of the write cannot be determined; check the target, or set find_url"
             raise ConnectorError(ErrorKind.PERMANENT, reason, field="find_url")
         url = _url(self._settings.find_url, _values(type_, key, fields, None))
         try:
             body = (await self._calls.read(url)).body
-        except ConnectorError as trouble:
-            if trouble.failure is ErrorKind.NOT_FOUND:
+        except ConnectorError as error:
+            if error.failure is ErrorKind.NOT_FOUND:
                 return []
             raise
         found = look_up(body, self._settings.results) if self._settings.results else body
@@ -206,20 +203,20 @@ class HttpTarget(_HttpConnector):
         ]
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """One call."""
+        """Write one record."""
         values = _values(type_, key, fields, known)
         body = self._body(values)
         headers = {self._settings.key_header: key} if self._settings.key_header else {}
         reply = await self._calls.write(
             self._settings.method, _url(self._settings.url, values), body, headers=headers, any_answer=True
         )
-        return self._judged(reply.body, key)
+        return self._check_success(reply.body, key)
 
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
-        """One call for all that can be written down; without answers of their own they share its fate."""
-        bodies = [self._written_down(type_, *record) for record in records]
+        """Write all encodable records in one call; without individual results they share its result."""
+        bodies = [self._encoded(type_, *record) for record in records]
         sent = [body for body in bodies if not isinstance(body, ConnectorError)]
         if not sent:
             return [body for body in bodies if isinstance(body, ConnectorError)]
@@ -230,15 +227,13 @@ class HttpTarget(_HttpConnector):
         is_each = isinstance(found, list) and len(found) == len(sent)
         answers = iter(found if is_each else [reply.body] * len(sent))
         return [
-            body if isinstance(body, ConnectorError) else self._answered(next(answers), key)
+            body if isinstance(body, ConnectorError) else self._result(next(answers), key)
             for body, (key, _, _) in zip(bodies, records, strict=True)
         ]
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """Not by this connector: read it as a source."""
-        raise ConnectorError(
-            ErrorKind.PERMANENT, "an HTTP target cannot be read; verify it with an HTTP source"
-        )
+        """Raise ConnectorError: verification reads an HTTP target as a source."""
+        raise ConnectorError(ErrorKind.PERMANENT, "an HTTP target cannot be read; use an HTTP source")
         yield  # pragma: no cover
 
     def _body(self, values: Mapping[str, Any]) -> Any:
@@ -248,33 +243,30 @@ class HttpTarget(_HttpConnector):
             found = fill(self._settings.body, values)
         except UnresolvedPlaceholder as missing:
             name = str(missing)
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{name} is missing, and the body needs it", field=name
-            ) from None
+            raise invalid(f"{name} is missing, and the body needs it", name) from None
         return {} if found is DROPPED else found
 
-    def _written_down(self, type_: str, key: str, fields: Fields, known: str | None) -> Any:
+    def _encoded(self, type_: str, key: str, fields: Fields, known: str | None) -> Any:
         try:
             return self._body(_values(type_, key, fields, known))
-        except ConnectorError as trouble:
-            return trouble
+        except ConnectorError as error:
+            return error
 
-    def _answered(self, body: Any, key: str) -> TargetRecord | ConnectorError:
+    def _result(self, body: Any, key: str) -> TargetRecord | ConnectorError:
         try:
-            return self._judged(body, key)
-        except ConnectorError as trouble:
-            return trouble
+            return self._check_success(body, key)
+        except ConnectorError as error:
+            return error
 
-    def _judged(self, body: Any, key: str) -> TargetRecord:
-        """Success is what the rule says, not the status alone."""
+    def _check_success(self, body: Any, key: str) -> TargetRecord:
+        """Return the written record if the response meets the success rule, not the status alone."""
         if body is None and self._settings.success:
-            raise ConnectorError(ErrorKind.AMBIGUOUS, "the answer cannot be read, so nobody knows", sent=True)
+            reason = "the response cannot be read, so the outcome is unknown"
+            raise ConnectorError(ErrorKind.AMBIGUOUS, reason, sent=True)
         for path, wanted in self._settings.success.items():
             if str(look_up(body, path)) != wanted:
-                said = self._calls.shown(str(look_up(body, path)))
-                raise ConnectorError(
-                    ErrorKind.VALIDATION, f"the answer says {path} = {said}, not {wanted}", field=path
-                )
+                found = self._calls.redact(str(look_up(body, path)))
+                raise invalid(f"the response has {path} = {found}, not {wanted}", path)
         id_ = look_up(body, self._settings.target_id)
         return TargetRecord(key if id_ is None or isinstance(id_, dict | list) else str(id_))
 
@@ -284,14 +276,12 @@ def _values(type_: str, key: str, fields: Fields, known: str | None) -> dict[str
 
 
 def _url(template: str, values: Mapping[str, Any]) -> str:
-    """A value never adds a step or a parameter to the address."""
+    """Fill a URL template; values are quoted, so they never add a path segment or parameter."""
     try:
         return fill_text(template, values, lambda value: quote(value, safe=""))
     except UnresolvedPlaceholder as missing:
         name = str(missing)
-        raise ConnectorError(
-            ErrorKind.VALIDATION, f"{name} is missing, and the URL needs it", field=name
-        ) from None
+        raise invalid(f"{name} is missing, and the URL needs it", name) from None
 
 
 def _template(value: object) -> object:
@@ -300,21 +290,21 @@ def _template(value: object) -> object:
 
 
 def _web_template(value: object) -> str:
-    """A URL whose host is certain: placeholders stand in its path or query."""
+    """Parse a URL template; placeholders are allowed in path and query, not in the host."""
     given = options.text(value)
     list(names(given))
     options.web_address(re.sub(r"\{%.*?%\}", "x", given))
     if "{%" in urlsplit(given).netloc:
-        raise ValueError("it must have no placeholder in its host")
+        raise ValueError("must not have a placeholder in its host")
     return given
 
 
 def check_settings(settings: HttpConnectorSettings) -> None:
-    """Options that do not fit together."""
+    """Raise ValueError for options that contradict each other."""
     if settings.bulk > 1 and settings.key_header:
-        raise ValueError("bulk", "one header cannot name many records", "Leave out bulk or key_header")
+        raise ValueError("bulk", "one header cannot carry several keys", "Remove bulk or key_header")
     if settings.bulk > 1 and set(names(settings.url)) - {"type"}:
-        raise ValueError("bulk", "the URL names one record", "Leave out bulk, or name no record in the URL")
+        raise ValueError("bulk", "the URL names one record", "Remove bulk, or name no record in the URL")
 
 
 CONNECTOR = options.Connector(

@@ -15,14 +15,14 @@ from .confined_paths import confined_path
 from .file_source import FileRow, FileSource, read_records
 from .file_target import FileTarget
 from .options import Connector, ConnectorReach, count, text
-from .port import ConnectorError, ErrorKind, Fields
+from .port import Fields, invalid
 from .record_validation import SUSPICIOUS, InvalidRecord, check_texts
 
 MAX_RECORD = 1 << 20
 
 _LARGEST = 1 << 63
 _NESTED = (dict, list)
-_UNCERTAIN = re.compile(rb'"[ \t\r\n]+:|\d{18}|' + SUSPICIOUS.pattern)  # before the fast reader reads it
+_UNCERTAIN = re.compile(rb'"[ \t\r\n]+:|\d{18}|' + SUSPICIOUS.pattern)  # not safe for the fast parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class NdjsonSettings:
     path: str
     id: str = "id"
     max_record: int = MAX_RECORD
-    root: Path | None = None  # what it is confined to; None: the path itself
+    root: Path | None = None  # the folder it is confined to; None: unconfined
 
 
 class NdjsonFormat:
-    """One object a line; nothing stands before the first."""
+    """One object per line, without a header."""
 
     suffix = ".ndjson"
 
@@ -44,17 +44,17 @@ class NdjsonFormat:
         self.id, self._most = settings.id, settings.max_record
 
     def head(self, file: BinaryIO) -> Sequence[str] | None:
-        """None: only the records show their fields."""
+        """Skip a byte order mark; NDJSON has no header."""
         if file.read(3) != b"\xef\xbb\xbf":
             file.seek(0)
         return None
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
-        """The lines."""
+        """Read the lines."""
         return read_records(file, self._most, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
-        """One line; a name that is there twice is refused, since one of the values would be lost."""
+        """Parse one line; duplicate names are rejected, since a value would be lost."""
         found = _plainly(raw)
         if found is not None:
             return found
@@ -73,23 +73,21 @@ class NdjsonFormat:
         return found
 
     def first(self, fields: Fields) -> bytes:
-        """Nothing."""
+        """Return nothing: there is no header."""
         return b""
 
-    def spell(self, fields: Fields, head: Sequence[str] | None) -> bytes:
-        """One line."""
+    def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
+        """Encode one line."""
         try:
             return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as error:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"the record cannot be written as JSON: {error}"
-            ) from error
+            raise invalid(f"the record cannot be encoded as JSON: {error}") from error
 
 
 def _plainly(raw: bytes) -> dict[str, Any] | None:
-    """A line that the fast reader reads rightly: no name twice, no number over 64 bits; None: perhaps not.
+    """Parse with the fast parser where that is safe: no duplicate names, no number over 64 bits. Else None.
 
-    Every name ends with `":` here, so as many names as there are such marks means that none was lost.
+    Every name ends with `":` here, so an equal count of names and such marks means that none was lost.
     """
     if _UNCERTAIN.search(raw):
         return None
@@ -102,7 +100,7 @@ def _plainly(raw: bytes) -> dict[str, Any] | None:
 
 
 def _names(value: Any) -> int:
-    """How many names there are in a value, those within it included."""
+    """Count the names in a value, nested ones included."""
     inner = value.values() if isinstance(value, dict) else value
     own = len(value) if isinstance(value, dict) else 0
     return own + sum(_names(one) for one in inner if isinstance(one, _NESTED))
@@ -113,23 +111,21 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRecord(f"{twice!r} is there twice", twice)
+        raise InvalidRecord(f"duplicate name {twice!r}", twice)
     return found
 
 
 def _whole_number(digits: str) -> int:
     if len(digits) > 20 or not -_LARGEST <= (found := int(digits)) < _LARGEST:
-        raise InvalidRecord(f"the number {digits[:20]}… is over 64 bits; write it as a text")
+        raise InvalidRecord(f"the number {digits[:20]}… is over 64 bits: write it as a text")
     return found
 
 
 def _no_number(word: str) -> float:
-    raise InvalidRecord(f"{word} is no JSON number")
+    raise InvalidRecord(f"{word} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_once, parse_int=_whole_number, parse_constant=_no_number
-)  # made once: the making costs as much as a line
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_whole_number, parse_constant=_no_number)
 
 
 CONNECTOR = Connector(

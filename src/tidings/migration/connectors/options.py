@@ -1,6 +1,6 @@
-"""Options of connectors: how a value of a job file is read, and what it must be if it cannot.
+"""The Connector definition, parsers of its options, and what a connector may access.
 
-Each reader takes what TOML, YAML or JSON gives and raises ValueError with what the value must be.
+Each parser takes a value from TOML, YAML or JSON and raises ValueError with what the value must be.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _PUBLIC = SsrfRules(allow_http=True)
 
 
 class ConnectorReach(StrEnum):
-    """What a connector touches, which decides who may use it through the API."""
+    """What a connector accesses, which decides whether jobs from the API may use it."""
 
     NETWORK = "network"  # only the hosts of its options `url` and `*_url`, within the `rules` of its settings
     FOLDER = "folder"  # only files below the root that its settings get
-    DATABASE = "database"  # whatever its option `url` names
-    ANYTHING = "anything"  # it does not say, so the API does not offer it
+    DATABASE = "database"  # the database of its option `url`
+    ANYTHING = "anything"  # undeclared, so not available through the API
 
 
 class Confinement(NamedTuple):
-    """What a job may touch with its connectors; None: what its author names."""
+    """What the connectors of a job may access; None: anything the job names."""
 
-    root: Path | None = None  # files are below this folder
-    rules: SsrfRules | None = None  # addresses that may be called
+    root: Path | None = None  # folder of its files
+    rules: SsrfRules | None = None  # addresses it may call
 
 
 UNCONFINED = Confinement()
 
 
 class Connector(NamedTuple):
-    """How a kind of system is made: its settings, how to read its options, and what it can be.
+    """A kind of system: its settings, parsers of its options, and its source and target.
 
-    `secrets` are the options that hold credentials: a job gives them by reference only. `judge` looks at the
-    finished settings and raises ValueError(option, problem, remedy) if they do not fit. `reach` says what it
-    touches; a connector that does not say is for job files of the command line only.
+    `secrets` are options with credentials: a job gives them by reference only. `judge` validates the finished
+    settings and raises ValueError(option, problem, remedy). `reach` declares what it accesses; without it,
+    only job files on the command line may use the connector.
     """
 
     settings: Callable[..., Any]
@@ -60,34 +60,34 @@ class Connector(NamedTuple):
 
 
 def text(value: object) -> str:
-    """A text that is not empty."""
+    """A non-empty text."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("it must be a text that is not empty")
+        raise ValueError("must be a non-empty text")
     return value
 
 
 def header_value(value: object) -> str:
-    """A text that may stand in a header: a credential with a line break would be a header of its own."""
+    """A text that is safe in a header: a line break in a credential would inject a header."""
     found = text(value).strip()
     if not found.isascii() or not found.isprintable():
-        raise ValueError("it must have plain letters, digits and signs only")
+        raise ValueError("must be printable ASCII")
     return found
 
 
 def boolean(value: object) -> bool:
     """True or false."""
     if not isinstance(value, bool):
-        raise ValueError("it must be true or false")
+        raise ValueError("must be true or false")
     return value
 
 
 def count(least: int, most: int) -> OptionReader:
-    """A reader of whole numbers between two bounds."""
+    """Return a parser of integers within bounds."""
 
     def read(value: object) -> int:
         found = _number(value)
         if type(found) is not int or not least <= found <= most:
-            raise ValueError(f"it must be a whole number from {least} to {most}")
+            raise ValueError(f"must be an integer from {least} to {most}")
         return found
 
     return read
@@ -97,48 +97,48 @@ def rate(value: object) -> float:
     """Calls per second."""
     found = _number(value)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found <= 1e6:
-        raise ValueError("it must be a number of calls per second above 0")
+        raise ValueError("must be a number of calls per second greater than zero")
     return float(found)
 
 
 def duration(value: object) -> timedelta:
-    """A length of time, such as "10 s"."""
+    """A duration such as "10 s"."""
     found = durations.parse(cast(str, value))
     if not found:
-        raise ValueError("it must be longer than nothing")
+        raise ValueError("must be greater than zero")
     return found
 
 
 def text_table(value: object) -> Mapping[str, str]:
     """A table of texts."""
     if not isinstance(value, Mapping) or not all(isinstance(one, str) and one for one in value.values()):
-        raise ValueError('it must be a table of texts, such as { people = "email_addresses" }')
+        raise ValueError('must be a table of texts, such as { people = "email_addresses" }')
     return dict(value)
 
 
 def text_list(value: object) -> tuple[str, ...]:
     """A list of texts."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
-        raise ValueError("it must be a list of texts")
+        raise ValueError("must be a list of texts")
     return tuple(value)
 
 
 def one_of(*known: str) -> OptionReader:
-    """A reader of a closed list of words."""
+    """Return a parser of one of these words."""
 
     def read(value: object) -> str:
         if value not in known:
-            raise ValueError(f"it must be one of {', '.join(known)}")
+            raise ValueError(f"must be one of {', '.join(known)}")
         return str(value)
 
     return read
 
 
 def base_url(value: object) -> str:
-    """The address of an API: https, or http within one's own network, so that no key travels in clear."""
+    """The base URL of an API: https, or http within a private network, to protect credentials."""
     given = web_address(value).rstrip("/")
     if "?" in given or "#" in given:
-        raise ValueError("it must be a URL without ? and #")
+        raise ValueError("must be a URL without ? and #")
     return given
 
 
@@ -148,9 +148,9 @@ def web_address(value: object) -> str:
     try:
         found = check_url(given, ANY_HOST)
     except ForbiddenUrl as error:
-        raise ValueError(f"{error}; it must be an https URL") from error
+        raise ValueError(f"{error}; must be an https URL") from error
     if found.scheme != "https" and not _is_near(given, found.host, found.address is not None):
-        raise ValueError("it must be an https URL: over http everybody on the way could read the credentials")
+        raise ValueError("must be an https URL: http would expose the credentials")
     return given
 
 

@@ -1,4 +1,4 @@
-"""The words of migration: records, what a source gives, what a target takes, and what came of it."""
+"""The interface of connectors: RecordSource, RecordTarget, records, limits and errors."""
 
 from __future__ import annotations
 
@@ -10,32 +10,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 Fields = Mapping[str, Any]
 
 
-class RecordState(StrEnum):
-    """Where a record stands. Every record ends in one of the last six."""
-
-    EXTRACTED = "extracted"  # read from the source
-    READY = "ready"  # mapped, checked, may be written
-    WAITING = "waiting"  # for a parent that is not there yet
-    CLAIMED = "claimed"  # about to be written: after a crash it is in doubt
-    UNKNOWN = "unknown"  # perhaps written; only a look at the target moves it on
-    WRITTEN = "written"
-    UNCHANGED = "unchanged"  # the target has it already, the same
-    REJECTED = "rejected"  # bad data: repaired and replayed, or given up
-    FAILED = "failed"  # all tries used up
-    SKIPPED = "skipped"  # left out by decision
-    CONFLICT = "conflict"  # a person decides
-
-
-FINAL_STATES = frozenset(list(RecordState)[5:])
-
-
 class WriteStrategy(StrEnum):
-    """How a target takes a record so that none is written twice."""
+    """How a target avoids writing a record twice."""
 
-    UPSERT = "upsert"  # by a key of ours: sending it again changes nothing
-    SEARCH = "search"  # look for it, then create
-    MARK = "mark"  # create with a mark of ours, which can be searched for
-    RECONCILE = "reconcile"  # create once; in doubt, list and compare
+    UPSERT = "upsert"  # by our key: a repeated write changes nothing
+    SEARCH = "search"  # look it up, then create it
+    MARK = "mark"  # create it with a searchable mark
+    RECONCILE = "reconcile"  # create once; on an unknown outcome, list and compare
 
 
 class ErrorKind(StrEnum):
@@ -53,12 +34,12 @@ class ErrorKind(StrEnum):
     PERMISSION = "permission_denied"
     QUOTA = "quota_exhausted"
     DEPENDENCY = "dependency"
-    PROGRAM = "program"  # an error of the program or of a hook, not of the data
+    PROGRAM = "program"  # a bug in a connector or hook, not bad data
     UNKNOWN = "unclassified"
 
 
 class ConnectorError(Exception):
-    """What a connector raises. `sent` says whether the request may have reached the other side."""
+    """Raised by connectors. `sent` says whether the request may have reached the system."""
 
     def __init__(
         self,
@@ -75,8 +56,13 @@ class ConnectorError(Exception):
         self.sent, self.field, self.code = sent, field, code
 
 
+def invalid(reason: str, field: str | None = None) -> ConnectorError:
+    """Return the error for data or options that the system would reject."""
+    return ConnectorError(ErrorKind.VALIDATION, reason, field=field)
+
+
 class Record(NamedTuple):
-    """One record as the source has it."""
+    """A record of the source."""
 
     type: str
     id: str
@@ -84,56 +70,56 @@ class Record(NamedTuple):
 
 
 class UnreadableRecord(NamedTuple):
-    """A record that a source has but cannot give: it is set aside as rejected, and the rest goes on."""
+    """A record that the source cannot return. It is rejected, and the others continue."""
 
     type: str
-    id: str  # its id where that can be read, else its place, such as "line 7"
+    id: str  # its id if readable, else its place, such as "line 7"
     reason: str
     field: str | None = None
 
 
 class RecordPage(NamedTuple):
-    """Records in a stable order, and where to go on; None: that was all."""
+    """Records in a stable order, and the cursor of the next page; None: the last page."""
 
     records: Sequence[Record]
     cursor: str | None
-    spoiled: Sequence[UnreadableRecord] = ()
+    unreadable: Sequence[UnreadableRecord] = ()
 
 
 class Attribute(NamedTuple):
-    """A field that a system knows."""
+    """A field of a system."""
 
     name: str
     type: str  # text, number, boolean, date, time, email, phone, url, select, reference, json
     required: bool = False
     unique: bool = False
     many: bool = False
-    options: Sequence[str] = ()  # of a select
+    options: Sequence[str] = ()  # for type select
 
 
 class SystemLimits(NamedTuple):
-    """What a system bears."""
+    """Rate limits and capacity of a system."""
 
     reads_per_second: float | None = None
     writes_per_second: float | None = None
     per_month: int | None = None
     concurrency: int = 8
-    bulk: int = 1  # records of one write call
+    bulk: int = 1  # records per write call
 
 
 class Quota(NamedTuple):
-    """What is left of an allowance that is counted by the other side."""
+    """A quota that the other side counts."""
 
     limit: int | None  # None: unlimited
     remaining: int | None
-    reset: timedelta | None  # until it is full again
+    reset: timedelta | None  # time until it is renewed
 
 
 class TargetRecord(NamedTuple):
     """A record in the target."""
 
     id: str
-    fields: Fields | None = None  # as the target has it, where it said so
+    fields: Fields | None = None  # its current fields, if the target returns them
 
 
 class RecordSource(Protocol):
@@ -143,59 +129,59 @@ class RecordSource(Protocol):
     limits: SystemLimits
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The fields of a record type; None: only the records themselves show them."""
+        """Return the fields of a record type; None: only the records show them."""
 
     async def count(self, type_: str) -> int | None:
-        """How many there are; None: nobody knows before reading."""
+        """Return the number of records; None: unknown before reading."""
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """The next records; the same cursor gives the same records again."""
+        """Return the next records; the same cursor returns the same records."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
 
 
 @runtime_checkable
 class SupportsQuota(Protocol):
-    """What a source or target may fill besides, where calls are counted by the month."""
+    """Optional for sources and targets with a monthly quota."""
 
     async def quota(self) -> Quota:
-        """What is left of this month; asking costs nothing of it."""
+        """Return the monthly quota, by a call that is not counted."""
 
 
 @runtime_checkable
 class SupportsErase(Protocol):
-    """What a target may fill besides, where what was created can be taken out again."""
+    """Optional for targets that can delete records."""
 
     async def erase(self, type_: str, id_: str) -> None:
-        """Delete one by the target's own id; one that is gone already is as good as deleted."""
+        """Delete a record by its target id; a missing one is fine."""
 
 
 class RecordTarget(Protocol):
-    """Takes records. A write that may have happened raises Trouble with `sent`."""
+    """Writes records. A write that may have happened raises ConnectorError with `sent`."""
 
     kind: str
     limits: SystemLimits
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """How records of this type are written only once."""
+        """Return how records of this type are written only once."""
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The fields it takes."""
+        """Return the fields it accepts."""
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """What is there already under this key, or, without keys, with this content."""
+        """Find existing records by key or, without keys, by content."""
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Create or change one; `known` is its id in the target where that is known."""
+        """Create or update a record; `known` is its id in the target, if known."""
 
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
-        """The same for many, one answer each; only where `limits.bulk` is over 1."""
+        """Write many records, one result each; only called when `limits.bulk` is over 1."""
 
     def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """Every record with its key, for verification."""
+        """Yield every record with its key, for verification."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""

@@ -1,7 +1,7 @@
-"""What makes a record unfit to be kept, whatever system it comes from. Pure.
+"""Rejects records that no database can store. Pure.
 
-A null byte or half a character cannot be stored by any database we know; a record without an id cannot be
-told from others. Such a record is set aside by name, and the rest goes on.
+Null bytes and lone surrogates cannot be stored, and a record without an id cannot be identified. Such a
+record is rejected by name, and the others continue.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import orjson
 
 from .port import Fields, Record, UnreadableRecord
 
-SUSPICIOUS = re.compile(rb"\x00|\\u0000|\\u[dD][89a-fA-F]")  # in JSON, before it is read
+SUSPICIOUS = re.compile(rb"\x00|\\u0000|\\u[dD][89a-fA-F]")  # in JSON, before parsing
 
 
 class InvalidRecord(Exception):
-    """A record that cannot be read: why, the field, and its id where that could be read."""
+    """An unreadable record: reason, field, and its id if readable."""
 
     def __init__(self, reason: str, field: str | None = None, id: str | None = None) -> None:
         super().__init__(reason)
@@ -29,14 +29,14 @@ class InvalidRecord(Exception):
 def split_invalid_records(
     type_: str, rows: Sequence[Any], named: Sequence[Any], raw: bytes
 ) -> tuple[list[Record], list[UnreadableRecord]]:
-    """Records of an answer with their ids, and those that cannot be used; `raw` is the whole answer."""
+    """Split the rows of a response into records and unreadable ones; `raw` is the whole response."""
     records: list[Record] = []
-    spoiled: list[UnreadableRecord] = []
+    unreadable: list[UnreadableRecord] = []
     is_suspicious = SUSPICIOUS.search(raw) is not None
     for row, id_ in zip(rows, named, strict=True):
         if not isinstance(row, dict) or id_ is None or isinstance(id_, dict | list | bool) or id_ == "":
             mark = hashlib.sha256(orjson.dumps(row)).hexdigest()[:12]
-            spoiled.append(UnreadableRecord(type_, f"unnamed {mark}", "it has no id", "id"))
+            unreadable.append(UnreadableRecord(type_, f"unnamed {mark}", "it has no id", "id"))
             continue
         try:
             if is_suspicious:
@@ -44,12 +44,12 @@ def split_invalid_records(
             records.append(Record(type_, str(id_), row))
         except InvalidRecord as flaw:
             own = str(id_) if _problem(id_) is None else repr(id_)
-            spoiled.append(UnreadableRecord(type_, own, flaw.reason, flaw.field))
-    return records, spoiled
+            unreadable.append(UnreadableRecord(type_, own, flaw.reason, flaw.field))
+    return records, unreadable
 
 
 def check_texts(fields: Fields, id_: str | None = None) -> None:
-    """Raise Flaw for a text that no database takes, naming its field; `id_` is the field with the id."""
+    """Raise InvalidRecord for a text that no database stores; `id_` is the field with the id."""
     named = fields.get(id_) if id_ is not None else None
     for name, value in fields.items():
         problem = _problem(name) or _problem(value)
@@ -65,6 +65,6 @@ def _problem(value: Any) -> str | None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            return "has half a character (a lone surrogate)"
+            return "has a lone surrogate"
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return next((found for name, one in inner if (found := _problem(name) or _problem(one))), None)

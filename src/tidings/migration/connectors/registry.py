@@ -1,7 +1,7 @@
-"""Connectors by name: turns one table of a job into a source or a target, or says what is wrong with it.
+"""Connectors by name: creates the source or target of a job's table, or says what is wrong with it.
 
-A connector is one file with its `CONNECTOR`, and one line here; another package brings its own through the
-entry point group `tidings.connectors`.
+A connector is one module with a `CONNECTOR`, and one line here. Other packages register theirs in the entry
+point group `tidings.connectors`.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ CONNECTORS: Mapping[str, Connector] = KindRegistry("CONNECTOR", __package__, _NA
 def source(
     kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = UNCONFINED
 ) -> RecordSource:
-    """The source that a table describes; raises Misconfigured."""
+    """Create the source that a table describes; raises Misconfigured."""
     known, settings = settings_of("source", kind, options, within=within)
     if known.source is None:
-        raise _table("source").wrong("kind", f"nothing can be read from {kind!r}", "Use it as the target")
+        raise _table("source").wrong("kind", f"{kind!r} cannot be a source", "Use it as the target")
     return known.source(settings, now or SystemClock().now)
 
 
 def target(
     kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = UNCONFINED
 ) -> RecordTarget:
-    """The target that a table describes; raises Misconfigured."""
+    """Create the target that a table describes; raises Misconfigured."""
     known, settings = settings_of("target", kind, options, within=within)
     if known.target is None:
-        raise _table("target").wrong("kind", f"nothing can be written to {kind!r}", "Use it as the source")
+        raise _table("target").wrong("kind", f"{kind!r} cannot be a target", "Use it as the source")
     return known.target(settings, now or SystemClock().now)
 
 
 def connector(kind: str, *, place: str = "source") -> Connector:
-    """A connector by its name, ours or another package's; raises Misconfigured."""
+    """Return a connector by name, built-in or registered; raises Misconfigured."""
     known = CONNECTORS.get(kind) or load_entry_point(
         Connector, entry_points(group=GROUP, name=kind), _table(place)
     )
     if known is None:
         everything = {*CONNECTORS, *(found.name for found in entry_points(group=GROUP))}
-        raise _table(place).wrong("kind", f"{kind!r} is no kind of system", hint(kind, everything))
+        raise _table(place).wrong("kind", f"unknown connector kind {kind!r}", hint(kind, everything))
     return known
 
 
 def settings_of(
     place: str, kind: str, options: Mapping[str, object], *, within: Confinement = UNCONFINED
 ) -> tuple[Connector, Any]:
-    """The connector and its settings, judged, without touching anything; raises Misconfigured."""
+    """Return the connector and its validated settings without side effects; raises Misconfigured."""
     known = connector(kind, place=place)
     given = _table(place).read(options, known.options)
     if known.reach is ConnectorReach.FOLDER:

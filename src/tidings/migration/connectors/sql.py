@@ -1,15 +1,14 @@
-"""Any SQL database that SQLAlchemy speaks to: a table is a record type, its key names the records.
+"""Any SQL database that SQLAlchemy supports: a table is a record type, its key identifies the records.
 
-Source: pages go on after the last key (never by counting rows), so what is read stays read however the table
-changes. Target: an upsert where the database has one that we know (PostgreSQL, SQLite), else a look that
-locks the row, then an update or an insert, in one transaction: sending a record again changes nothing.
+Source: keyset pagination (after the last key), so concurrent changes to the table skip no rows. Target: a
+native upsert on PostgreSQL and SQLite; elsewhere SELECT FOR UPDATE, then UPDATE or INSERT in one transaction.
+Both are idempotent.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from .options import Connector, ConnectorReach, count, text, text_table
 from .port import (
@@ -21,12 +20,13 @@ from .port import (
     SystemLimits,
     TargetRecord,
     WriteStrategy,
+    invalid,
 )
 from .sql_database import SqlDatabase, SqlSettings, attributes_of, connector_error, rows_after
 from .sql_values import plain, typed
 
 # isort: split
-# Where it is missing, the module above has said what to do.
+# The module above has reported a missing SQLAlchemy.
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, IntegrityError, StatementError
@@ -34,32 +34,25 @@ from sqlalchemy.exc import DataError, IntegrityError, StatementError
 BULK = 500
 
 
-class SqlSource:
-    """Reads tables in the order of their keys."""
-
+class _SqlConnector:
     kind = "sql"
-    limits = SystemLimits(concurrency=1)
+    is_written: ClassVar[bool]
 
     def __init__(self, settings: SqlSettings, _: Callable[[], int]) -> None:
-        self._database, self._size = SqlDatabase(settings, is_written=False), settings.page_size
+        self._database, self._size = SqlDatabase(settings, is_written=self.is_written), settings.page_size
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The columns."""
+        """Return the columns."""
         return await self._database.do(
             lambda connection: attributes_of(*self._database.table(connection, type_))
         )
 
-    async def count(self, type_: str) -> int | None:
-        """As the database counts."""
-
-        def work(connection: sa.Connection) -> int:
-            table, _ = self._database.table(connection, type_)
-            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-
-        return await self._database.do(work)
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._database.close()
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """The rows after the last key."""
+        """Return the rows after the last key."""
 
         def work(connection: sa.Connection) -> RecordPage:
             table, key = self._database.table(connection, type_)
@@ -67,33 +60,35 @@ class SqlSource:
 
         return await self._database.do(work)
 
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._database.close()
+
+class SqlSource(_SqlConnector):
+    """Reads tables in the order of their keys."""
+
+    limits = SystemLimits(concurrency=1)
+    is_written = False
+
+    async def count(self, type_: str) -> int | None:
+        """Return the number of rows."""
+
+        def work(connection: sa.Connection) -> int:
+            table, _ = self._database.table(connection, type_)
+            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+        return await self._database.do(work)
 
 
-class SqlTarget:
-    """Writes rows by their key, many in one transaction."""
+class SqlTarget(_SqlConnector):
+    """Writes rows by key, many in one transaction."""
 
-    kind = "sql"
     limits = SystemLimits(concurrency=1, bulk=BULK)
-
-    def __init__(self, settings: SqlSettings, _: Callable[[], int]) -> None:
-        self._database = SqlDatabase(settings, is_written=True)
-        self._size = settings.page_size
+    is_written = True
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """By the key."""
+        """Return UPSERT: rows are written by key."""
         return WriteStrategy.UPSERT
 
-    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """The columns."""
-        return await self._database.do(
-            lambda connection: attributes_of(*self._database.table(connection, type_))
-        )
-
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """The row with this key."""
+        """Return the row with this key."""
 
         def work(connection: sa.Connection) -> list[TargetRecord]:
             table, column = self._database.table(connection, type_)
@@ -103,14 +98,14 @@ class SqlTarget:
         return await self._database.do(work)
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """One row in a transaction."""
+        """Write one row in a transaction."""
         await self._database.do(lambda connection: self._put(connection, type_, key, fields), writes=True)
         return TargetRecord(key)
 
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
-        """Many rows in one transaction; one that is refused leaves the others."""
+        """Write many rows in one transaction; an invalid row does not affect the others."""
 
         def work(connection: sa.Connection) -> list[TargetRecord | ConnectorError]:
             return [self._kept(connection, type_, key, fields) for key, fields, _ in records]
@@ -127,23 +122,15 @@ class SqlTarget:
         await self._database.do(work, writes=True)
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """All rows in the order of their keys."""
+        """Yield all rows in the order of their keys."""
         cursor: str | None = None
         while True:
-            page = await self._database.do(partial(self._page, type_, cursor))
+            page = await self.page(type_, cursor)
             for record in page.records:
                 yield record.id, TargetRecord(record.id, record.fields)
             cursor = page.cursor
             if cursor is None:
                 return
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._database.close()
-
-    def _page(self, type_: str, after: str | None, connection: sa.Connection) -> RecordPage:
-        table, key = self._database.table(connection, type_)
-        return rows_after(connection, type_, table, key, after=after, size=self._size)
 
     def _kept(
         self, connection: sa.Connection, type_: str, key: str, fields: Fields
@@ -151,8 +138,8 @@ class SqlTarget:
         try:
             with connection.begin_nested():
                 self._put(connection, type_, key, fields)
-        except ConnectorError as trouble:
-            return trouble
+        except ConnectorError as error:
+            return error
         except (IntegrityError, DataError, StatementError) as error:
             found = connector_error(error, sent=False)
             if found.failure is not ErrorKind.VALIDATION:
@@ -164,9 +151,7 @@ class SqlTarget:
         table, column = self._database.table(connection, type_)
         unknown = next((name for name in fields if name not in table.columns), None)
         if unknown is not None:
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{table.name} has no column {unknown!r}", field=unknown
-            )
+            raise invalid(f"{table.name} has no column {unknown!r}", unknown)
         wanted = typed(column, key)
         values = {name: _typed_value(table.columns[name], value) for name, value in fields.items()}
         others = {name: value for name, value in values.items() if name != column.name}
@@ -183,7 +168,7 @@ class SqlTarget:
 
 
 def _typed_value(column: sa.Column[Any], value: Any) -> Any:
-    """A text where the column wants a time or a number; anything else the database judges itself."""
+    """Convert a text for a column of times or numbers; the database checks everything else."""
     is_text = isinstance(value, str) and not isinstance(column.type, sa.String)
     return typed(column, value) if is_text and value else value
 
@@ -191,7 +176,7 @@ def _typed_value(column: sa.Column[Any], value: Any) -> Any:
 def _upsert(
     dialect: str, table: sa.Table, key: sa.Column[Any], row: Mapping[str, Any], others: Mapping[str, Any]
 ) -> sa.Insert | None:
-    """The database's own upsert, where it has one."""
+    """Return the database's native upsert; None if it has none."""
     if dialect == "postgresql":
         return _on_conflict(postgresql.insert(table).values(row), key, others)
     if dialect == "sqlite":

@@ -1,7 +1,4 @@
-"""One SQL database as connectors use it: tables and their keys, work in a thread, errors in our words.
-
-SQLAlchemy waits for its answers, so all of it runs in one thread of its own.
-"""
+"""One SQL database: tables, keys, errors, and one thread for all work, since SQLAlchemy blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...model.errors import Misconfigured
-from .port import Attribute, ConnectorError, ErrorKind, Record, RecordPage, UnreadableRecord
+from .port import Attribute, ConnectorError, ErrorKind, Record, RecordPage, UnreadableRecord, invalid
 from .sql_values import plain, typed
 
 try:
@@ -28,16 +25,15 @@ try:
         StatementError,
     )
 except ImportError as missing:
-    raise Misconfigured(
-        "SQL databases need SQLAlchemy, which is not installed", remedy="pip install 'tidings[sql]'"
-    ) from missing
+    problem = "SQL databases need SQLAlchemy, which is not installed"
+    raise Misconfigured(problem, remedy="pip install 'tidings[sql]'") from missing
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class SqlSettings:
-    """`keys` names a column for a table whose own key is not the one to use; `tables` other names."""
+    """`keys` names a key column other than the primary key, `tables` a table name that differs."""
 
     url: str
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +42,7 @@ class SqlSettings:
 
 
 class SqlDatabase:
-    """One database: tables looked at once, work done in one thread."""
+    """One database: tables are inspected once, work runs in one thread."""
 
     def __init__(self, settings: SqlSettings, *, is_written: bool) -> None:
         self._settings, self._is_written = settings, is_written
@@ -55,20 +51,18 @@ class SqlDatabase:
         self._known: dict[str, tuple[sa.Table, sa.Column[Any]]] = {}
 
     async def do(self, work: Callable[[sa.Connection], T], *, writes: bool = False) -> T:
-        """Work in a transaction of its own; a failed COMMIT may have happened."""
+        """Run work in its own transaction; a failed COMMIT may have been applied."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work, writes)
 
     def table(self, connection: sa.Connection, type_: str) -> tuple[sa.Table, sa.Column[Any]]:
-        """The table of a record type, and its key."""
+        """Return the table of a record type and its key column."""
         if type_ not in self._known:
             name = self._settings.tables.get(type_, type_)
             schema, _, bare = name.rpartition(".")
             try:
                 found = sa.Table(bare, sa.MetaData(), schema=schema or None, autoload_with=connection)
             except NoSuchTableError:
-                raise ConnectorError(
-                    ErrorKind.NOT_FOUND, f"there is no table {name!r}", field="tables"
-                ) from None
+                raise ConnectorError(ErrorKind.NOT_FOUND, f"no table {name!r}", field="tables") from None
             key = self._key(found, type_)
             if not _is_declared_unique(found, key):
                 self._refuse_unclear(connection, found, key)
@@ -81,26 +75,24 @@ class SqlDatabase:
             return table.columns[named]
         primary = list(table.primary_key.columns)
         if named is not None or len(primary) != 1:
-            said = f"no column {named!r}" if named is not None else "no key of one column"
-            reason = f"{table.name} has {said}; name a unique column in `keys`"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
+            lacks = f"no column {named!r}" if named is not None else "no single-column key"
+            reason = f"{table.name} has {lacks}: name a unique column in `keys`"
+            raise invalid(reason, "keys")
         return primary[0]
 
     def _refuse_unclear(self, connection: sa.Connection, table: sa.Table, key: sa.Column[Any]) -> None:
-        """Rows that share a key, or have none, could be lost between two pages or changed together."""
+        """Reject a key that is not unique or has NULLs: rows could be skipped or updated together."""
         if self._is_written:
             reason = f"{table.name}.{key.name} is not declared unique, so a row could be written twice"
-            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
+            raise invalid(reason, "keys")
         several = sa.select(key).group_by(key).having(sa.or_(sa.func.count() > 1, key.is_(None))).limit(1)
         found = connection.execute(several).first()
         if found is not None:
-            said = "some rows have none" if found[0] is None else f"several rows have {str(found[0])[:40]!r}"
-            raise ConnectorError(
-                ErrorKind.VALIDATION, f"{table.name}.{key.name} names no row: {said}", field="keys"
-            )
+            rows = "some rows have none" if found[0] is None else f"several rows have {str(found[0])[:40]!r}"
+            raise invalid(f"{table.name}.{key.name} is not unique: {rows}", "keys")
 
     async def close(self) -> None:
-        """Let go of connections and of the thread."""
+        """Close all connections and the thread."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown(wait=False)
 
@@ -128,15 +120,13 @@ def _engine(url: str) -> sa.Engine:
         return sa.create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
     except (ArgumentError, NoSuchModuleError, ImportError, TypeError) as error:
         kind = url.partition(":")[0][:40]
-        raise Misconfigured(
-            f"no database can be reached by {kind!r} ({type(error).__name__})",
-            remedy="Write it as SQLAlchemy does, and install the driver",
-            field="url",
-        ) from error
+        problem = f"unsupported database URL {kind!r} ({type(error).__name__})"
+        remedy = "Use a SQLAlchemy URL, and install the driver"
+        raise Misconfigured(problem, remedy=remedy, field="url") from error
 
 
 def _first(error: SQLAlchemyError) -> SQLAlchemyError:
-    """What began it: a disk that is full undoes everything, and then the savepoint is missed, too."""
+    """Return the original error: a full disk rolls back everything, and then the savepoint is missing too."""
     found: BaseException | None = error
     while found is not None and (not isinstance(found, SQLAlchemyError) or "savepoint" in str(found).lower()):
         found = found.__context__
@@ -144,22 +134,22 @@ def _first(error: SQLAlchemyError) -> SQLAlchemyError:
 
 
 def connector_error(error: SQLAlchemyError, *, sent: bool) -> ConnectorError:
-    """What an error of the database means. Its values are hidden, and of its words the first line is kept."""
+    """Convert a database error. Parameter values are hidden; of the message the first line is kept."""
     error = _first(error)
-    said = str(error.orig if isinstance(error, StatementError) and error.orig else error)
-    reason = f"the database says: {(said.strip().splitlines() or [''])[0][:200]}"
+    message = str(error.orig if isinstance(error, StatementError) and error.orig else error)
+    reason = f"the database reports: {(message.strip().splitlines() or [''])[0][:200]}"
     if sent:
         return ConnectorError(ErrorKind.AMBIGUOUS, reason, sent=True)
     if isinstance(error, IntegrityError | DataError):
-        return ConnectorError(ErrorKind.VALIDATION, reason)
-    low = said.lower()
+        return invalid(reason)
+    low = message.lower()
     if any(word in low for word in ("authentication", "password", "access denied")):
-        return ConnectorError(ErrorKind.CREDENTIALS, "the database refuses the user or the password")
+        return ConnectorError(ErrorKind.CREDENTIALS, "the database rejects the user or password")
     if "permission denied" in low or "readonly" in low or "read-only" in low:
         return ConnectorError(ErrorKind.PERMISSION, reason)
     if isinstance(error, DBAPIError):
         return ConnectorError(ErrorKind.TEMPORARY, reason)
-    return ConnectorError(ErrorKind.VALIDATION, reason)
+    return invalid(reason)
 
 
 def attributes_of(table: sa.Table, key: sa.Column[Any]) -> list[Attribute]:
@@ -197,21 +187,19 @@ def rows_after(
     after: str | None,
     size: int,
 ) -> RecordPage:
-    """The next rows in the order of their key."""
+    """Return the next rows in the order of their key."""
     wanted = sa.select(table).order_by(key).limit(size)
     if after is not None:
         wanted = wanted.where(key > typed(key, after))
     records: list[Record] = []
-    spoiled: list[UnreadableRecord] = []
+    unreadable: list[UnreadableRecord] = []
     last: str | None = None
     for row in connection.execute(wanted).mappings():
         last = str(plain(row[key]))
         fields = {str(column.name): plain(row[column]) for column in table.columns}
-        bad = next(
-            (name for name, value in fields.items() if isinstance(value, str) and "\x00" in value), None
-        )
+        bad = next((name for name, one in fields.items() if isinstance(one, str) and "\x00" in one), None)
         if bad is None:
             records.append(Record(type_, last, fields))
         else:
-            spoiled.append(UnreadableRecord(type_, last, f"{bad!r} has a null byte", bad))
-    return RecordPage(records, last if len(records) + len(spoiled) == size else None, spoiled)
+            unreadable.append(UnreadableRecord(type_, last, f"{bad!r} has a null byte", bad))
+    return RecordPage(records, last if len(records) + len(unreadable) == size else None, unreadable)

@@ -1,4 +1,4 @@
-"""Values of SQL databases as records have them, and back."""
+"""Conversion of SQL values to JSON and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uuid
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from .port import ConnectorError, ErrorKind
+from .port import invalid
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -17,7 +17,7 @@ _LARGEST = 1 << 63
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: times in ISO 8601, exact numbers as texts, bytes in base64."""
+    """Convert a value to JSON: times to ISO 8601, exact numbers to texts, bytes to base64."""
     match value:
         case datetime.datetime() | datetime.date() | datetime.time():
             return value.isoformat()
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def typed(column: sa.Column[Any], value: str) -> Any:
-    """A key that was kept as a text, as its column has it."""
+    """Convert a key stored as text to the type of its column."""
     try:
         kind = column.type.python_type
     except NotImplementedError:
@@ -43,6 +43,4 @@ def typed(column: sa.Column[Any], value: str) -> Any:
             return kind.fromisoformat(value)
         return kind(value) if kind in (int, float, decimal.Decimal, uuid.UUID) else value
     except (ValueError, ArithmeticError):
-        raise ConnectorError(
-            ErrorKind.VALIDATION, f"{value[:40]!r} is no {column.name}", field=column.name
-        ) from None
+        raise invalid(f"{value[:40]!r} is not a valid {column.name}", column.name) from None

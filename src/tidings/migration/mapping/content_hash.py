@@ -1,6 +1,6 @@
-"""Hashes of content: the same for the same content, however it is written down. Pure.
+"""Canonical JSON and hashes of content. Pure.
 
-The order of keys does not matter, 1 is 1.0, and a field that is null is a field that is not there.
+The order of keys does not matter, 1 equals 1.0, and a null field equals a missing one.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def canonical_json(value: Any) -> str:
-    """The one way to write a value down; ValueError for what is no plain value."""
+    """Return the canonical JSON of a value; ValueError if it is not a JSON value."""
     return _quickly(value) or _ENCODER.encode(_plain(value, 0, nulls=False))
 
 
 def plain_json(value: Any) -> Any:
-    """The value in what JSON knows only, nulls included; ValueError if it is more than that."""
+    """Return the value with JSON types only, nulls included; ValueError if that is impossible."""
     return _plain(value, 0, nulls=True)
 
 
 def content_digest(value: Any) -> str:
-    """A hash of the content."""
+    """Return the SHA-256 of the canonical JSON."""
     return sha256(canonical_json(value).encode()).hexdigest()
 
 
 def _quickly(value: Any) -> str | None:
-    """The same for fields that are texts and whole numbers, where the fast encoder writes the same signs."""
+    """Return the canonical JSON of flat texts and integers by the fast encoder; None if it might differ."""
     if type(value) is not dict or not all(type(one) in _FAST for one in value.values()):
         return None
     try:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a name that is no text, half a character, a number over 64 bits
+    except TypeError:  # a key that is not a text, a lone surrogate, a number over 64 bits
         return None
     return written.decode() if written.isascii() and b"\x7f" not in written else None
 
@@ -68,5 +68,5 @@ def _number(value: float | Decimal) -> int | float:
     if isinstance(value, int):
         return int(value)
     if not math.isfinite(value):
-        raise ValueError("has a number in it that is not finite, or too large")
+        raise ValueError("has a number that is not finite or too large")
     return int(value) if value == int(value) else float(value)

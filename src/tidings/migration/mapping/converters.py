@@ -1,4 +1,4 @@
-"""Values made into what the target takes: each type has one form, or says in one sentence why not. Pure."""
+"""Converts values to field types: each type has one canonical form, or an error says why not. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPOCHS = {"epoch": 1, "epoch_ms": 1000}  # formats that count from 1970
 LONGEST_URL = 2048
 
 _LARGEST = 1 << 63
-_LONGEST_WHOLE = 10**100  # as a text; ids of other systems may be over 64 bits
+_LONGEST_WHOLE = 10**100  # as a text; ids of other systems may exceed 64 bits
 
 _YES, _NO = frozenset({"true", "yes", "y", "1"}), frozenset({"false", "no", "n", "0"})
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
@@ -32,31 +32,31 @@ _PHONE = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _CONTROL = re.compile(r"[\x00\ud800-\udfff]")
 
 
-_EMPTIED = (str, list, tuple, dict)  # what can be there and hold nothing
+_EMPTIED = (str, list, tuple, dict)  # types that can be present but empty
 _ANY_NUMBER = FieldRule("number", FieldKind.NUMBER)
 
 
 class ConversionError(Exception):
-    """The value cannot be made into its type; the text goes on after 'it'."""
+    """The value cannot be converted; the message continues after 'it'."""
 
 
 def is_missing(value: Any) -> bool:
-    """Whether the source has nothing here."""
+    """Return whether the source has no value here."""
     return value is None or (not value and isinstance(value, _EMPTIED))
 
 
 def convert(value: Any, rule: FieldRule) -> Any:
-    """The value in the one form of its type; a list of them where the rule says many."""
+    """Return the value in the canonical form of its type; a list if the rule says many."""
     if not rule.many:
         if isinstance(value, list | tuple) and rule.kind is not FieldKind.JSON:
-            raise ConversionError("is a list: take one of it ([0]), or set many = true")
+            raise ConversionError("is a list: select one element ([0]), or set many = true")
         return _CONVERTERS[rule.kind](value, rule)
     entries = value if isinstance(value, list | tuple) else [value]
     return [_CONVERTERS[rule.kind](entry, rule) for entry in entries if not is_missing(entry)]
 
 
 def as_text(value: Any) -> str:
-    """A plain value as a text; an object or bytes are none."""
+    """Return a plain value as a text; raises ConversionError for objects and bytes."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -77,17 +77,15 @@ def as_text(value: Any) -> str:
 def _text(value: Any, rule: FieldRule) -> str:
     text = as_text(value)
     if len(text) > rule.max_length:
-        raise ConversionError(
-            f"has {len(text):,} characters, at most {rule.max_length:,} are allowed (max_length)"
-        )
+        raise ConversionError(f"has {len(text):,} characters, the limit is {rule.max_length:,} (max_length)")
     if not (text.isascii() and "\0" not in text) and (found := _CONTROL.search(text)):
-        what = "a null byte" if found[0] == "\0" else "half a character (a lone surrogate)"
-        raise ConversionError(f"has {what} at place {found.start()}")
+        what = "a null byte" if found[0] == "\0" else "a lone surrogate"
+        raise ConversionError(f"has {what} at position {found.start()}")
     return text
 
 
 def _word(value: Any, rule: FieldRule) -> str:
-    """A text in which blanks at the ends mean nothing."""
+    """A text with surrounding whitespace removed."""
     return _text(value, rule).strip()
 
 
@@ -104,7 +102,7 @@ def _number(value: Any, rule: FieldRule) -> int | float:
         return value
     text = str(value) if isinstance(value, Decimal) else _word(value, rule)
     if not _NUMBER.fullmatch(text):
-        raise ConversionError("is not a number such as 1234.5 (no thousands marks, a point before decimals)")
+        raise ConversionError("is not a number such as 1234.5 (no thousands separators, a decimal point)")
     try:
         exact = Decimal(text)
     except InvalidOperation:
@@ -122,7 +120,7 @@ def _boolean(value: Any, rule: FieldRule) -> bool:
         return value
     word = _word(value, rule).lower()
     if word not in _YES | _NO:
-        raise ConversionError("is neither true nor false: use a table of values")
+        raise ConversionError("is neither true nor false: use `values`")
     return word in _YES
 
 
@@ -140,7 +138,7 @@ def _date(value: Any, rule: FieldRule) -> str:
         except (OverflowError, ValueError):
             raise ConversionError("is not between the years 1 and 9999") from None
     if rule.timezone is None and there.time() != there.min.time():
-        raise ConversionError('has a time of day: use type = "time", or say with zone where its day is meant')
+        raise ConversionError('has a time of day: use type = "time", or set timezone to determine its day')
     return there.date().isoformat()
 
 
@@ -153,9 +151,7 @@ def _time(value: Any, rule: FieldRule) -> str:
     try:
         if there.tzinfo is None:
             if rule.timezone is None:
-                raise ConversionError(
-                    "has no time zone: say with zone where it was written, such as Europe/Berlin"
-                )
+                raise ConversionError("has no time zone: set timezone, such as Europe/Berlin")
             there = moment(resolve_wall_time(there, rule.timezone).at)
         return there.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError):
@@ -171,7 +167,7 @@ def _datetime(value: Any, rule: FieldRule) -> datetime:
             raise ConversionError("is not between the years 1 and 9999")
         return moment(int(seconds * 1_000_000))
     if not isinstance(value, str):
-        raise ConversionError('is not a time as a text: for a number say format = "epoch" or "epoch_ms"')
+        raise ConversionError('is not a text with a time: for a number set format = "epoch" or "epoch_ms"')
     return _parsed(_word(value, rule), rule.format)
 
 
@@ -184,7 +180,7 @@ def _parsed(text: str, form: str | None) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         wanted = f"in the form {form}" if form else "ISO 8601, such as 2026-11-16T09:00:00+01:00"
-        raise ConversionError(f"is not a time {wanted}: set format if it is written in another way") from None
+        raise ConversionError(f"is not a time {wanted}: set format if it differs") from None
 
 
 def _email(value: Any, rule: FieldRule) -> str:
@@ -200,7 +196,7 @@ def _phone(value: Any, rule: FieldRule) -> str:
     if text.startswith("00"):
         text = f"+{text[2:]}"
     if not _PHONE.fullmatch(text):
-        raise ConversionError("is not a phone number with its country, such as +15551234567 (E.164)")
+        raise ConversionError("is not a phone number with country code, such as +15551234567 (E.164)")
     return text
 
 
@@ -233,13 +229,11 @@ def _json(value: Any, rule: FieldRule) -> Any:
     try:
         text, made = canonical_json(value), plain_json(value)
     except (ValueError, RecursionError) as error:
-        raise ConversionError(str(error) or "is too deep") from None
+        raise ConversionError(str(error) or "is nested too deeply") from None
     if len(text) > rule.max_length:
-        raise ConversionError(
-            f"has {len(text):,} characters, at most {rule.max_length:,} are allowed (max_length)"
-        )
+        raise ConversionError(f"has {len(text):,} characters, the limit is {rule.max_length:,} (max_length)")
     if any(_CONTROL.search(one) for one in _texts(value)):
-        raise ConversionError("has a null byte or half a character in it")
+        raise ConversionError("has a null byte or a lone surrogate")
     return made
 
 

@@ -1,4 +1,4 @@
-"""Order: which record types come before which, in waves; a cycle is named. Pure."""
+"""Record types in waves by their references (topological order); names cycles. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .rules import OnUnresolved, TypeMap
 
 
 def waves(types: Sequence[TypeMap]) -> list[list[str]]:
-    """Types that may run side by side, wave after wave, each in the order of the file."""
+    """Return the types in waves: types of one wave may run concurrently. Raises Invalid for a cycle."""
     left = {one.name: set(one.waits_for) for one in types}
     found: list[list[str]] = []
     while left:
@@ -23,7 +23,7 @@ def waves(types: Sequence[TypeMap]) -> list[list[str]]:
 
 
 def cycle(types: Sequence[TypeMap]) -> list[str]:
-    """The names of types that wait for each other, the first one again at the end; none if there are none."""
+    """Return the types of a cycle, the first one again at the end; empty without a cycle."""
     needs = {one.name: sorted(one.waits_for) for one in types}
     done: set[str] = set()
     for start, first in needs.items():
@@ -43,8 +43,6 @@ def cycle(types: Sequence[TypeMap]) -> list[str]:
 
 
 def _cyclic(names: Sequence[str]) -> Invalid:
-    problem = f"record types wait for each other: {' → '.join(names)}"
-    remedy = (
-        f'set unresolved = "{OnUnresolved.LEAVE}" on one of the references: it is written in a second pass'
-    )
+    problem = f"record types depend on each other: {' → '.join(names)}"
+    remedy = f'set unresolved = "{OnUnresolved.LEAVE}" on one of the references to write it in a second pass'
     return Invalid(problem, field=f"types.{names[0]}" if names else "types", remedy=remedy)

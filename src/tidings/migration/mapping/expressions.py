@@ -1,4 +1,4 @@
-"""Small expressions over a record: JMESPath with a few functions for texts. No loops, no names, no I/O."""
+"""JMESPath expressions over a record, with a few text functions. No loops, no names, no I/O."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jmespath.functions import Functions, signature
 from ...model.errors import Invalid
 
 LONGEST = 1000
-LARGEST = 10_000_000  # characters that a function may make
+LARGEST = 10_000_000  # characters that a function may produce
 
 
 class _TextFunctions(Functions):  # type: ignore[misc]  # the library has no types
-    """What JMESPath lacks for names and addresses."""
+    """Text functions that JMESPath lacks."""
 
     @signature({"types": ["string"]})  # type: ignore[untyped-decorator]
     def _func_lower(self, text: str) -> str:
@@ -38,7 +38,7 @@ class _TextFunctions(Functions):  # type: ignore[misc]  # the library has no typ
     @signature({"types": ["string"]}, {"types": ["string"]}, {"types": ["string"]})  # type: ignore[untyped-decorator]
     def _func_replace(self, text: str, old: str, new: str) -> str:
         if not old or text.count(old) * len(new) > LARGEST:
-            raise ValueError("replace() needs something to look for, and makes at most 10 MB")
+            raise ValueError("replace() needs a non-empty search text, and returns at most 10 MB")
         return text.replace(old, new)
 
 
@@ -46,23 +46,23 @@ _OPTIONS = jmespath.Options(custom_functions=_TextFunctions())
 
 
 class ExpressionError(Exception):
-    """The expression cannot be worked out for this record; the text says why."""
+    """The expression failed for this record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A checked expression; two with the same text are equal."""
+    """A compiled expression; two with the same text are equal."""
 
     text: str
     parsed: Any = field(compare=False, repr=False)
 
     @property
     def reads(self) -> frozenset[str]:
-        """Names of the fields it mentions; a nested one with its parents' too."""
+        """Names of the fields it reads, with their parents."""
         return frozenset(_fields(self.parsed.parsed))
 
     def search(self, fields: Mapping[str, Any]) -> Any:
-        """Its value for a record; None where there is none."""
+        """Evaluate it for a record; None if nothing matches."""
         try:
             return self.parsed.search(fields, options=_OPTIONS)
         except (
@@ -77,16 +77,16 @@ class Expression:
 
 
 def compile_expression(text: str, place: str) -> Expression:
-    """The expression, or an Invalid that names its place."""
+    """Compile an expression; raises Invalid with its place."""
     if not text.strip() or len(text) > LONGEST:
         problem = "is empty" if not text.strip() else f"has more than {LONGEST:,} characters"
         raise Invalid(f"{place} {problem}", field=place, remedy="write JMESPath such as emails[0].address")
     try:
         return Expression(text, jmespath.compile(text))
     except (JMESPathError, RecursionError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else "too deep"
-        remedy = "write JMESPath such as emails[0].address; names with blanks stand in double quotes"
-        raise Invalid(f"{place} is no expression: {reason}", field=place, remedy=remedy) from None
+        reason = str(error).splitlines()[0][:200] if str(error) else "nested too deeply"
+        remedy = "write JMESPath such as emails[0].address; put names with spaces in double quotes"
+        raise Invalid(f"{place} is not a valid expression: {reason}", field=place, remedy=remedy) from None
 
 
 def _fields(node: Mapping[str, Any]) -> Iterator[str]:

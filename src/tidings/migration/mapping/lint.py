@@ -1,4 +1,4 @@
-"""Lint: what a map would lose or get wrong, seen before the first record is moved. Pure.
+"""Lint: what a map would lose or get wrong, found before the first record is migrated. Pure.
 
 An error would stop every record or the job; a warning loses something that may matter.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..connectors.port import Attribute, Record
@@ -16,7 +17,7 @@ from .paths import has_path_root
 from .rules import FieldKind, FieldRule, OnMissing, TypeMap
 
 Schema = Mapping[str, Sequence[Attribute] | None]
-"""Attributes by the job's name of the type; None: the system cannot say."""
+"""Attributes by the job's name of the type; None: the system does not list them."""
 
 _ALL = frozenset(map(str, FieldKind))
 _WIDENS: Mapping[str, frozenset[str]] = {
@@ -26,18 +27,18 @@ _WIDENS: Mapping[str, frozenset[str]] = {
     "time": frozenset({"time", "date"}),
     "select": frozenset({"select", "boolean"}),
     "reference": frozenset({"reference", "text", "number"}),
-}  # what fits into each type without a loss; others take only their own
+}  # types that convert without loss; others accept only their own
 
 
 class LintLevel(StrEnum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class LintFinding(NamedTuple):
-    """One thing that lint has to say."""
+    """One finding about a map."""
 
     level: LintLevel
     code: str
@@ -51,8 +52,11 @@ class LintFinding(NamedTuple):
         return f"{self.level}: {where}: {self.text}. {self.remedy} [{self.code}]"
 
 
+_error, _warning = partial(LintFinding, LintLevel.ERROR), partial(LintFinding, LintLevel.WARNING)
+
+
 def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[LintFinding]:
-    """All findings, errors first."""
+    """Return all findings, errors first."""
     found = list(_cycles(types))
     for one in types:
         there, here = source.get(one.name), target.get(one.name)
@@ -66,7 +70,7 @@ def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[LintF
 
 
 def observed_attributes(records: Iterable[Record]) -> list[Attribute]:
-    """The attributes that a sample of records shows, for sources that cannot name them."""
+    """Return the attributes that sample records show, for sources that do not list them."""
     seen: dict[str, set[str]] = {}
     many: set[str] = set()
     for record in records:
@@ -93,19 +97,19 @@ def _kind(value: Any) -> str:
 def _cycles(types: Sequence[TypeMap]) -> Iterator[LintFinding]:
     names = cycle(types)
     if names:
-        text = f"record types wait for each other: {' → '.join(names)}"
+        text = f"record types depend on each other: {' → '.join(names)}"
         remedy = 'Set unresolved = "leave" on one of the references'
-        yield LintFinding(LintLevel.ERROR, "cyclic_relation", names[0], None, text, remedy)
+        yield _error("cyclic_relation", names[0], None, text, remedy)
 
 
 def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[LintFinding]:
-    """Fields of the map that the source, which names its fields, does not have."""
+    """Yield findings for fields of the map that the source does not have."""
     names = list(there)
     for rule in one.fields:
         if rule.path is not None and not has_path_root(rule.path, names):
             text = f"the source has no field {rule.path!r}"
             remedy = _capital(nearest(rule.path, names))
-            yield LintFinding(LintLevel.ERROR, "missing_column", one.name, rule.name, text, remedy)
+            yield _error("missing_column", one.name, rule.name, text, remedy)
 
 
 def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[LintFinding]:
@@ -116,15 +120,11 @@ def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[LintFin
         if name in one.ignore or any(path == name or path.partition(".")[0] == name for path in read):
             continue
         if attribute.type in ("date", "time"):
-            text = f"the source's {name!r} is not mapped: the target will show the day of the move"
-            yield LintFinding(
-                LintLevel.WARNING, "lost_timestamp", one.name, name, text, "Map it, or list it under ignore"
-            )
+            text = f"the source's {name!r} is not mapped: the target will show the date of the migration"
+            yield _warning("lost_timestamp", one.name, name, text, "Map it, or list it under ignore")
         else:
             text = f"the source's {name!r} is not mapped"
-            yield LintFinding(
-                LintLevel.WARNING, "unmapped_field", one.name, name, text, "Map it, or list it under ignore"
-            )
+            yield _warning("unmapped_field", one.name, name, text, "Map it, or list it under ignore")
 
 
 def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFinding]:
@@ -133,7 +133,7 @@ def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFind
         if attribute is None:
             text = f"the target has no attribute {rule.name!r}"
             remedy = _capital(nearest(rule.name, here))
-            yield LintFinding(LintLevel.ERROR, "unknown_attribute", one.name, rule.name, text, remedy)
+            yield _error("unknown_attribute", one.name, rule.name, text, remedy)
         elif attribute.type == "select" and attribute.options:
             yield from _options(one, rule, attribute)
     written = {rule.name: rule for rule in one.fields}
@@ -142,18 +142,18 @@ def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFind
         if not attribute.required or (rule_of is None and one.hook is not None):
             continue
         if rule_of is None:
-            text = "the target requires it, and the map does not write it"
-            yield LintFinding(LintLevel.ERROR, "required_attribute", one.name, name, text, "Map it")
+            text = "the target requires it, but the map does not write it"
+            yield _error("required_attribute", one.name, name, text, "Map it")
         elif not (
             rule_of.on_missing is OnMissing.REFUSE or rule_of.default is not None or rule_of.is_constant
         ):
-            text = "the target requires it, and the source may have nothing"
+            text = "the target requires it, but the source may have no value"
             remedy = "Set required = true or a default"
-            yield LintFinding(LintLevel.WARNING, "required_attribute", one.name, name, text, remedy)
+            yield _warning("required_attribute", one.name, name, text, remedy)
 
 
 def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[LintFinding]:
-    """Each option that the map can write is one of the target's."""
+    """Yield findings for options that the map can write but the target does not have."""
     written = list(rule.values.values()) if rule.values is not None else list(rule.options)
     written += [value for value in (rule.constant, rule.default) if value is not None]
     flat = [one for value in written for one in (value if isinstance(value, list) else [value])]
@@ -161,11 +161,11 @@ def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[Li
         if value not in attribute.options:
             text = f"the target has no option {value!r}"
             remedy = _capital(nearest(value, attribute.options))
-            yield LintFinding(LintLevel.ERROR, "unknown_option", one.name, rule.name, text, remedy)
+            yield _error("unknown_option", one.name, rule.name, text, remedy)
 
 
 def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]) -> Iterator[LintFinding]:
-    """What one side can hold and the other cannot."""
+    """Yield findings for values that one side can hold and the other cannot."""
     sources = {attribute.name: attribute for attribute in there}
     targets = {attribute.name: attribute for attribute in here}
     for rule in one.fields:
@@ -174,16 +174,14 @@ def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]
             continue
         yield from _unmapped_options(one, rule, origin, goal)
         if rule.values is None and origin.type not in {goal.type} | _WIDENS.get(goal.type, frozenset()):
-            text = f"a {origin.type} becomes a {goal.type}: values that do not fit are refused"
+            text = f"a {origin.type} becomes a {goal.type}: values that do not fit are rejected"
             if (origin.type, goal.type) == ("time", "date"):
                 text = "a time becomes a date: the time of day is lost"
-            yield LintFinding(
-                LintLevel.WARNING, "type_narrowing", one.name, rule.name, text, "Check that this is meant"
-            )
+            yield _warning("type_narrowing", one.name, rule.name, text, "Check that this is intended")
         if origin.many and not (goal.many and rule.many):
             text = "a list becomes one value"
             remedy = "Set many = true" if goal.many else "Choose one by its path, such as emails.0"
-            yield LintFinding(LintLevel.WARNING, "type_narrowing", one.name, rule.name, text, remedy)
+            yield _warning("type_narrowing", one.name, rule.name, text, remedy)
 
 
 def _unmapped_options(
@@ -194,9 +192,9 @@ def _unmapped_options(
     known = set(rule.values) if rule.values is not None else set(goal.options) or set(origin.options)
     for option in origin.options:
         if option not in known:
-            text = f"the source's option {option!r} is not mapped: records that have it will be refused"
+            text = f"the source's option {option!r} is not mapped: records with it will be rejected"
             remedy = 'Add it to values, or "*" for all others'
-            yield LintFinding(LintLevel.ERROR, "unmapped_option", one.name, rule.name, text, remedy)
+            yield _error("unmapped_option", one.name, rule.name, text, remedy)
 
 
 def _capital(text: str) -> str:

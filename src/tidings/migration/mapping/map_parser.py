@@ -1,4 +1,4 @@
-"""Reading the map of a job: `[types.NAME]` and its fields, each checked before a record is touched."""
+"""Parses `[types.NAME]` of a job file; every key is checked before a record is read."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from zoneinfo import ZoneInfo
 
 from ...inputs.timezones import parse_timezone
 from ...model.errors import Invalid
+from ..adaptive_batch_size import (
+    DEFAULT_BATCH_SIZE,
+    DEFAULT_BATCH_SIZES,
+    MAX_BATCH_SIZE,
+    MIN_BATCH_SIZE,
+)
 from ..job_file_section import JobFileSection, nearest
 from . import hooks
 from .converters import EPOCHS, ConversionError, convert, is_missing
 from .expressions import compile_expression
 from .rules import LONGEST_TEXT, OWN_ID, FieldKind, FieldRule, OnError, OnMissing, OnUnresolved, TypeMap
-
-MIN_BATCH_SIZE, MAX_BATCH_SIZE = 100, 10_000
-DEFAULT_BATCH_SIZES = {"contacts": 1000, "companies": 500, "notes": 2000, "activities": 1500, "files": 100}
-DEFAULT_BATCH_SIZE = 1000
 
 TYPE_KEYS = (
     *("from", "to", "key", "after", "skip", "hook", "ignore", "group", "extra", "batch_size", "fields"),
@@ -30,7 +32,7 @@ _FORMATTED = (FieldKind.DATE, FieldKind.TIME)
 
 
 def read_type(name: str, raw: object, *, allow_hooks: bool) -> TypeMap:
-    """One record type."""
+    """Parse one record type."""
     place = f"types.{name}"
     section = JobFileSection(raw, place, TYPE_KEYS)
     fields = section.tables("fields")
@@ -60,22 +62,19 @@ def read_type(name: str, raw: object, *, allow_hooks: bool) -> TypeMap:
 
 
 def check_links(types: Collection[TypeMap]) -> None:
-    """Each type that is named elsewhere is one of the job."""
+    """Raise Invalid for references to types that the job does not have."""
     names = [one.name for one in types]
     for one in types:
         links = {f"fields.{rule.name}.reference": rule.reference for rule in one.fields if rule.reference}
         for key, named in [*links.items(), *(("after", other) for other in one.after)]:
             if named not in names:
                 place = f"types.{one.name}.{key}"
-                raise Invalid(
-                    f"{place} names {named!r}, which the job does not move",
-                    field=place,
-                    remedy=nearest(str(named), names),
-                )
+                problem = f"{place} names {named!r}, which is not a type of the job"
+                raise Invalid(problem, field=place, remedy=nearest(str(named), names))
 
 
 def read_field(place: str, name: str, raw: object) -> FieldRule:
-    """One field: a text is the path alone."""
+    """Parse one field; a text is its path."""
     if isinstance(raw, str):
         raw = {"path": raw}
     section = JobFileSection(raw, f"{place}.{name}", FIELD_KEYS)
@@ -101,10 +100,10 @@ def read_field(place: str, name: str, raw: object) -> FieldRule:
 
 
 def _origin(section: JobFileSection, name: str) -> dict[str, Any]:
-    """Where the value comes from: one of three, or the field of the same name."""
+    """Return where the value comes from: path, expression or constant; by default the field of that name."""
     given = [key for key in ("path", "expression", "constant") if key in section.raw]
     if len(given) > 1:
-        section.refuse(given[1], f"stands beside {given[0]}", "keep one of path, expression and constant")
+        section.refuse(given[1], f"is combined with {given[0]}", "keep one of path, expression and constant")
     if "expression" in given:
         text = section.needed("expression", "emails[0].address")
         return {"expression": compile_expression(text, section.name("expression"))}
@@ -123,7 +122,7 @@ def _values(section: JobFileSection) -> Mapping[str, Any] | None:
         section.refuse("values", "is empty", 'write values = { "source option" = "target option" }')
     for option, value in table.items():
         if not isinstance(value, str | int | float | bool):
-            section.refuse("values", f"has {option!r}, which is no plain value", "write a text or a number")
+            section.refuse("values", f"has {option!r}, not a plain value", "write a text or a number")
     return table
 
 
@@ -132,7 +131,7 @@ def _on_missing(section: JobFileSection) -> OnMissing:
     if not section.flag("required"):
         return found
     if "on_missing" in section.raw and found is not OnMissing.REFUSE:
-        section.refuse("on_missing", f"is {found!r} although the field is required", "keep one of the two")
+        section.refuse("on_missing", f"is {found!r}, but the field is required", "keep one of them")
     return OnMissing.REFUSE
 
 
@@ -142,18 +141,18 @@ def _zone(section: JobFileSection) -> ZoneInfo | None:
 
 
 def _check(section: JobFileSection, rule: FieldRule) -> None:
-    """Refuse keys that contradict the type."""
+    """Reject keys that contradict the type."""
     if (rule.kind is FieldKind.REFERENCE) != (rule.reference is not None):
-        section.refuse("reference", "and type do not fit", 'name the record type: reference = "companies"')
+        section.refuse("reference", "and type do not match", 'name the record type: reference = "companies"')
     if rule.reference is not None and ("default" in section.raw or rule.is_constant):
         section.refuse("reference", "has a default or a constant", 'use unresolved = "leave" instead')
     if rule.options and rule.kind is not FieldKind.SELECT:
-        section.refuse("options", f"stand at a {rule.kind}", 'write type = "select"')
+        section.refuse("options", f"are not allowed for type {rule.kind}", 'write type = "select"')
     for key in ("timezone", "format"):
         if key in section.raw and rule.kind not in _FORMATTED:
-            section.refuse(key, f"stands at a {rule.kind}", 'it belongs to type = "date" or "time"')
+            section.refuse(key, f"is not allowed for type {rule.kind}", 'use it with type = "date" or "time"')
     if "unresolved" in section.raw and rule.reference is None:
-        section.refuse("unresolved", "stands at a field that is no reference", "leave it out")
+        section.refuse("unresolved", "is set on a field that is not a reference", "remove it")
     if rule.format is not None and rule.format not in EPOCHS and "%" not in rule.format:
         section.refuse("format", f"is {rule.format!r}", 'write "%d.%m.%Y", "epoch" or "epoch_ms"')
     if rule.on_error is OnError.DEFAULT and "default" not in section.raw:
@@ -161,11 +160,11 @@ def _check(section: JobFileSection, rule: FieldRule) -> None:
     if rule.values is not None and rule.options:
         for value in rule.values.values():
             if value not in rule.options:
-                section.refuse("values", f"lead to {value!r}, which is none of the options", "add it there")
+                section.refuse("values", f"contain {value!r}, which is not an option", "add it there")
 
 
 def _with_default(section: JobFileSection, rule: FieldRule) -> FieldRule:
-    """The rule with its default and its constant in the form of the type."""
+    """Return the rule with default and constant converted to its type."""
     for key in ("default", "constant"):
         value = section.raw.get(key)
         if value is None:
@@ -186,7 +185,5 @@ def _hook(section: JobFileSection, allowed: bool) -> str | None:
     if not hooks.SHAPE.fullmatch(name):
         section.refuse("hook", f"is {name!r}", 'write hook = "module:function"')
     if not allowed:
-        section.refuse(
-            "hook", "would run code of the caller's choice", "give the job as a file on the server"
-        )
+        section.refuse("hook", "would run arbitrary code", "create the job from a file on the server")
     return name

@@ -1,4 +1,4 @@
-"""What mapping a record gives: the fields to write, or the rule that refused it and why."""
+"""The result of mapping: a mapped or a rejected record, links, dropped values; redaction."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..connectors.port import ErrorKind, Fields, RecordState
+from ..connectors.port import ErrorKind, Fields
+from ..record_states import RecordState
 
 LONGEST_SHOWN = 80
 HIDDEN = "***"
 
 TargetIdLookup = Callable[[str, str], str | None]
-"""The target's id of a record of a type, by its id in the source; None: it is not there yet."""
+"""Returns the target id of a record by type and source id; None: not in the target yet."""
 
 
 class RecordLink(NamedTuple):
-    """A link to another record; without `target_id` it was left open and is written in a second pass."""
+    """A link to another record; without `target_id` it is written in a second pass."""
 
     field: str
     type: str
@@ -25,7 +26,7 @@ class RecordLink(NamedTuple):
 
 
 class DroppedValue(NamedTuple):
-    """A value that was left out or replaced because the map says so; nothing is lost silently."""
+    """A value that the map left out or replaced; reported so that nothing is lost silently."""
 
     field: str
     value: str
@@ -34,7 +35,7 @@ class DroppedValue(NamedTuple):
 
 
 class MappedRecord(NamedTuple):
-    """A record as the target shall have it. Equal hashes: equal content."""
+    """A record as the target should have it. Equal hashes mean equal content."""
 
     key: str
     fields: Fields
@@ -44,7 +45,7 @@ class MappedRecord(NamedTuple):
 
 
 class RejectedRecord(NamedTuple):
-    """A record that cannot be written, or not yet, or not at all; `standing` says which of these."""
+    """A record that is rejected, skipped, or waiting for another; see `state`."""
 
     type: str
     id: str
@@ -53,7 +54,7 @@ class RejectedRecord(NamedTuple):
     rule: str
     reason: str
     failure: ErrorKind | None = ErrorKind.VALIDATION
-    standing: RecordState = RecordState.REJECTED
+    state: RecordState = RecordState.REJECTED
 
     def __str__(self) -> str:
         where = f"{self.type} {self.id}"
@@ -63,12 +64,12 @@ class RejectedRecord(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """The same for all records with the same cause."""
-        return f"{self.failure or self.standing}/{self.type}/{self.field or ''}/{self.rule}"
+        """Return a value that is the same for all records with the same cause."""
+        return f"{self.failure or self.state}/{self.type}/{self.field or ''}/{self.rule}"
 
 
 def redacted(value: Any, *, secret: bool = False) -> str:
-    """A value as it may stand in a log: short, on one line, hidden where the map says so."""
+    """Format a value for a log: short, on one line, hidden if secret."""
     if secret and value is not None:
         return HIDDEN
     if isinstance(value, str):

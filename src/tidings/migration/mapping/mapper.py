@@ -1,4 +1,4 @@
-"""The mapper: one record through the rules of its type. Pure, but for the user's own hook."""
+"""The mapper: applies the rules of a type to one record. Pure, except for user hooks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from ...model.errors import Invalid
-from ..connectors.port import ConnectorError, ErrorKind, Fields, Record, RecordState
+from ..connectors.port import ConnectorError, ErrorKind, Fields, Record
 from ..job_file_section import nearest
+from ..record_states import RecordState
 from . import hooks
 from .content_hash import content_digest
 from .converters import ConversionError, as_text, convert, is_missing
@@ -21,7 +22,7 @@ LONGEST_KEY = 500
 
 
 class _MappingStopped(Exception):
-    """This record goes no further."""
+    """Mapping of this record stops here."""
 
     def __init__(
         self,
@@ -29,25 +30,25 @@ class _MappingStopped(Exception):
         reason: str,
         *,
         failure: ErrorKind | None = ErrorKind.VALIDATION,
-        standing: RecordState = RecordState.REJECTED,
+        state: RecordState = RecordState.REJECTED,
     ) -> None:
         super().__init__(reason)
-        self.rule, self.reason, self.failure, self.standing = rule, reason, failure, standing
+        self.rule, self.reason, self.failure, self.state = rule, reason, failure, state
         self.field: str | None = None
         self.value = ""
 
     def at(self, rule: FieldRule, value: Any) -> _MappingStopped:
-        """The same, with the field and the value that it is about."""
+        """Add the field and its value."""
         self.field, self.value = rule.name, redacted(value, secret=rule.secret)
         return self
 
 
 def _skip(rule: str, reason: str) -> _MappingStopped:
-    return _MappingStopped(rule, reason, failure=None, standing=RecordState.SKIPPED)
+    return _MappingStopped(rule, reason, failure=None, state=RecordState.SKIPPED)
 
 
 class _MappingState:
-    """What one record has given so far."""
+    """Fields, links and dropped values collected so far."""
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}
@@ -56,7 +57,7 @@ class _MappingState:
 
 
 class Mapper:
-    """Maps records of a job. A record's type is the job's own name of it."""
+    """Maps records of a job. A record's type is the job's name for it."""
 
     def __init__(self, types: Iterable[TypeMap]) -> None:
         self.types = {one.name: one for one in types}
@@ -67,7 +68,7 @@ class Mapper:
         }
 
     def map(self, record: Record, lookup: TargetIdLookup) -> MappedRecord | RejectedRecord:
-        """What the target shall have; or which rule refused which field, and why."""
+        """Map a record; return the fields to write, or which rule rejected which field and why."""
         try:
             return self._mapped(self._type(record.type), record, lookup)
         except _MappingStopped as stop:
@@ -79,18 +80,18 @@ class Mapper:
                 stop.rule,
                 stop.reason,
                 stop.failure,
-                stop.standing,
+                stop.state,
             )
 
     def key(self, record: Record) -> str | None:
-        """What the target knows the record by, also where it cannot be mapped; None: it has no key."""
+        """Return the record's key in the target, even if it cannot be mapped; None: it has no key."""
         try:
             return _key(self._type(record.type), record)
         except _MappingStopped:
             return None
 
     def references(self, record: Record) -> list[tuple[str, str]]:
-        """The type and id of each record that `lookup` will be asked for, to be read at once."""
+        """Return type and id of each record that `lookup` will be asked for, so they can be read at once."""
         asked: list[tuple[str, str]] = []
         for rule in self._type(record.type).fields:
             if rule.reference is None:
@@ -99,14 +100,14 @@ class Mapper:
                 value = _read(record, rule)
                 made = None if is_missing(value) else convert(_translated(value, rule), rule)
             except (_MappingStopped, ConversionError):
-                continue  # map says it
+                continue  # `map` reports it
             asked += [
                 (rule.reference, str(one)) for one in (made if isinstance(made, list) else [made]) if one
             ]
         return asked
 
     def normalised(self, type_: str, fields: Fields) -> dict[str, Any]:
-        """The target's fields in our forms, those of the map only; what has no such form stays as it is."""
+        """Return the mapped fields of a target record in canonical form; others unchanged."""
         found: dict[str, Any] = {}
         for rule in self._type(type_).fields:
             value = fields.get(rule.name)
@@ -129,7 +130,7 @@ class Mapper:
             except ExpressionError as error:
                 raise _MappingStopped("skip", f"the expression failed: {error}") from None
             if left_out:
-                raise _skip("skip", f"left out by {type_.skip.text}")
+                raise _skip("skip", f"skipped by {type_.skip.text}")
         found = _MappingState()
         key = _key(type_, record)
         for rule in type_.fields:
@@ -138,9 +139,7 @@ class Mapper:
         try:
             content = content_digest(fields)
         except (ValueError, RecursionError) as error:
-            raise _MappingStopped(
-                "hook", f"what the hook gave back {error}", failure=ErrorKind.PROGRAM
-            ) from None
+            raise _MappingStopped("hook", f"the hook's result {error}", failure=ErrorKind.PROGRAM) from None
         return MappedRecord(key, fields, content, tuple(found.relations), tuple(found.lost))
 
     def _hooked(self, type_: TypeMap, record: Record, fields: dict[str, Any]) -> dict[str, Any]:
@@ -149,17 +148,17 @@ class Mapper:
             return fields
         try:
             given = hook(record, dict(fields))
-        except ConnectorError as trouble:
-            stop = _MappingStopped(f"hook {type_.hook}", trouble.reason, failure=trouble.failure)
-            stop.field, stop.value = trouble.field, redacted(fields.get(trouble.field or ""))
+        except ConnectorError as error:
+            stop = _MappingStopped(f"hook {type_.hook}", error.reason, failure=error.failure)
+            stop.field, stop.value = error.field, redacted(fields.get(error.field or ""))
             raise stop from None
-        except Exception as error:  # around a handler of the user's own: whatever it raises is its error
+        except Exception as error:  # user code runs here: whatever it raises is its error
             reason = f"{type(error).__name__}: {error}"[:300]
             raise _MappingStopped(f"hook {type_.hook}", reason, failure=ErrorKind.PROGRAM) from error
         if given is None:
-            raise _skip(f"hook {type_.hook}", "left out by the hook")
+            raise _skip(f"hook {type_.hook}", "skipped by the hook")
         if not isinstance(given, dict):
-            reason = f"the hook gave back {type(given).__name__}, not the fields"
+            reason = f"the hook returned {type(given).__name__}, not fields"
             raise _MappingStopped(f"hook {type_.hook}", reason, failure=ErrorKind.PROGRAM)
         return given
 
@@ -183,7 +182,7 @@ def _key_rule(path: str) -> FieldRule:
 
 
 def _take(rule: FieldRule, record: Record, lookup: TargetIdLookup, found: _MappingState) -> None:
-    """One field into `found`, or a _Stop."""
+    """Map one field into `found`, or raise _MappingStopped."""
     value = None
     try:
         value = _read(record, rule)
@@ -205,7 +204,7 @@ def _take(rule: FieldRule, record: Record, lookup: TargetIdLookup, found: _Mappi
 
 
 def _unusable(rule: FieldRule, value: Any, stop: _MappingStopped, found: _MappingState) -> None:
-    """What the rule says about a value that cannot be used; what has to wait still waits."""
+    """Apply `on_error` to a value that cannot be used; dependencies still wait."""
     stop.at(rule, value)
     if stop.failure is not ErrorKind.VALIDATION or rule.on_error is OnError.REFUSE or stop.rule == "required":
         raise stop
@@ -231,17 +230,17 @@ def _absent(rule: FieldRule, record: Record, found: _MappingState) -> None:
     elif rule.on_missing is OnMissing.CLEAR:
         found.fields[rule.name] = None
     elif rule.on_missing is OnMissing.SKIP:
-        raise _skip("on_missing", "there is nothing in the source")
+        raise _skip("on_missing", "the source has no value")
     elif rule.on_missing is OnMissing.REFUSE:
-        reason = "it is required, and the source has nothing"
+        reason = "it is required, but the source has no value"
         if rule.path is not None and not has_path_root(rule.path, record.fields):
-            reason = f"it is required, and the record has no field {rule.path!r}"
+            reason = f"it is required, but the record has no field {rule.path!r}"
             reason += f" ({nearest(rule.path, list(record.fields)[:50])})" if record.fields else ""
         raise _MappingStopped("required", reason)
 
 
 def _translated(value: Any, rule: FieldRule) -> Any:
-    """The target's word for the source's option."""
+    """Replace a source option by the target's, from `values`."""
     if rule.values is None:
         return value
     if isinstance(value, list | tuple) and rule.many:
@@ -250,11 +249,11 @@ def _translated(value: Any, rule: FieldRule) -> Any:
     for option in (word, word.strip(), "*"):
         if option in rule.values:
             return rule.values[option]
-    raise _MappingStopped("values", 'the table of values does not have it: add it, or "*" for all others')
+    raise _MappingStopped("values", '`values` does not contain it: add it, or "*" for all others')
 
 
 def _resolved(rule: FieldRule, made: Any, lookup: TargetIdLookup, found: _MappingState) -> Any:
-    """The target's ids for the source's; None where the link is written later."""
+    """Replace source ids by target ids; None if the link is written later."""
     ids: Sequence[str] = made if rule.many else [made]
     links = [RecordLink(rule.name, str(rule.reference), one, lookup(str(rule.reference), one)) for one in ids]
     found.relations += links
@@ -263,9 +262,8 @@ def _resolved(rule: FieldRule, made: Any, lookup: TargetIdLookup, found: _Mappin
         reason = f"{missing.type} {missing.source_id} is not in the target"
         if rule.unresolved is OnUnresolved.REFUSE:
             raise _MappingStopped("reference", reason)
-        raise _MappingStopped(
-            "reference", f"{reason} yet", failure=ErrorKind.DEPENDENCY, standing=RecordState.WAITING
-        )
+        reason = f"{reason} yet"
+        raise _MappingStopped("reference", reason, failure=ErrorKind.DEPENDENCY, state=RecordState.WAITING)
     known = [link.target_id for link in links if link.target_id is not None]
     if rule.many:
         return known
@@ -273,5 +271,5 @@ def _resolved(rule: FieldRule, made: Any, lookup: TargetIdLookup, found: _Mappin
 
 
 def _plainly(rule: FieldRule) -> FieldRule:
-    """The rule for what is in our form already."""
+    """Return a rule for values that are already in canonical form."""
     return FieldRule(rule.name, rule.kind, many=rule.many, max_length=1 << 40)

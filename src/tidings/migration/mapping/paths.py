@@ -1,4 +1,4 @@
-"""Paths: where a value stands in a record. `a.b.0` goes down; a field of that whole name comes first."""
+"""Finds a value in a record by its path. `a.b.0` descends; a field with that whole name comes first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .rules import OWN_ID
 
 
 def value_at(record: Record, path: str) -> Any:
-    """The value at a path; None where there is none."""
+    """Return the value at a path; None if there is none."""
     if path == OWN_ID:
         return record.id
     if path in record.fields:
@@ -27,5 +27,5 @@ def value_at(record: Record, path: str) -> Any:
 
 
 def has_path_root(path: str, fields: Container[str]) -> bool:
-    """Whether the source has the field that a path starts with."""
+    """Return whether the source has the first field of a path."""
     return path == OWN_ID or path in fields or path.partition(".")[0] in fields

@@ -1,4 +1,4 @@
-"""Rules of a map: which field of the target comes from where, of what type, and what if not."""
+"""Field rules and type maps: where a target field comes from, its type, and what happens on errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWN_ID = "@id"  # the path of a record's id in the source
 
 
 class FieldKind(StrEnum):
-    """What a value is made into, and checked as."""
+    """The type a value is converted to and checked against."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -31,12 +31,12 @@ class FieldKind(StrEnum):
 
 
 class OnMissing(StrEnum):
-    """What happens where the source has nothing (null, an empty text, an empty list)."""
+    """What happens when the source has no value (null, an empty text, an empty list)."""
 
     LEAVE = "leave"  # the field is not written
     CLEAR = "clear"  # the field is written as empty
     REFUSE = "refuse"  # the record is rejected
-    SKIP = "skip"  # the record is left out by decision
+    SKIP = "skip"  # the record is skipped
 
 
 class OnError(StrEnum):
@@ -49,16 +49,16 @@ class OnError(StrEnum):
 
 
 class OnUnresolved(StrEnum):
-    """What happens to a link whose other end is not in the target yet."""
+    """What happens to a link whose record is not in the target yet."""
 
-    WAIT = "wait"  # the record waits for it
-    LEAVE = "leave"  # written without it, and again when it is there: how a cycle is opened
+    WAIT = "wait"  # the record waits
+    LEAVE = "leave"  # written without it, and again later (breaks a cycle)
     REFUSE = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """One field of the target. Its value comes from a path, an expression, or is constant."""
+    """One target field. Its value comes from a path, an expression, or is constant."""
 
     name: str
     kind: FieldKind = FieldKind.TEXT
@@ -66,9 +66,9 @@ class FieldRule:
     expression: Expression | None = None
     constant: Any = None
     default: Any = None
-    values: Mapping[str, Any] | None = None  # the source's option: the target's; "*" for all others
+    values: Mapping[str, Any] | None = None  # source option -> target option; "*" for all others
     options: tuple[str, ...] = ()
-    reference: str | None = None  # the record type that is linked to
+    reference: str | None = None  # the linked record type
     unresolved: OnUnresolved = OnUnresolved.WAIT
     many: bool = False
     on_missing: OnMissing = OnMissing.LEAVE
@@ -80,12 +80,12 @@ class FieldRule:
 
     @property
     def is_constant(self) -> bool:
-        """Whether nothing of the source is read."""
+        """Whether nothing is read from the source."""
         return self.path is None and self.expression is None
 
     @property
     def reads(self) -> frozenset[str]:
-        """The fields of the source that this one is made of."""
+        """The source fields that this field is made of."""
         if self.expression is not None:
             return self.expression.reads
         return frozenset() if self.path in (None, OWN_ID) else frozenset({str(self.path)})
@@ -93,19 +93,19 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class TypeMap:
-    """How records of one type are moved. `name` is the job's own word for the type."""
+    """How records of one type are migrated. `name` is the job's name for the type."""
 
     name: str
     source: str
     target: str
     fields: tuple[FieldRule, ...]
-    key: str = OWN_ID  # path of what the target knows the record by
+    key: str = OWN_ID  # path of the record's key in the target
     after: tuple[str, ...] = ()
     skip: Expression | None = None
     hook: str | None = None
-    ignore: frozenset[str] = frozenset()  # fields of the source that are left behind by decision
-    group: str | None = None  # path of the field by which verification counts
-    extra: bool = False  # the target may have records of its own
+    ignore: frozenset[str] = frozenset()  # source fields that are deliberately not migrated
+    group: str | None = None  # path of the field by which verification groups
+    extra: bool = False  # the target may have other records
     batch_size: int = 1000
     raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # as it was written
 

@@ -1,4 +1,4 @@
-"""A mapped record against the target's attributes: what the target would refuse, said beforehand. Pure."""
+"""Checks a mapped record against the target's attributes before it is sent. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .mapped_record import MappedRecord, RejectedRecord, redacted
 def schema_mismatch(
     type_: str, id_: str, mapped: MappedRecord, attributes: Mapping[str, Attribute]
 ) -> RejectedRecord | None:
-    """The first field that the target would refuse; None: it fits."""
+    """Return a rejection for the first field that the target would not accept; None if all fit."""
     for name, value in mapped.fields.items():
         problem = _problem(name, value, attributes)
         if problem is not None:
@@ -36,5 +36,5 @@ def _problem(name: str, value: Any, attributes: Mapping[str, Attribute]) -> tupl
     if attribute.type == "select" and attribute.options:
         for entry in entries:
             if str(entry) not in attribute.options:
-                return "options", f"{redacted(entry)} is none of the target's options"
+                return "options", f"{redacted(entry)} is not one of the target's options"
     return None

@@ -1,9 +1,9 @@
-"""A pretend Affinity below `/affinity`, version 1 at its root and version 2 below `/v2`.
+"""Simulated Affinity below `/affinity`: version 1 at its root, version 2 below `/v2`.
 
-Both share the quotas: 900 calls a minute and 100,000 a month, told in the headers of every answer, until told
-otherwise (`POST /sandbox/affinity`, which also makes the content; `GET` gives it back, to compare). Version 1
-words its errors in two shapes, in turn. Faults work by command on the channel `affinity`, with the kind of
-record as recipient; a fault's code is an HTTP status, or `month` for a month that is used up.
+Both share the quotas, by default 900 calls per minute and 100,000 per month, reported in the headers of every
+answer. `POST /sandbox/affinity` sets them and generates the content; `GET` returns it for comparison. Version
+1 alternates between two shapes of errors. Faults apply to the channel `affinity` with the kind of record as
+recipient; a fault's code is an HTTP status, or `month` for an exhausted monthly quota.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidings.model.errors import Invalid
 from tidings.sandbox.affinity_data import KINDS, Content, as_version_2, defective_persons, generate_records
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong
+from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -46,7 +46,7 @@ _MONTH_SECONDS = 30 * 86_400
 
 
 class AffinityRoute(NamedTuple):
-    """One route: the kind of record that it gives, and in which version."""
+    """One route: the kind of record that it returns, and the version."""
 
     path: str
     kind: str
@@ -54,7 +54,7 @@ class AffinityRoute(NamedTuple):
 
 
 class AffinityError(Exception):
-    """A request that Affinity refuses."""
+    """A request that Affinity rejects."""
 
     def __init__(self, status: int, param: str | None = None) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class AffinityError(Exception):
 
 
 class AffinityQuotas:
-    """Calls counted by the minute and by the month; `remaining` of each never falls below nothing."""
+    """Call quotas per minute and per month."""
 
     def __init__(self) -> None:
         self.per_minute, self.per_month = PER_MINUTE, PER_MONTH
@@ -70,7 +70,7 @@ class AffinityQuotas:
         self._minute, self._used = -1, 0
 
     def spend(self, seconds: int) -> bool:
-        """Count a call, unless there is none left."""
+        """Count a call; False if a quota is used up."""
         if seconds // 60 != self._minute:
             self._minute, self._used = seconds // 60, 0
         if self._used >= self.per_minute or self.used_in_month >= self.per_month:
@@ -80,7 +80,7 @@ class AffinityQuotas:
         return True
 
     def headers(self, seconds: int) -> dict[str, str]:
-        """As they stand on every answer."""
+        """Return the headers of every answer."""
         return {
             "x-ratelimit-limit-user": str(self.per_minute),
             "x-ratelimit-limit-user-remaining": str(max(0, self.per_minute - self._used)),
@@ -91,7 +91,7 @@ class AffinityQuotas:
         }
 
     def described(self, seconds: int) -> dict[str, Any]:
-        """As the route that is not counted tells it."""
+        """Return the quotas for the rate-limit route, which is not counted."""
         month, left = self.per_month, max(0, self.per_month - self.used_in_month)
         reset = _MONTH_SECONDS - seconds % _MONTH_SECONDS
         minute = {"limit": self.per_minute, "remaining": max(0, self.per_minute - self._used), "reset": 60}
@@ -102,14 +102,10 @@ class AffinityQuotas:
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """Affinity's routes, and those that look behind it."""
+    """Return Affinity's routes, and those for controlling it."""
     crm = _AffinityProvider(world)
     found = [
-        Route(
-            f"/affinity{call.path}",
-            ProviderEndpoint(world, crm.reader(call), crm.answerer(call)),
-            methods=["GET"],
-        )
+        provider_route(world, f"/affinity{call.path}", crm.reader(call), crm.answerer(call), "GET")
         for call in CALLS
     ]
     return [
@@ -130,7 +126,7 @@ class _AffinityProvider:
         self._errors = 0
 
     def reader(self, call: AffinityRoute) -> Callable[[ProviderRequest], ProviderArrival]:
-        """How a request is written down."""
+        """Return the function that parses a request."""
 
         def read(asked: ProviderRequest) -> ProviderArrival:
             said = orjson.dumps([call.path, asked.path, asked.query]).decode()
@@ -146,7 +142,7 @@ class _AffinityProvider:
     def answerer(
         self, call: AffinityRoute
     ) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
-        """A page of records, or an error."""
+        """Return the function that answers with a page of records or an error."""
 
         def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
             headers = self._quotas.headers(self._seconds)
@@ -171,17 +167,17 @@ class _AffinityProvider:
         return answer
 
     async def rate_limit(self, _: Request) -> Response:
-        """What is left; not counted."""
+        """Return the quotas; not counted."""
         return SandboxJson({"rate": self._quotas.described(self._seconds)})
 
     async def show(self, request: Request) -> Response:
-        """The content, or counts alone with `?counts`; which records are bad; how many calls were counted."""
+        """Return the content, or counts alone with `?counts`; defective records; counted calls."""
         counts = {kind: len(held) for kind, held in self._content.items()}
         found = {"counts": counts, "calls": self._quotas.used_in_month, "bad": self._bad}
         return SandboxJson(found if "counts" in request.query_params else {**found, "content": self._content})
 
     async def tell(self, request: Request) -> Response:
-        """Make content anew, and set the quotas."""
+        """Generate new content, and set the quotas."""
         given = await read_command(request, 'For example {"persons": 100}')
         self._set(given if isinstance(given, dict) else {})
         counts = {kind: len(held) for kind, held in self._content.items()}
@@ -191,9 +187,9 @@ class _AffinityProvider:
         known = (*KINDS, "bad_every", "per_minute", "per_month")
         for name, value in told.items():
             if name not in known:
-                raise Invalid(f"There is no {name!r}", remedy=f"Use {', '.join(known)}", field=name)
+                raise Invalid(f"Unknown field {name!r}", remedy=f"Use {', '.join(known)}", field=name)
             if type(value) is not int or not 0 <= value <= MOST:
-                raise Invalid(f"{name} must be a whole number from 0 to {MOST}", field=name)
+                raise Invalid(f"{name} must be an integer from 0 to {MOST}", field=name)
         self._quotas.per_minute = told.get("per_minute", self._quotas.per_minute)
         self._quotas.per_month = told.get("per_month", self._quotas.per_month)
         if any(kind in told for kind in KINDS):
@@ -231,7 +227,7 @@ class _AffinityProvider:
     def _error(
         self, call: AffinityRoute, status: int, headers: Mapping[str, str], param: str | None = None
     ) -> Response:
-        code, message = _WORDS.get(status, ("error", "The sandbox was told to answer with this"))
+        code, message = _WORDS.get(status, ("error", "Simulated error"))
         self._errors += 1
         body: Any = {"errors": [message]} if self._errors % 2 else [message]
         if call.version == 2:
@@ -245,7 +241,7 @@ class _AffinityProvider:
 
 
 def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[str, Any]]) -> Any:
-    """A page of version 1; a page token holds only while nothing else in the query changes."""
+    """Return a page of version 1; a page token is only valid for the same query."""
     if call.kind == "lists" or (call.kind == "list_entries" and "page_size" not in asked.query):
         return list(held)
     size, start = _size(asked.query.get("page_size"), 500), 0

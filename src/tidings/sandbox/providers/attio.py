@@ -1,15 +1,16 @@
-"""A pretend Attio below `/attio/v2`, with its limits, its errors and its content (`sandbox.workspace`).
+"""Simulated Attio below `/attio/v2`, with its limits, errors and content (`attio_workspace`).
 
-Limits are those of the real one, 100 reads and 25 writes a second, until told otherwise
-(`POST /sandbox/attio`); above them it answers 429 with an HTTP date. Faults work by command on the channel
-`attio`, with the object, `notes` or `lists/<list>` as recipient of a write and `read:` before it of a read; a
-fault's code is one of `ERRORS` or an HTTP status. `GET /sandbox/attio` gives the whole content, to compare.
+The limits are Attio's, 100 reads and 25 writes per second, unless changed by `POST /sandbox/attio`; above
+them it answers 429 with an HTTP date. Faults apply to the channel `attio`; the recipient of a write is the
+object, `notes` or `lists/<list>`, of a read the same with the prefix `read:`. A fault's code is one of
+`ERRORS` or an HTTP status. `GET /sandbox/attio` returns the whole content for comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -27,7 +28,7 @@ from tidings.sandbox.attio_workspace import (
 )
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong
+from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -59,7 +60,7 @@ Work = Callable[[AttioWorkspace, ProviderRequest], Any]
 
 
 class AttioRoute(NamedTuple):
-    """One route: whether it counts as a write, and what it does."""
+    """One route: whether it counts as a write, and its function."""
 
     path: str
     method: str
@@ -68,14 +69,14 @@ class AttioRoute(NamedTuple):
 
 
 class AttioRateWindow:
-    """So many a second; the rest is refused until the next one."""
+    """A rate limit per second."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._second, self._used = -1, 0
 
     def is_full(self, second: int) -> bool:
-        """Count one more, unless the second is used up."""
+        """Count a request; return whether it exceeds the limit."""
         if second != self._second:
             self._second, self._used = second, 0
         self._used += 1
@@ -83,14 +84,10 @@ class AttioRateWindow:
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """Attio's routes, and those that look behind it."""
+    """Return Attio's routes, and those for controlling it."""
     crm = _AttioProvider(world)
     found = [
-        Route(
-            f"/attio/v2{call.path}",
-            ProviderEndpoint(world, crm.reader(call), crm.answerer(call)),
-            methods=[call.method],
-        )
+        provider_route(world, f"/attio/v2{call.path}", crm.reader(call), crm.answerer(call), call.method)
         for call in CALLS
     ]
     return [
@@ -109,7 +106,7 @@ class _AttioProvider:
         self._refused = 0
 
     def reader(self, call: AttioRoute) -> Callable[[ProviderRequest], ProviderArrival]:
-        """How a request is written down."""
+        """Return the function that parses a request."""
 
         def read(asked: ProviderRequest) -> ProviderArrival:
             to = _recipient(call, asked)
@@ -127,7 +124,7 @@ class _AttioProvider:
     def answerer(
         self, call: AttioRoute
     ) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
-        """What is done, unless a fault forbids, and what is answered."""
+        """Return the function that executes a request, unless a fault prevents it, and answers it."""
 
         def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
             if entry.did is FaultKind.INVALID:
@@ -151,7 +148,7 @@ class _AttioProvider:
         return answer
 
     async def show(self, request: Request) -> Response:
-        """The content: all of it, or counts alone with `?counts`."""
+        """Return the content, or counts alone with `?counts`."""
         content, full = self._content, "counts" not in request.query_params
         shelves = {**content.objects, **{f"lists/{slug}": shelf for slug, shelf in content.lists.items()}}
         counts = {name: len(shelf.held) for name, shelf in shelves.items()} | {"notes": len(content.notes)}
@@ -163,14 +160,14 @@ class _AttioProvider:
         return SandboxJson(found)
 
     async def tell(self, request: Request) -> Response:
-        """Set limits, add attributes and lists, or say whether people make companies."""
+        """Set limits, attributes and lists, and whether people create companies."""
         given = await read_command(request, 'For example {"writes_per_second": 25}')
         self._set(given if isinstance(given, dict) else {})
         limits = {"reads_per_second": self._reads.most, "writes_per_second": self._writes.most}
         return SandboxJson({**limits, "auto_companies": self._content.auto_companies}, status_code=201)
 
     async def forget(self, _: Request) -> Response:
-        """Begin with an empty workspace; limits stay."""
+        """Clear the workspace; limits stay."""
         self._content, self._refused = AttioWorkspace(self._world.environment.wall), 0
         return SandboxJson({"forgotten": True})
 
@@ -178,11 +175,11 @@ class _AttioProvider:
         known = ("reads_per_second", "writes_per_second", "auto_companies", "attributes", "lists")
         unknown = next((name for name in told if name not in known), None)
         if unknown is not None:
-            raise Invalid(f"There is no {unknown!r}", remedy=f"Use {', '.join(known)}", field=unknown)
+            raise Invalid(f"Unknown field {unknown!r}", remedy=f"Use {', '.join(known)}", field=unknown)
         for name, window in (("reads_per_second", self._reads), ("writes_per_second", self._writes)):
             most = told.get(name, window.most)
             if type(most) is not int or most < 1:
-                raise Invalid(f"{name} must be a whole number above 0", field=name)
+                raise Invalid(f"{name} must be an integer greater than zero", field=name)
             window.most = most
         self._content.auto_companies = told.get("auto_companies", self._content.auto_companies) is True
         for slug in told.get("lists") or ():
@@ -221,7 +218,7 @@ def _error(
     path: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    known = ERRORS.get(code, (http_status(code) or 400, "The sandbox was told to answer with this"))
+    known = ERRORS.get(code, (http_status(code) or 400, "Simulated error"))
     status = status or known[0]
     body: dict[str, Any] = {
         "status_code": status,
@@ -234,9 +231,6 @@ def _error(
             {"code": code, "path": ["data", "values", *path], "message": body["message"]}
         ]
     return SandboxJson(body, status_code=status, headers=dict(headers or {}))
-
-
-# -- what each route does
 
 
 def _data(asked: ProviderRequest) -> Mapping[str, Any]:
@@ -262,14 +256,6 @@ def _create(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return _record(shelf, content.create_record(shelf, _data(asked).get("values") or {}))
 
 
-def _overwrite(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return _changed(content, asked, append=False)
-
-
-def _append(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return _changed(content, asked, append=True)
-
-
 def _changed(content: AttioWorkspace, asked: ProviderRequest, *, append: bool) -> Any:
     shelf, data = _shelf(content, asked), _data(asked)
     values = data.get("entry_values" if "list" in asked.path else "values") or {}
@@ -282,12 +268,10 @@ def _get(content: AttioWorkspace, asked: ProviderRequest) -> Any:
 
 
 def _delete(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    content.delete_record(_shelf(content, asked), asked.path["id"])
-    return {}
-
-
-def _delete_note(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    content.delete_note(asked.path["id"])
+    if "object" in asked.path:
+        content.delete_record(_shelf(content, asked), asked.path["id"])
+    else:
+        content.delete_note(asked.path["id"])
     return {}
 
 
@@ -305,18 +289,9 @@ def _entries_of(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     ]
 
 
-def _add_entry(content: AttioWorkspace, asked: ProviderRequest) -> Any:
+def _entry(content: AttioWorkspace, asked: ProviderRequest, *, assert_: bool) -> Any:
     shelf = _shelf(content, asked)
-    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=False))
-
-
-def _assert_entry(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    shelf = _shelf(content, asked)
-    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=True))
-
-
-def _add_note(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return content.add_note(_data(asked))
+    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=assert_))
 
 
 def _notes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
@@ -337,18 +312,13 @@ def _attributes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
 def _options(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     slot = _shelf(content, asked).slots.get(asked.path["attribute"])
     if slot is None:
-        raise AttioError(
-            404, "not_found", f'Could not find attribute with slug/ID "{asked.path["attribute"]}".'
-        )
+        reason = "not_found"
+        raise AttioError(404, reason, f'Could not find attribute with slug/ID "{asked.path["attribute"]}".')
     return [{"id": {"option_id": title}, "title": title, "is_archived": False} for title in slot.options]
 
 
-def _objects(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return [{"id": {"object_id": slug}, "api_slug": slug} for slug in content.objects]
-
-
-def _lists(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return [{"id": {"list_id": slug}, "api_slug": slug} for slug in content.lists]
+def _slugs(content: AttioWorkspace, _: ProviderRequest, *, kind: str) -> Any:
+    return [{"id": {f"{kind}_id": slug}, "api_slug": slug} for slug in getattr(content, f"{kind}s")]
 
 
 def _record(shelf: AttioCollection, held: AttioRecord) -> dict[str, Any]:
@@ -365,7 +335,7 @@ def _record(shelf: AttioCollection, held: AttioRecord) -> dict[str, Any]:
 
 
 def _told(kind: str, value: Any, since: str) -> dict[str, Any]:
-    """A value as it is read: with its history."""
+    """Return a value in Attio's response form, with its history."""
     names = {"email-address": "email_address", "domain": "domain", "phone-number": "original_phone_number"}
     inner = value if isinstance(value, dict) else {names.get(kind, "value"): value}
     if kind in ("select", "status"):
@@ -385,23 +355,23 @@ CALLS: Sequence[AttioRoute] = (
     AttioRoute(f"{_OBJECT}/records", "POST", True, _create),
     AttioRoute(f"{_OBJECT}/records/query", "POST", False, _query),
     AttioRoute(f"{_OBJECT}/records/{{id}}", "GET", False, _get),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PUT", True, _overwrite),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PATCH", True, _append),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "PUT", True, partial(_changed, append=False)),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "PATCH", True, partial(_changed, append=True)),
     AttioRoute(f"{_OBJECT}/records/{{id}}", "DELETE", True, _delete),
     AttioRoute(f"{_OBJECT}/records/{{id}}/entries", "GET", False, _entries_of),
     AttioRoute(f"{_OBJECT}/attributes", "GET", False, _attributes),
     AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/options", "GET", False, _options),
     AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/statuses", "GET", False, _options),
-    AttioRoute(f"{_LIST}/entries", "POST", True, _add_entry),
-    AttioRoute(f"{_LIST}/entries", "PUT", True, _assert_entry),
+    AttioRoute(f"{_LIST}/entries", "POST", True, partial(_entry, assert_=False)),
+    AttioRoute(f"{_LIST}/entries", "PUT", True, partial(_entry, assert_=True)),
     AttioRoute(f"{_LIST}/entries/query", "POST", False, _query),
-    AttioRoute(f"{_LIST}/entries/{{id}}", "PUT", True, _overwrite),
+    AttioRoute(f"{_LIST}/entries/{{id}}", "PUT", True, partial(_changed, append=False)),
     AttioRoute(f"{_LIST}/attributes", "GET", False, _attributes),
     AttioRoute(f"{_LIST}/attributes/{{attribute}}/options", "GET", False, _options),
     AttioRoute(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
     AttioRoute("/notes", "GET", False, _notes),
-    AttioRoute("/notes", "POST", True, _add_note),
-    AttioRoute("/notes/{id}", "DELETE", True, _delete_note),
-    AttioRoute("/objects", "GET", False, _objects),
-    AttioRoute("/lists", "GET", False, _lists),
+    AttioRoute("/notes", "POST", True, lambda content, asked: content.add_note(_data(asked))),
+    AttioRoute("/notes/{id}", "DELETE", True, _delete),
+    AttioRoute("/objects", "GET", False, partial(_slugs, kind="object")),
+    AttioRoute("/lists", "GET", False, partial(_slugs, kind="list")),
 )

@@ -1,6 +1,6 @@
-"""The pretend Discord: webhooks, with Discord's codes and its headers about limits.
+"""Simulated Discord webhooks, with Discord's error codes and rate-limit headers.
 
-Without `?wait=true` a message is answered with 204 and nothing else, as at Discord.
+Without `?wait=true` the answer is an empty 204, as with Discord.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 _LIMITS = {
-    "via": "1.1 sandbox",  # clients take an answer without it for a block before Discord
+    "via": "1.1 sandbox",  # without it, clients assume a proxy's block page
     "x-ratelimit-limit": "5",
     "x-ratelimit-remaining": "4",
     "x-ratelimit-reset-after": "2.000",
@@ -53,7 +53,7 @@ _LIMITS = {
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """A webhook, with the API's version in the path or without."""
+    """Return the webhook routes, with and without the API version in the path."""
     endpoint = ProviderEndpoint(world, read, answer)
     paths = ("/api/webhooks/{id}/{token}", "/api/v{version:int}/webhooks/{id}/{token}")
     return [
@@ -64,7 +64,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
 
 def read(asked: ProviderRequest) -> ProviderArrival:
-    """The message in a request; `problem` is the code of what is wrong with it."""
+    """Parse a message; `problem` is Discord's error code, if it is invalid."""
     to = asked.query.get("thread_id") or asked.path["id"]
     text = asked.text("content")
     data = {name: value for name, value in (asked.fields or {}).items() if name != "content"}
@@ -72,7 +72,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
 
 
 def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """The message, 204, or an error of Discord's."""
+    """Return the message, 204, or a Discord error."""
     if entry.did is FaultKind.THROTTLED:
         return _throttled(entry.wait)
     if entry.did is FaultKind.ERROR:
@@ -143,7 +143,7 @@ async def _about(request: Request) -> Response:
 
 
 def _error(code: int) -> Response:
-    status, message = ERRORS.get(code, (400, "The sandbox was told to answer with this"))
+    status, message = ERRORS.get(code, (400, "Simulated error"))
     if status == 429:
         return _throttled(5.5, code=code)
     body: dict[str, object] = {"message": message, "code": code}
@@ -154,7 +154,7 @@ def _error(code: int) -> Response:
 
 
 def _throttled(wait: float, *, code: int | None = None) -> Response:
-    """The body has fractions of a second, the header is rounded up."""
+    """Return a 429; the body has fractional seconds, the header is rounded up."""
     body: dict[str, object] = {"message": "You are being rate limited.", "retry_after": wait, "global": False}
     if code is not None:
         body["code"] = code

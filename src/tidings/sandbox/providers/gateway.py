@@ -1,9 +1,9 @@
-"""A pretend gateway in front of a WhatsApp session: two routes, below `/gateway`.
+"""Simulated HTTP gateway in front of a WhatsApp session: two routes below `/gateway`.
 
-`GET /gateway/status` says {isReady, connectionState}, and {qr} while a phone is to be linked;
-`POST /gateway/send` takes {phone, message} and says {success, error}. `POST /sandbox/gateway` changes the
-state, as a phone or a network would; with `for_seconds` it is then connected again. The state survives a
-restart. Fault by code: the words of the error, with _ for spaces.
+`GET /gateway/status` returns {isReady, connectionState}, and {qr} while a phone must be linked.
+`/gateway/send` takes {phone, message} and returns {success, error}. `POST /sandbox/gateway` changes the
+state, as a phone or a network would; after `for_seconds` it is connected again. The state survives a restart.
+Fault by code: the text of the error, with _ for spaces.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ERRORS: Mapping[FaultKind, tuple[int, str]] = {
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The gateway's two routes, and one to change its state."""
+    """Return the gateway's two routes, and one to change its state."""
     gateway = _GatewayProvider(world)
     return [
         Route("/gateway/send", with_error_response(gateway.send), methods=["POST"]),
@@ -62,25 +62,24 @@ class _GatewayProvider:
         return self._world.sessions.state(CHANNEL, NAME) or READY
 
     async def status(self, _: Request) -> Response:
-        """Whether it can send, and the code to scan while it is not linked."""
+        """Return whether it can send, and the QR code while it is not linked."""
         state = self._state
         code = {"qr": self._world.sessions.code(CHANNEL)} if state.startswith("UNPAIRED") else {}
         return SandboxJson({"isReady": state == READY, "connectionState": state, **code})
 
     async def send(self, request: Request) -> Response:
-        """Send a text."""
+        """Send a text message."""
         try:
             fields = orjson.loads(await read_body(request.receive))
         except ClientDisconnect:
             return Response()
         except (orjson.JSONDecodeError, TooLarge):
-            return _failed(400, "the body is no JSON that can be read")
-        phone, words = (
-            fields.get(name) if isinstance(fields, dict) else None for name in ("phone", "message")
-        )
+            return _failed(400, "the body is not valid JSON")
+        given = fields if isinstance(fields, dict) else {}
+        phone, words = given.get("phone"), given.get("message")
         problem = None
         if not isinstance(phone, str) or not isinstance(words, str) or not phone or not words:
-            problem = "phone and message must be texts that are not empty"
+            problem = "phone and message must be non-empty texts"
         elif self._state != READY:
             problem = f"client is not ready: {self._state}"
         id = request.headers.get("idempotency-key") or f"gateway-{next(self._numbers)}"

@@ -1,6 +1,6 @@
-"""The pretend GroupMe: a bot's post, messages to people and groups with their `source_guid`, and the lists.
+"""Simulated GroupMe: bot posts, messages to people and groups with `source_guid`, and message lists.
 
-The same `source_guid` again within a minute is refused with 409, as at GroupMe; a bot's post has none.
+A repeated `source_guid` within a minute is refused with 409, as with GroupMe; bot posts have none.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.group_chats import ChatMessage, GroupChats
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import (
-    ProviderEndpoint,
     ProviderRequest,
     http_status,
     is_wrong,
+    provider_route,
     request_of,
 )
 from tidings.sandbox.responses import SandboxJson
@@ -52,28 +52,20 @@ _FAULTS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """Three ways to send, two lists, and whose token it is."""
+    """Return the routes: three to send, two lists, and the token's owner."""
     groupme = _GroupMeProvider(world)
     return [
-        Route("/v3/bots/post", ProviderEndpoint(world, read_bot, answer_bot), methods=["POST"]),
-        Route(
-            "/v3/direct_messages",
-            ProviderEndpoint(world, groupme.read_direct, groupme.answer),
-            methods=["POST"],
-        ),
+        provider_route(world, "/v3/bots/post", read_bot, answer_bot),
+        provider_route(world, "/v3/direct_messages", groupme.read_direct, groupme.answer),
         Route("/v3/direct_messages", groupme.list_direct, methods=["GET"]),
-        Route(
-            "/v3/groups/{id}/messages",
-            ProviderEndpoint(world, groupme.read_group, groupme.answer),
-            methods=["POST"],
-        ),
+        provider_route(world, "/v3/groups/{id}/messages", groupme.read_group, groupme.answer),
         Route("/v3/groups/{id}/messages", groupme.list_group, methods=["GET"]),
         Route("/v3/users/me", _me, methods=["GET"]),
     ]
 
 
 def read_bot(asked: ProviderRequest) -> ProviderArrival:
-    """A bot's post."""
+    """Parse a bot post."""
     text, data = asked.text("text"), (asked.fields or {}).get("attachments") or None
     problem = None
     if is_wrong(asked.text("bot_id")):
@@ -84,42 +76,42 @@ def read_bot(asked: ProviderRequest) -> ProviderArrival:
 
 
 def answer_bot(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """202 and nothing, or an error."""
+    """Return an empty 202, or an error."""
     return _refusal(arrival, entry) or Response(status_code=202)
 
 
 class _GroupMeProvider:
-    """The account's side, which remembers each `source_guid` for a minute."""
+    """The account's routes, which remember each `source_guid` for a minute."""
 
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._guids: OrderedDict[str, float] = OrderedDict()
 
     def read_direct(self, asked: ProviderRequest) -> ProviderArrival:
-        """A message to a person."""
+        """Parse a message to a person."""
         fields = _inner(asked, "direct_message")
         return self._read(asked, fields, str(fields.get("recipient_id") or ""))
 
     def read_group(self, asked: ProviderRequest) -> ProviderArrival:
-        """A message to a group."""
+        """Parse a message to a group."""
         return self._read(asked, _inner(asked, "message"), f"{GROUP}{asked.path['id']}")
 
     def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-        """The message in its envelope, or an error."""
+        """Return the message in GroupMe's envelope, or an error."""
         if entry.delivered:
             self._remember(arrival.id)
         made = _message(entry)
-        # A direct message has both names: clients disagree which one to read.
+        # A direct message has both names: clients differ in which one they read.
         direct = {} if entry.to.startswith(GROUP) else {"direct_message": made}
         return _refusal(arrival, entry) or _envelope({"message": made, **direct}, 201)
 
     async def list_direct(self, request: Request) -> Response:
-        """The newest messages to a person."""
+        """Return the newest messages to a person."""
         asked = request_of(request.scope)
         return self._list(asked, asked.query.get("other_user_id", ""), "direct_messages")
 
     async def list_group(self, request: Request) -> Response:
-        """A group's messages, ours and those of people: the newest, or around one of three ids."""
+        """Return a group's messages, ours and those of people: the newest, or around one of three ids."""
         asked = request_of(request.scope)
         if is_wrong(_token(asked)):
             return _error(401)
@@ -182,7 +174,7 @@ def _refusal(arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
 
 
 def page_of(oldest_first: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """What GroupMe gives of a list: `after_id` the next, `since_id` the newest, `before_id` backwards."""
+    """Return a page as GroupMe does: `after_id` the next, `since_id` the newest, `before_id` backwards."""
     limit = query.get("limit", "20")
     most = max(1, min(int(limit), MOST_LISTED)) if limit.isdigit() else 20
     places = {name: int(value) for name, value in query.items() if name.endswith("_id") and value.isdigit()}
@@ -197,12 +189,12 @@ def page_of(oldest_first: Sequence[Mapping[str, Any]], query: Mapping[str, str])
 
 
 def id_of(one: ChatMessage | SandboxEntry) -> str:
-    """An id as GroupMe makes them: a number that grows with time."""
+    """Return an id like GroupMe's: a number that grows with time."""
     return f"{one.at // SECOND}{one.n:08d}"
 
 
 def _said(line: ChatMessage, chats: GroupChats) -> dict[str, object]:
-    """What a person said, or the platform's word that something was deleted."""
+    """Return a person's message, or the system message about a deletion."""
     gone = None if line.deletes is None else chats.find(CHANNEL, line.deletes)
     by = "system" if line.system or gone is not None else "bot" if line.bot else "user"
     more: dict[str, object] = {}
@@ -268,5 +260,5 @@ def _envelope(response: Mapping[str, Any], status: int) -> Response:
 
 
 def _error(status: int) -> Response:
-    errors = [ERRORS.get(status, "The sandbox was told to answer with this")]
+    errors = [ERRORS.get(status, "Simulated error")]
     return SandboxJson({"response": None, "meta": {"code": status, "errors": errors}}, status_code=status)

@@ -1,8 +1,8 @@
-"""A pretend language model, with the routes of an OpenAI-compatible server below `/openai/v1`.
+"""Simulated language model with the routes of an OpenAI-compatible server below `/openai/v1`.
 
-It understands nothing: it answers what it was told to (`POST /sandbox/openai`), and otherwise the emptiest
-answer that fits the schema it was given. Faults work by the model's name (`throttle-5`) or by command on the
-channel `openai`; fault by code: one of `ERRORS`, or an HTTP status.
+It answers from a script (`POST /sandbox/openai`), otherwise with the minimal value of the given schema.
+Faults apply by the model's name (`throttle-5`) or to the channel `openai`; a fault's code is one of `ERRORS`
+or an HTTP status.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_SCRIPT = 1_000
 
 
 class OpenAIErrorReply(NamedTuple):
-    """How the provider words a refusal."""
+    """An error as the provider returns it."""
 
     status: int
     message: str
@@ -52,9 +52,7 @@ ERRORS: Mapping[str, OpenAIErrorReply] = {
     "unsupported_max_tokens": OpenAIErrorReply(
         400, "'max_tokens' is not supported, use 'max_completion_tokens'", param="max_tokens"
     ),
-    "context_length_exceeded": OpenAIErrorReply(
-        400, "This model's context is shorter than that", param="messages"
-    ),
+    "context_length_exceeded": OpenAIErrorReply(400, "The context is too long", param="messages"),
     "invalid_api_key": OpenAIErrorReply(401, "Incorrect API key provided"),
     "model_not_found": OpenAIErrorReply(404, "The model does not exist"),
     "rate_limit_exceeded": OpenAIErrorReply(429, "Rate limit reached", "requests"),
@@ -73,7 +71,7 @@ _FAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class ScriptedReply:
-    """One thing to say: to any question, or to a schema of this name with this text in its question."""
+    """One scripted reply: to any request, or to one with this schema name and text."""
 
     content: str | None = None
     refusal: str | None = None
@@ -83,28 +81,28 @@ class ScriptedReply:
     tokens_out: int | None = None
     for_: str = ""
     when: str = ""
-    times: int | None = 1  # None: again and again
-    cut: bool = False  # break off in the middle
+    times: int | None = 1  # None: unlimited
+    cut: bool = False  # truncate the response
 
     def fits(self, question: CompletionRequest) -> bool:
-        """Whether it answers this."""
+        """Return whether it answers this request."""
         return self.when in question.text and self.for_ in ("", question.name)
 
 
 class CompletionRequest(NamedTuple):
-    """What is asked: the last thing the user said, and in which form the answer is wanted."""
+    """A completion request: the last user message, and the wanted response format."""
 
     model: str
     text: str
     name: str
     schema: Mapping[str, Any] | None
     stream: bool
-    usage: bool  # wanted in the stream
+    usage: bool  # include usage in the stream
     length: int
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The model's own routes, and those that tell it what to say."""
+    """Return the model's routes, and those for scripting it."""
     model = _OpenAIProvider(world)
     return [
         Route("/openai/v1/chat/completions", ProviderEndpoint(world, read, model.answer), methods=["POST"]),
@@ -116,7 +114,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
 
 def read(asked: ProviderRequest) -> ProviderArrival:
-    """A request for a completion."""
+    """Parse a completion request."""
     question = _question(asked)
     problem = None
     if WRONG in asked.headers.get("authorization", "").lower():
@@ -136,17 +134,17 @@ def read(asked: ProviderRequest) -> ProviderArrival:
 
 
 class _OpenAIProvider:
-    """Says its lines in order, each as often as it may."""
+    """Replies from its script in order, each as often as it allows."""
 
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._script: tuple[ScriptedReply, ...] = ()
 
     def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-        """A completion, or an error."""
+        """Return a completion, or an error."""
         refused = _refusal(arrival, entry)
         if refused is not None or not entry.delivered:
-            return refused or Response()  # the line is cut anyhow, and the script goes on where it was
+            return refused or Response()  # the connection is cut, and the script does not advance
         question = _question(asked)
         line = self._take(question)
         said = _completion(question, line, entry)
@@ -157,18 +155,18 @@ class _OpenAIProvider:
         )
 
     async def show(self, _: Request) -> Response:
-        """What it will say."""
+        """Return the script."""
         return SandboxJson({"script": [_described(line) for line in self._script], "errors": list(ERRORS)})
 
     async def tell(self, request: Request) -> Response:
-        """Add a line, or a list of them."""
+        """Add one scripted reply, or a list of them."""
         given = await read_command(request, 'For example {"answer": {"a": 1}}')
         lines = tuple(_line(one) for one in (given if isinstance(given, list) else [given]))
         self._script = (*self._script, *lines)[:MAX_SCRIPT]
         return SandboxJson({"lines": len(self._script)}, status_code=201)
 
     async def forget(self, _: Request) -> Response:
-        """Forget the script."""
+        """Clear the script."""
         forgotten, self._script = len(self._script), ()
         return SandboxJson({"forgotten": forgotten})
 
@@ -184,7 +182,7 @@ class _OpenAIProvider:
 
 
 class _TruncatedResponse(Response):
-    """Half of an answer, then the line is cut."""
+    """Half of an answer, then the connection is cut."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -221,14 +219,14 @@ def _question(asked: ProviderRequest) -> CompletionRequest:
 
 
 def _text(content: object) -> str:
-    """A text, or a list of parts with texts in them."""
+    """Return a text, or the texts of a list of parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
 def _emptiest(schema: Mapping[str, Any]) -> Any:
-    """The least that fits a schema."""
+    """Return the minimal value of a schema."""
     kinds = schema.get("type", "object")
     kind = "null" if "null" in kinds else kinds if isinstance(kinds, str) else kinds[0]
     if kind != "null" and schema.get("enum"):
@@ -266,7 +264,7 @@ def _completion(question: CompletionRequest, line: ScriptedReply, entry: Sandbox
 
 
 def _stream(said: Mapping[str, Any], question: CompletionRequest) -> bytes:
-    """The same completion as a stream of events."""
+    """Return the completion as a stream of events."""
     choice = said["choices"][0]
     content = choice["message"]["content"] or ""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
@@ -297,24 +295,24 @@ def _refusal(arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
 
 
 def _error(code: str, headers: Mapping[str, str] | None = None) -> Response:
-    unlisted = OpenAIErrorReply(http_status(code) or 400, "The sandbox was told to answer with this")
+    unlisted = OpenAIErrorReply(http_status(code) or 400, "Simulated error")
     error = ERRORS.get(code, unlisted)
     body = {"message": error.message, "type": error.type, "param": error.param, "code": code}
     return SandboxJson({"error": body}, status_code=error.status, headers=dict(headers or {}))
 
 
 def _line(told: object) -> ScriptedReply:
-    """A line as it was told; raises Invalid."""
+    """Parse a scripted reply; raises Invalid."""
     known = ("answer", "refusal", "tool", "finish", "tokens_in", "tokens_out", "for", "when", "times", "cut")
     if not isinstance(told, dict):
-        raise Invalid("A line is a JSON object", remedy='For example {"answer": {"is_request": true}}')
+        raise Invalid("A reply must be a JSON object", remedy='For example {"answer": {"is_request": true}}')
     if unknown := sorted(set(told) - set(known)):
         remedy = f"Use {', '.join(known)}"
-        raise Invalid(f"A line has no field {unknown[0]!r}", remedy=remedy, field=str(unknown[0]))
+        raise Invalid(f"Unknown field {unknown[0]!r}", remedy=remedy, field=str(unknown[0]))
     numbers = {name: told.get(name) for name in ("tokens_in", "tokens_out", "times")}
     for name, number in numbers.items():
         if number is not None and (type(number) is not int or not 0 <= number <= 1_000_000_000):
-            raise Invalid(f"{name} must be a whole number", remedy="Leave it out for the usual", field=name)
+            raise Invalid(f"{name} must be an integer", remedy="Omit it for the default", field=name)
     if told.get("tool") is not None and not isinstance(told["tool"], dict):
         raise Invalid("tool must be an object with name and arguments", field="tool")
     answer = told.get("answer")
@@ -335,7 +333,7 @@ def _line(told: object) -> ScriptedReply:
 def _said(told: Mapping[str, Any], name: str) -> str | None:
     value = told.get(name)
     if value is not None and not isinstance(value, str):
-        raise Invalid(f"{name} must be a text", remedy="Leave it out if it does not matter", field=name)
+        raise Invalid(f"{name} must be a text", remedy="Omit it for the default", field=name)
     return value
 
 

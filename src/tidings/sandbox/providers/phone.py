@@ -1,7 +1,7 @@
-"""The pretend phone: the plainest provider, with a wire format of our own.
+"""Simulated phone with Tidings' own wire format, the simplest provider.
 
-`POST /sandbox/messages` takes one message and gives back a receipt. It never removes duplicates: showing
-them is what it is for.
+`POST /sandbox/messages` takes one message and returns a receipt. It never removes duplicates, so that they
+can be seen.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MAX_NAME = 256
 
 _ERRORS: dict[FaultKind, tuple[int, str]] = {
     FaultKind.ERROR: (500, "The phone network has an error"),
-    FaultKind.THROTTLED: (429, "Too many messages, wait"),
-    FaultKind.GONE: (404, "There is no such recipient"),
+    FaultKind.THROTTLED: (429, "Too many messages"),
+    FaultKind.GONE: (404, "Unknown recipient"),
 }
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The phone's one route."""
+    """Return the phone's one route."""
     return [Route("/sandbox/messages", _PhoneEndpoint(world), methods=["POST"])]
 
 
 class _PhoneEndpoint:
-    """A bare ASGI endpoint: this route takes the load of the drills, so nothing stands before it."""
+    """A bare ASGI endpoint without middleware, because drills put load on it."""
 
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
@@ -47,7 +47,7 @@ class _PhoneEndpoint:
             arrival = parse(await read_body(receive), sender=_sender(scope))
             entry = self._world.receive(arrival)
         except ClientDisconnect:
-            return  # half a request never arrived
+            return  # an incomplete request is not recorded
         except (CallerError, TemporaryError) as error:
             await error_response(error)(scope, receive, send)
             return
@@ -56,7 +56,7 @@ class _PhoneEndpoint:
 
 
 def parse(body: bytes, *, sender: int | None) -> ProviderArrival:
-    """The message in a body. What is wrong with it is in `problem`: a bad request is in the ledger, too."""
+    """Parse a message. An invalid one has a `problem` and is recorded too."""
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -89,7 +89,7 @@ def _problem(fields: Mapping[str, object]) -> str | None:
         if not isinstance(fields.get(name), str | None):
             return f"{name} must be a text"
     if attempt is not None and (type(attempt) is not int or attempt < 1):
-        return "attempt must be a whole number from 1"
+        return "attempt must be an integer from 1"
     return None
 
 
@@ -105,7 +105,7 @@ def _answer(entry: SandboxEntry, arrival: ProviderArrival) -> Response:
         return SandboxJson({"error": {"code": "invalid", "message": arrival.problem}}, status_code=400)
     if entry.did is FaultKind.REFUSED:
         status = int(entry.code) if re.fullmatch("[45][0-9][0-9]", entry.code) else 400
-        body = {"code": entry.code, "message": "The phone was told to answer with this"}
+        body = {"code": entry.code, "message": "Simulated error"}
         return SandboxJson({"error": body}, status_code=status)
     if entry.did not in _ERRORS:
         return SandboxJson({"receipt": f"{CHANNEL}-{entry.n}"})

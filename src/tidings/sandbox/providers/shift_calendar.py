@@ -1,13 +1,13 @@
-"""The pretend shift calendar: a command API in which a GET writes, with the faults of the real one.
+"""Simulated shift calendar: a command API in which a GET writes, with the faults of the real one.
 
-- `preview` defaults to true, so a command without it changes nothing and says success;
+- `preview` defaults to true, so a command without it changes nothing and reports success;
 - errors are HTTP 200, in two shapes;
-- adding a squad that is marked as without a crew changes nothing and says success;
-- a window that is not on whole hours never meets its end: all 24 hours are booked, and it says success.
+- adding a squad that is marked as without a crew changes nothing and reports success;
+- a window that is not on whole hours never reaches its end: all 24 hours are booked, and it reports success.
 
-Each live write keeps the old day and the command as a snapshot. Faults by code: `silent` says success, doing
+Each write stores the old day and the command as a backup. Fault codes: `silent` reports success and does
 nothing, `status` refuses in the first shape, any other in the second. Recipients of faults are `read`,
-`preview` and `write`. The days are gone when the sandbox stops.
+`preview` and `write`. The days are lost when the sandbox stops.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Hours = dict[int, dict[int, bool]]  # hour -> squad -> whether it has a crew
 
 
 class ShiftCalendarBackup(NamedTuple):
-    """A day as it was before a write, and what was asked."""
+    """A day before a write, and the command."""
 
     id: str
     date: str
@@ -48,7 +48,7 @@ class ShiftCalendarBackup(NamedTuple):
 
 
 class ShiftCalendarError(Exception):
-    """A command that the service answers with an error of one of its shapes."""
+    """A command that the service answers with an error in one of its shapes."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class ShiftCalendarError(Exception):
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The command route, and the two that take a whole day."""
+    """Return the command route, and the two that take a whole day."""
     service = _ShiftCalendarProvider(world)
     return [
         Route("/shift-calendar", service.command, methods=["GET"]),
@@ -73,7 +73,7 @@ class _ShiftCalendarProvider:
         self._numbers = itertools.count(1)
 
     async def command(self, request: Request) -> Response:
-        """Any command, in the query."""
+        """Execute a command from the query."""
         asked = dict(request.query_params)
         preview = asked.get("preview", "true").lower() in ("true", "1", "yes")
         action = asked.get("action", "")
@@ -81,7 +81,7 @@ class _ShiftCalendarProvider:
         return self._answer(to, str(request.url.query), lambda: self._execute(asked, preview=preview))
 
     async def preview_day(self, request: Request) -> Response:
-        """What a command would make of the given day."""
+        """Return the given day after a command."""
         given = await _body(request)
         asked = {name: str(value) for name, value in given.items() if name != "day_schedule"}
 
@@ -102,7 +102,7 @@ class _ShiftCalendarProvider:
         return self._answer("write", f"apply {date}", work)
 
     def _answer(self, to: str, said: str, work: Any) -> Response:
-        """Judge a request, do it unless a fault forbids, and answer as the service would."""
+        """Record a request, execute it unless a fault prevents it, and answer like the service."""
         try:
             entry = self._world.receive(ProviderArrival(CHANNEL, said[:256], to, said))
         except TemporaryError as error:
@@ -110,7 +110,7 @@ class _ShiftCalendarProvider:
         body: Mapping[str, Any]
         status = 200
         if entry.did is FaultKind.REFUSED and (status_asked := http_status(entry.code)):
-            status, body = status_asked, {"detail": "as asked"}
+            status, body = status_asked, {"detail": "simulated"}
         elif entry.did is FaultKind.REFUSED and entry.code == SILENT:
             body = {"success": True, "changeId": f"s{next(self._numbers)}", "action": "", "date": ""}
         elif entry.did is FaultKind.REFUSED:
@@ -150,7 +150,7 @@ class _ShiftCalendarProvider:
                 raise ShiftCalendarError({"success": False, "error": f"Unknown action: {action}"})
 
     def _write(self, date: str, hours: Hours, action: str, command: str) -> Mapping[str, Any]:
-        """Keep the old day first, then write the new one."""
+        """Store a backup of the old day, then write the new one."""
         snapshot = ShiftCalendarBackup(
             f"b{next(self._numbers)}", date, _schedule(date, self._days.get(date, {})), command
         )
@@ -167,7 +167,7 @@ class _ShiftCalendarProvider:
 
 
 def _changed(hours: Hours, asked: Mapping[str, str]) -> Hours:
-    """The day once a command is done, with the faults of the real service."""
+    """Return the day after a command, with the faults of the real service."""
     changed = {hour: dict(squads) for hour, squads in hours.items()}
     try:
         squad = int(asked.get("squad", ""))
@@ -178,7 +178,7 @@ def _changed(hours: Hours, asked: Mapping[str, str]) -> Hours:
     for _ in range(24):
         _set(changed.setdefault(now // 60, {}), asked.get("action", ""), squad)
         now = (now + 60) % (24 * 60)
-        if start != end and now == end:  # never met by an end that is not a whole number of hours away
+        if start != end and now == end:  # never true if the end is not a whole number of hours away
             break
     return {hour: squads for hour, squads in changed.items() if squads}
 
@@ -188,13 +188,13 @@ def _set(squads: dict[int, bool], action: str, squad: int) -> None:
         case "noCrew" if squad in squads:
             squads[squad] = False
         case "addShift":
-            squads.setdefault(squad, True)  # one that is there stays as it is, crew or not
+            squads.setdefault(squad, True)  # an existing squad stays unchanged, with a crew or without
         case "obliterateShift":
             squads.pop(squad, None)
 
 
 def _schedule(date: str, hours: Hours) -> str:
-    """A day in the service's own form, as JSON within its JSON."""
+    """Return a day in the service's format, as JSON within its JSON."""
     shifts: list[dict[str, Any]] = []
     before: object = None
     for hour in _HOURS:
@@ -227,7 +227,7 @@ def _shift(hour: int, squads: Mapping[int, bool]) -> dict[str, Any]:
 
 
 def _parsed(text: object) -> Hours:
-    """A day that came in the service's own form."""
+    """Parse a day in the service's format."""
     hours: Hours = {}
     try:
         for shift in orjson.loads(text if isinstance(text, str) else "")["shifts"]:

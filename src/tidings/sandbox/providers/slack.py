@@ -1,7 +1,7 @@
-"""The pretend Slack: `chat.postMessage`, `auth.test`, and incoming webhooks.
+"""Simulated Slack: `chat.postMessage`, `auth.test`, and incoming webhooks.
 
-As at Slack, the web API says 200 to nearly everything and what went wrong in the body; a webhook answers in
-plain words. A channel may be named like a fault, such as `#flaky-3` or `#error-is_archived`.
+As with Slack, the Web API answers nearly everything with 200 and the error in the body; a webhook answers
+with plain text. A channel may be named like a fault, such as `#flaky-3` or `#error-is_archived`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from starlette.routing import BaseRoute, Route
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import (
-    ProviderEndpoint,
     ProviderRequest,
     http_status,
     is_wrong,
     json_object,
+    provider_route,
     request_of,
 )
 from tidings.sandbox.responses import SandboxJson
@@ -52,20 +52,16 @@ _BOT = {"user": "sandbox", "team": "Sandbox", "team_id": "T1", "user_id": "U1", 
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The web API's two calls, and the webhooks."""
+    """Return the routes of the Web API and the webhooks."""
     return [
-        Route("/api/chat.postMessage", ProviderEndpoint(world, read, answer), methods=["POST"]),
+        provider_route(world, "/api/chat.postMessage", read, answer),
         Route("/api/auth.test", _auth_test, methods=["POST", "GET"]),
-        Route(
-            "/services/{team}/{service}/{secret}",
-            ProviderEndpoint(world, read_hook, answer_hook),
-            methods=["POST"],
-        ),
+        provider_route(world, "/services/{team}/{service}/{secret}", read_hook, answer_hook),
     ]
 
 
 def read(asked: ProviderRequest) -> ProviderArrival:
-    """The message in a call; `problem` is Slack's name of what is wrong with it."""
+    """Parse a message; `problem` is Slack's error name, if it is invalid."""
     to = asked.text("channel").removeprefix("#").strip()
     text = asked.text("text")[:MAX_TEXT]
     data = _rest(asked, "channel", "text", "token")
@@ -73,7 +69,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
 
 
 def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """What the web API says."""
+    """Return the answer of the Web API."""
     if entry.did is FaultKind.INVALID:
         return _failed(arrival.problem or "invalid_arguments")
     if entry.did is FaultKind.THROTTLED:
@@ -91,7 +87,7 @@ def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry
 
 
 def read_hook(asked: ProviderRequest) -> ProviderArrival:
-    """The message in a webhook's request, as JSON or as a form with a `payload`."""
+    """Parse a webhook request, as JSON or as a form with a `payload`."""
     payload = (asked.fields or {}).get("payload")
     if isinstance(payload, str):
         asked = asked._replace(fields=json_object(payload))
@@ -108,7 +104,7 @@ def read_hook(asked: ProviderRequest) -> ProviderArrival:
 
 
 def answer_hook(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """What a webhook says: plain words."""
+    """Return the answer of a webhook, as plain text."""
     if entry.did is FaultKind.THROTTLED:
         headers = {"retry-after": str(math.ceil(entry.wait))}
         return PlainTextResponse("rate_limited", status_code=429, headers=headers)

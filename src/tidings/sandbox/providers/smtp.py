@@ -1,13 +1,13 @@
-"""The pretend mail server: SMTP with SIZE, AUTH and, given a certificate, STARTTLS. It takes all mail.
+"""Simulated mail server: SMTP with SIZE, AUTH and, given a certificate, STARTTLS. It accepts all mail.
 
-Besides the faults that all providers have, an address can ask for any answer by its local part:
+Besides the faults of all providers, an address can request any reply by its local part:
 
-    smtp-550-5.1.1@…    that answer to this recipient, or to this sender
-    data-554-5.7.1@…    that answer at the end of the mail
-    smtp-535-5.7.8      as a user name: to the login; as the client's own name: to the greeting
+    smtp-550-5.1.1@…    that reply to this recipient or sender
+    data-554-5.7.1@…    that reply at the end of the mail
+    smtp-535-5.7.8      as a user name: to the login; as the client's host name: to the greeting
 
-A mail is one line of the ledger per recipient, written before its answer. A mail to several has one id for
-each of them, `id/recipient`, so that none of them counts as a duplicate.
+A mail is one ledger entry per recipient, written before the reply. With several recipients each has its own
+id, `id/recipient`, so that none counts as a duplicate.
 """
 
 from __future__ import annotations
@@ -40,29 +40,27 @@ _THREE_DIGITS = re.compile(r"[45]\d\d", re.ASCII)
 _PATH = re.compile(r"(?:FROM|TO):\s*<([^<>\s]*)>((?:\s+\S+)*)\s*", re.IGNORECASE | re.ASCII)
 
 _FAULTS: Mapping[FaultKind, str] = {
-    FaultKind.ERROR: "451 4.3.0 The mail system has an error",
-    FaultKind.THROTTLED: "450 4.7.1 Too many mails, wait",
-    FaultKind.GONE: "550 5.1.1 There is no such mailbox",
-    FaultKind.HTML: "<html><body>This is no mail server</body></html>",
+    FaultKind.ERROR: "451 4.3.0 Internal error",
+    FaultKind.THROTTLED: "450 4.7.1 Too many mails",
+    FaultKind.GONE: "550 5.1.1 Unknown mailbox",
+    FaultKind.HTML: "<html><body>This is not a mail server</body></html>",
     FaultKind.HUGE: "451 4.3.0 " + "An error that does not end. " * 50_000,
 }
 
 
 class SmtpServer:
-    """Listens beside the HTTP routes. `tls` makes it offer STARTTLS; `wrapped` begins with TLS at once."""
+    """The mail server. `tls` offers STARTTLS; with `wrapped`, connections begin with TLS."""
 
     def __init__(
         self, world: SandboxSimulator, *, tls: ssl.SSLContext | None = None, wrapped: bool = False
     ) -> None:
-        self._world = world
-        self._tls = tls
-        self._wrapped = wrapped
+        self._world, self._tls, self._wrapped = world, tls, wrapped
         self._server: asyncio.Server | None = None
         self._talks: set[asyncio.Task[None]] = set()
         self.port = 0
 
     async def start(self, listening: socket.socket) -> None:
-        """Take mail on a socket that listens already."""
+        """Accept mail on a listening socket."""
         self._server = await asyncio.start_server(
             self._connected, sock=listening, limit=MAX_LINE, ssl=self._tls if self._wrapped else None
         )
@@ -92,7 +90,7 @@ class _SmtpEnvelope:
 
 
 class _ScriptedSmtpReply(NamedTuple):
-    """An answer that a name asks for."""
+    """A reply that an address or name requests."""
 
     where: str
     answer: str
@@ -102,7 +100,7 @@ def _script(name: str) -> _ScriptedSmtpReply | None:
     found = _SCRIPT.fullmatch(name.partition("@")[0])
     if found is None:
         return None
-    return _ScriptedSmtpReply(found[1], f"{found[2]} {found[3] + ' ' if found[3] else ''}As the name asks")
+    return _ScriptedSmtpReply(found[1], f"{found[2]} {found[3] + ' ' if found[3] else ''}Simulated reply")
 
 
 class _SmtpConversation:
@@ -116,10 +114,7 @@ class _SmtpConversation:
         *,
         tls: ssl.SSLContext | None,
     ) -> None:
-        self._world = world
-        self._reader = reader
-        self._writer = writer
-        self._tls = tls
+        self._world, self._reader, self._writer, self._tls = world, reader, writer, tls
         self._greeted = False
         self._envelope = _SmtpEnvelope()
         self._commands: Mapping[str, Callable[[str], Awaitable[str | None]]] = {
@@ -136,9 +131,9 @@ class _SmtpConversation:
         }
 
     async def run(self) -> None:
-        """Until either side ends it."""
+        """Serve the connection until either side ends it."""
         try:
-            await self._say("220 sandbox.tidings.invalid ESMTP The pretend mail server")
+            await self._say("220 sandbox.tidings.invalid ESMTP Simulated mail server")
             while (line := await self._line()) is not None:
                 verb, _, rest = line.partition(" ")
                 if verb.upper() == "QUIT":
@@ -149,7 +144,7 @@ class _SmtpConversation:
                 if said is not None:
                     await self._say(said)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ssl.SSLError):
-            pass  # whoever hangs up in the middle has not sent anything
+            pass  # an interrupted mail was not sent
         finally:
             self._writer.close()
 
@@ -165,13 +160,13 @@ class _SmtpConversation:
         await self._writer.drain()
 
     async def _what(self, _: str) -> str:
-        return "502 5.5.2 There is no such command"
+        return "502 5.5.2 Unknown command"
 
     async def _noop(self, _: str) -> str:
         return "250 2.0.0 OK"
 
     async def _vrfy(self, _: str) -> str:
-        return "252 2.0.0 Send it and see"
+        return "252 2.0.0 Cannot verify the address"
 
     async def _rset(self, _: str) -> str:
         self._envelope = _SmtpEnvelope()
@@ -190,8 +185,8 @@ class _SmtpConversation:
 
     async def _starttls(self, _: str) -> str | None:
         if self._tls is None:
-            return "502 5.5.1 There is no certificate here"
-        await self._say("220 2.0.0 Begin")
+            return "502 5.5.1 TLS is not available"
+        await self._say("220 2.0.0 Ready to start TLS")
         await self._writer.start_tls(self._tls)
         self._tls, self._greeted, self._envelope = None, False, _SmtpEnvelope()
         return None
@@ -211,8 +206,8 @@ class _SmtpConversation:
         if asked is not None:
             return asked.answer
         if not user or not password or password == "wrong":
-            return "535 5.7.8 The user name or the password is wrong"
-        return "235 2.7.0 Welcome"
+            return "535 5.7.8 Invalid user name or password"
+        return "235 2.7.0 Authentication successful"
 
     async def _challenge(self, words: str) -> str:
         await self._say(f"334 {words}")
@@ -221,20 +216,24 @@ class _SmtpConversation:
     async def _mail(self, rest: str) -> str:
         found = _PATH.fullmatch(rest)
         if not self._greeted or found is None or self._envelope.sender is not None:
-            return "503 5.5.1 Not now" if found else "501 5.5.4 Write MAIL FROM:<address>"
+            return "503 5.5.1 Bad sequence of commands" if found else "501 5.5.4 Use MAIL FROM:<address>"
         asked = _script(found[1])
         if asked is not None and asked.where == "smtp":
             return asked.answer
         size = re.search(r"(?i)\bSIZE=(\d{1,12})", found[2])
         if size is not None and int(size[1]) > MAX_SIZE:
-            return "552 5.3.4 The mail is too big"
+            return "552 5.3.4 The mail is too large"
         self._envelope.sender = found[1]
         return "250 2.1.0 OK"
 
     async def _rcpt(self, rest: str) -> str:
         found = _PATH.fullmatch(rest)
         if self._envelope.sender is None or found is None or "@" not in found[1]:
-            return "503 5.5.1 Not now" if self._envelope.sender is None else "501 5.1.3 That is no address"
+            return (
+                "503 5.5.1 Bad sequence of commands"
+                if self._envelope.sender is None
+                else "501 5.1.3 Invalid address"
+            )
         if len(self._envelope.recipients) >= MAX_RECIPIENTS:
             return "452 4.5.3 Too many recipients"
         refusal = self._refusal(found[1])
@@ -243,7 +242,7 @@ class _SmtpConversation:
         return refusal or "250 2.1.5 OK"
 
     def _refusal(self, recipient: str) -> str | None:
-        """What a name asks for already now; it is in the ledger, too."""
+        """Return the reply that a recipient's name requests at RCPT; it is recorded too."""
         asked = _script(recipient)
         if asked is not None and asked.where == "smtp":
             self._world.receive(ProviderArrival(CHANNEL, "", recipient, problem=asked.answer))
@@ -257,11 +256,11 @@ class _SmtpConversation:
     async def _data(self, _: str) -> str | None:
         envelope, self._envelope = self._envelope, _SmtpEnvelope()
         if not envelope.recipients:
-            return "503 5.5.1 There is nobody to send it to"
-        await self._say("354 Go on, and end with a dot")
+            return "503 5.5.1 No recipients"
+        await self._say("354 End data with a single dot")
         body = await self._body()
         if body is None:
-            return "552 5.3.4 The mail is too big"
+            return "552 5.3.4 The mail is too large"
         asked = next((found for one in envelope.recipients if (found := _script(one))), None)
         try:
             entry = self._receive(envelope, body, asked)
@@ -275,11 +274,11 @@ class _SmtpConversation:
         if entry.did in (FaultKind.SLOW, FaultKind.DRIP):
             await self._world.environment.sleep(entry.wait)
         if entry.did is FaultKind.REFUSED:
-            return f"{entry.code if _THREE_DIGITS.fullmatch(entry.code) else '554'} As the fault asks"
+            return f"{entry.code if _THREE_DIGITS.fullmatch(entry.code) else '554'} Simulated error"
         return _FAULTS.get(entry.did, f"250 2.0.0 OK queued as {CHANNEL}-{entry.n}")
 
     async def _body(self) -> bytes | None:
-        """The mail, without its stuffing; None if it is too big, which is found out at its end."""
+        """Read the mail and remove dot stuffing; None if it is too large, which is reported at its end."""
         body, whole = bytearray(), True
         while (line := await self._reader.readuntil(b"\r\n")) != b".\r\n":
             whole = whole and len(body) + len(line) <= MAX_SIZE
@@ -290,7 +289,7 @@ class _SmtpConversation:
     def _receive(
         self, envelope: _SmtpEnvelope, body: bytes, asked: _ScriptedSmtpReply | None
     ) -> SandboxEntry:
-        """One line per recipient, all with the same fate: a mail has one answer."""
+        """Record one entry per recipient, all with the same fault: a mail has one reply."""
         mail = parse(body)
         several = len(envelope.recipients) > 1
         first, *others = sorted(
@@ -320,7 +319,7 @@ class ParsedMail(NamedTuple):
 
 
 def parse(body: bytes) -> ParsedMail:
-    """Read a mail. The id is the part of Message-ID before the @."""
+    """Parse a mail. Its id is the part of Message-ID before the @."""
     mail = message_from_bytes(body, policy=policy.default)
     id = str(mail.get("message-id", "")).strip().strip("<>").rpartition("@")[0]
     files = [

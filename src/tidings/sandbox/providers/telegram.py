@@ -1,7 +1,7 @@
-"""A pretend Telegram: the Bot API's methods for sending, with its errors in its own words.
+"""Simulated Telegram Bot API: the methods for sending, with Telegram's errors.
 
-Every token of the right form is a bot; one whose second half begins with `wrong` is unknown, and a malformed
-one is answered as the public host does. Fault by code: the names in `ERRORS`.
+Every well-formed token is a bot, except those whose second half begins with `wrong`; a malformed one gets the
+answer of the public host. Fault codes: the names in `ERRORS`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CHAT = re.compile(r"-?[0-9]{1,16}|@\w{3,64}", re.ASCII)
 
 
 class TelegramErrorReply(NamedTuple):
-    """An error as Telegram says it."""
+    """An error as Telegram returns it."""
 
     status: int
     description: str
@@ -115,16 +115,16 @@ ERRORS: Mapping[str, TelegramErrorReply] = {
     "misdirected": TelegramErrorReply(421, "Misdirected Request: unallowed token specified"),
     "restart": TelegramErrorReply(500, "Internal Server Error: restart"),
 }
-"""Names of errors -> what is answered; the table of the reference, in its order."""
+"""Names of errors and their replies, in the order of the reference."""
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """One route for all methods, as it is with Telegram."""
+    """Return one route for all methods, as Telegram has it."""
     return [Route("/bot{token}/{method}", _TelegramEndpoint(world), methods=["GET", "POST"])]
 
 
 class _TelegramEndpoint:
-    """A bare ASGI endpoint, so that it can cut the line."""
+    """A bare ASGI endpoint, so that it can cut the connection."""
 
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
@@ -152,7 +152,7 @@ class _TelegramEndpoint:
             problem = _problem(method, given)
             entry = self._world.receive(self._arrival(request, method, given, problem))
         except ClientDisconnect:
-            return None  # half a request never arrived
+            return None  # an incomplete request is not recorded
         except (orjson.JSONDecodeError, UnicodeDecodeError):
             return await _refuse(TelegramErrorReply(400, _BAD + "can't parse JSON object"))(
                 scope, receive, send
@@ -165,7 +165,7 @@ class _TelegramEndpoint:
         return await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 
     def _webhook(self, bot: str, method: str, given: Mapping[str, Any]) -> Response:
-        """setWebhook, deleteWebhook, getWebhookInfo."""
+        """Handle setWebhook, deleteWebhook and getWebhookInfo."""
         callbacks, secret = self._world.callbacks, str(given.get("secret_token") or "")
         if method == "getwebhookinfo":
             target = callbacks.target(CHANNEL, bot)
@@ -174,9 +174,8 @@ class _TelegramEndpoint:
         if secret and not _SECRET.fullmatch(secret):
             return _refuse(TelegramErrorReply(400, _BAD + "secret token contains unallowed characters"))
         try:
-            callbacks.point(
-                CHANNEL, bot, str(given.get("url") or "") if method == "setwebhook" else "", secret
-            )
+            url = str(given.get("url") or "") if method == "setwebhook" else ""
+            callbacks.point(CHANNEL, bot, url, secret)
         except Invalid:
             return _refuse(TelegramErrorReply(400, _BAD + "bad webhook: invalid url"))
         return _yes(True)
@@ -184,7 +183,7 @@ class _TelegramEndpoint:
     def _arrival(
         self, request: Request, method: str, given: Mapping[str, Any], problem: TelegramErrorReply | None
     ) -> ProviderArrival:
-        """Telegram has no id of ours; who sends one in a header can be told from a twin."""
+        """Return the arrival. Telegram has no client id, so a sender may give one in a header."""
         id_ = request.headers.get("x-request-id", "")[:256]
         said = given.get("text" if method == "sendmessage" else "caption")
         extras = {key: value for key, value in given.items() if key not in ("chat_id", "text", "caption")}
@@ -199,7 +198,7 @@ class _TelegramEndpoint:
 
 
 async def _parameters(request: Request) -> dict[str, Any]:
-    """Query and body together; the body as JSON, as a form, or with files."""
+    """Return query and body together; the body as JSON, form or multipart."""
     given: dict[str, Any] = dict(request.query_params)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
@@ -217,7 +216,7 @@ async def _parameters(request: Request) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Nested objects in a form are JSON text."""
+    """Parse a form value; nested objects are JSON texts."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -227,7 +226,7 @@ def _value(text: str) -> Any:
 
 
 def _problem(method: str, given: Mapping[str, Any]) -> TelegramErrorReply | None:
-    """What is wrong with a request before any fault."""
+    """Return the error of an invalid request, before any fault."""
     chat = str(given.get("chat_id") or "")
     if not chat:
         return ERRORS["chat_id_empty"]
@@ -261,7 +260,7 @@ def _wrong_text(method: str, given: Mapping[str, Any], mode: str) -> TelegramErr
 
 
 class _HtmlText(HTMLParser):
-    """The text without its tags, and the tag that is not closed, if one is not."""
+    """Extracts the text without tags, and finds an unclosed tag."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -270,7 +269,7 @@ class _HtmlText(HTMLParser):
         self._wrong: str | None = None
 
     def read(self, marked_up: str) -> str | None:
-        """What is wrong with the markup."""
+        """Parse the markup; return what is wrong with it."""
         self.feed(marked_up)
         self.close()
         if self._wrong is None and self._open:
@@ -316,7 +315,7 @@ def _answer(
 
 
 def _named(entry: SandboxEntry) -> TelegramErrorReply:
-    """The error that was asked for by name, or by its status."""
+    """Return the error that a fault names, or by its status."""
     if entry.code == "migrated":
         number = int(entry.to) if entry.to.lstrip("-").isdigit() else 1
         new = {"migrate_to_chat_id": -1_000_000_000_000 - abs(number)}
@@ -344,7 +343,7 @@ def _yes(result: object) -> SandboxJson:
 
 
 def updates_of(chats: GroupChats, given: Mapping[str, Any]) -> list[dict[str, object]]:
-    """What people said, from an offset on; the number of an update is that of its line."""
+    """Return messages of people from an offset on; update numbers follow their order."""
     first = int(given["offset"]) if str(given.get("offset", "")).lstrip("-").isdigit() else 0
     most = int(given["limit"]) if str(given.get("limit", "")).isdigit() else 100
     lines = list(chats.of(CHANNEL))
@@ -382,7 +381,7 @@ def _me(bot: Mapping[str, object]) -> dict[str, object]:
 def _message(
     entry: SandboxEntry, given: Mapping[str, Any], method: str, bot: Mapping[str, object]
 ) -> dict[str, object]:
-    """What Telegram says of a message that it has sent; the number is that of the ledger."""
+    """Return a sent message as Telegram describes it; its number is that of the ledger."""
     file = {"file_id": f"file-{entry.n}", "file_unique_id": f"unique-{entry.n}"}
     said = str(given.get("text" if method == "sendmessage" else "caption") or "")
     if str(given.get("parse_mode")).lower() == "html":

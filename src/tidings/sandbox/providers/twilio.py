@@ -1,8 +1,8 @@
-"""The pretend Twilio: `Messages.json`, the account, and the errors by their codes.
+"""Simulated Twilio: `Messages.json`, the account, and errors by their codes.
 
-Twilio's own test numbers are refused as at Twilio: +15005550001 is invalid, …2 has no route, …3 lies in a
-region that is not enabled, …4 opted out, …9 is not mobile; as senders …7 is not ours and …8 has a full queue.
-A code from 30000 on is what a call-back would bring: the message is taken, and marked as failed.
+Twilio's test numbers are refused as with Twilio: +15005550001 is invalid, …2 has no route, …3 is in a region
+that is not enabled, …4 opted out, …9 is not mobile; as senders …7 is not ours and …8 has a full queue. A code
+from 30000 is reported by a callback: the message is accepted, then marked as failed.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ TEST_SENDERS = {"+15005550007": 21606, "+15005550008": 21611}
 
 _E164 = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
 _FAULTS = {FaultKind.ERROR: 20500, FaultKind.THROTTLED: 20429, FaultKind.GONE: 21211}
-_CALLBACK_CODES = 30_000  # from here on a code comes after the message was taken
+_CALLBACK_CODES = 30_000  # codes from here on follow after the message was accepted
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """Sending, and what a client asks to see whether its credentials are right."""
+    """Return the routes to send messages and to check credentials."""
 
     async def account(request: Request) -> Response:
         return _about(request, {"friendly_name": "Sandbox", "status": "active", "type": "Trial"})
@@ -98,7 +98,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
 
 def read(asked: ProviderRequest) -> ProviderArrival:
-    """The message in a form; `problem` is the code of what is wrong with it."""
+    """Parse a message; `problem` is Twilio's error code, if it is invalid."""
     to = asked.text("To").removeprefix("whatsapp:")
     text = asked.text("Body")
     rest = {name: value for name, value in (asked.fields or {}).items() if name not in ("To", "Body")}
@@ -107,7 +107,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
 
 
 def _origin(asked: ProviderRequest, entry: SandboxEntry) -> ReceiptOrigin | None:
-    """Who is called back: the form's own address, signed with the token that it was sent with."""
+    """Return whom to call back: the URL in the form, signed with the token of the request."""
     url, (user, token) = asked.text("StatusCallback"), _credentials(asked)
     if not url or user != asked.path["account"]:
         return None
@@ -115,7 +115,7 @@ def _origin(asked: ProviderRequest, entry: SandboxEntry) -> ReceiptOrigin | None
 
 
 def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """A message of Twilio's, or an error of Twilio's."""
+    """Return a message or an error of Twilio."""
     if entry.did is FaultKind.INVALID:
         return _error(int(arrival.problem or 0))
     if entry.did is FaultKind.REFUSED:
@@ -124,7 +124,7 @@ def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry
             return _error(20_000 + status, status)
         code = int(entry.code) if entry.code.isdigit() else 20500
         if code >= _CALLBACK_CODES:
-            failed = {"status": "failed", "error_code": code, "error_message": "It was not delivered"}
+            failed = {"status": "failed", "error_code": code, "error_message": "Not delivered"}
             return SandboxJson(_message(asked, arrival, entry) | failed, status_code=201)
         return _error(code)
     if entry.did in _FAULTS:
@@ -155,7 +155,7 @@ def _problem(asked: ProviderRequest, to: str, text: str) -> int | None:
 
 
 def _credentials(asked: ProviderRequest) -> tuple[str, str]:
-    """User and password; empty when there are none."""
+    """Return user and password; empty if there are none."""
     scheme, _, encoded = asked.headers.get("authorization", "").partition(" ")
     try:
         user, _, password = b64decode(encoded, validate=True).decode().partition(":")
@@ -211,13 +211,13 @@ def _message(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEnt
 
 
 def segments(text: str) -> int:
-    """How many texts the network makes of it: of 160 plain characters or 70 others, a few less when split."""
+    """Return the number of SMS segments: 160 ASCII or 70 other characters, slightly fewer when split."""
     whole, part = (160, 153) if text.isascii() else (70, 67)
     return 1 if len(text) <= whole else -(-len(text) // part)
 
 
 def _error(code: int, status: int | None = None) -> Response:
-    usual, message = ERRORS.get(code, (400, "The sandbox was told to answer with this"))
+    usual, message = ERRORS.get(code, (400, "Simulated error"))
     status = status or usual
     more = f"https://www.twilio.com/docs/errors/{code}"
     return SandboxJson(

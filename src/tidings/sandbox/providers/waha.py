@@ -1,9 +1,8 @@
-"""A pretend WAHA server: WhatsApp through sessions that can be started, stopped, scanned and logged out.
+"""Simulated WAHA server: WhatsApp through sessions that are started, stopped, linked and logged out.
 
-The routes are WAHA's own, below `/waha`. A session's state is what its own routes make of it; a person (or a
-test) sets any other through `POST /sandbox/waha/{session}`, which also stands for scanning the code; with
-`for_seconds` it then works again. States survive a restart. Fault by code: a state, for one request. The code
-to scan comes as text only (`format=raw`); the picture is a feature that this edition lacks.
+The routes are WAHA's, below `/waha`. `POST /sandbox/waha/{session}` sets any other state and also stands for
+scanning the QR code; after `for_seconds` the session works again. States survive a restart. Fault by code: a
+state, for one request. The QR code is available as text only (`format=raw`).
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _ME = {"id": "15550000000@c.us", "pushName": "Sandbox"}
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """WAHA's routes, and one to put a session into any state."""
+    """Return WAHA's routes, and one to set the state of a session."""
     waha = _WahaProvider(world)
     return [
         Route("/waha/api/sendText", with_error_response(waha.send_text), methods=["POST"]),
@@ -79,7 +78,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
 
 class _WahaProvider:
-    """All sessions; `default` is linked from the beginning."""
+    """All sessions; `default` is linked from the start."""
 
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
@@ -87,33 +86,33 @@ class _WahaProvider:
         self._numbers = itertools.count(1)
 
     async def ping(self, _: Request) -> Response:
-        """Whether anybody is there."""
+        """Return pong."""
         return SandboxJson({"message": "pong"})
 
     async def health(self, _: Request) -> Response:
-        """How it is."""
+        """Return the health."""
         return SandboxJson({"status": "ok", "info": {}, "error": {}, "details": {}})
 
     async def version(self, request: Request) -> Response:
-        """What it is."""
+        """Return the version."""
         return _locked(request) or SandboxJson({"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"})
 
     async def list(self, request: Request) -> Response:
-        """All sessions; stopped ones only with `all`."""
+        """Return all sessions; stopped ones only with `all`."""
         every = request.query_params.get("all") == "true"
         names = self._sessions.names(CHANNEL)
         shown = [self._shown(name) for name in names if every or self._state(name) != "STOPPED"]
         return _locked(request) or SandboxJson(shown)
 
     async def create(self, request: Request) -> Response:
-        """A new session, which wants its code scanned."""
+        """Create a session whose QR code must be scanned."""
         try:
             body = orjson.loads(await read_body(request.receive) or b"{}")
         except orjson.JSONDecodeError:
             return _wrong("The body is not JSON")
         name = body.get("name") if isinstance(body, dict) else None
         if len(self._sessions.names(CHANNEL)) >= MAX_SESSIONS or not isinstance(name, str | None):
-            return _wrong("name must be a text, and there are not too many sessions")
+            return _wrong("name must be a text, or too many sessions")
         if refused := _locked(request):
             return refused
         name = name or f"session_{next(self._numbers)}"
@@ -123,7 +122,7 @@ class _WahaProvider:
         return SandboxJson({**self._shown(name), "status": "STARTING"}, status_code=201)
 
     async def configure(self, request: Request) -> Response:
-        """Its configuration, of which we know the webhooks."""
+        """Set a session's configuration, of which only webhooks are used."""
         if refused := self._missing(request):
             return refused
         name = request.path_params["session"]
@@ -131,7 +130,7 @@ class _WahaProvider:
         return self._point(name, body) or SandboxJson(self._shown(name))
 
     def _point(self, name: str, body: Mapping[str, Any]) -> Response | None:
-        """Where a session's events go: the first of its webhooks, with its key."""
+        """Set the callback URL of a session: the first of its webhooks, with its key."""
         config = body.get("config")
         hooks = config.get("webhooks") if isinstance(config, dict) else None
         first = hooks[0] if isinstance(hooks, list) and hooks and isinstance(hooks[0], dict) else {}
@@ -144,22 +143,22 @@ class _WahaProvider:
         return None
 
     async def show(self, request: Request) -> Response:
-        """One session."""
+        """Return one session."""
         return self._missing(request) or SandboxJson(self._shown(request.path_params["session"]))
 
     async def delete(self, request: Request) -> Response:
-        """Away with it; twice is no error."""
+        """Delete a session; a missing one is fine."""
         if refused := _locked(request):
             return refused
         self._sessions.drop(CHANNEL, request.path_params["session"])
         return Response(status_code=200)
 
     async def me(self, request: Request) -> Response:
-        """Whose phone it is."""
+        """Return the session's account."""
         return self._missing(request) or SandboxJson(self._shown(request.path_params["session"])["me"])
 
     async def move(self, request: Request) -> Response:
-        """start, stop, restart, logout."""
+        """Execute start, stop, restart or logout."""
         name, action = request.path_params["session"], request.path_params["action"]
         if refused := self._missing(request):
             return refused
@@ -173,36 +172,36 @@ class _WahaProvider:
         return SandboxJson(self._shown(name), status_code=201)
 
     async def put_into(self, request: Request) -> Response:
-        """Not WAHA's: put a session into a state, as a phone, a network or a ban would."""
+        """Set the state of a session, as a phone, a network or a ban would (not a route of WAHA)."""
         body = await read_command(request, 'For example {"status": "FAILED"}')
         state, seconds = asked_state(body, "status", STATES)
         name = request.path_params["session"]
         names = self._sessions.names(CHANNEL)
         if name not in names and len(names) >= MAX_SESSIONS:
-            raise Invalid("There are too many sessions", field="session")
+            raise Invalid("Too many sessions", field="session")
         self._put(name, state, seconds=seconds)
         return SandboxJson(self._shown(name))
 
     async def exists(self, request: Request) -> Response:
-        """Whether a number is on WhatsApp: all are, but those that end in 404."""
+        """Return whether a number is on WhatsApp: all except those ending in 404."""
         phone = "".join(letter for letter in request.query_params.get("phone", "") if letter.isdigit())
         exists = bool(phone) and not phone.endswith("404")
         found = {"numberExists": exists, **({"chatId": f"{phone}@c.us"} if exists else {})}
         return _locked(request) or SandboxJson(found)
 
     async def code(self, request: Request) -> Response:
-        """The code to scan, as text."""
+        """Return the QR code as text."""
         name = request.path_params["session"]
         if refused := self._missing(request):
             return refused
         if self._state(name) != "SCAN_QR_CODE":
             return self._not_in(name, "SCAN_QR_CODE")
         if request.query_params.get("format") != "raw":
-            return _wrong("This edition has the code as format=raw only", 422)
+            return _wrong("The QR code is available as format=raw only", 422)
         return SandboxJson({"value": self._sessions.code(name)})
 
     async def new_id(self, request: Request) -> Response:
-        """An id for a message that will be sent."""
+        """Return an id for a message."""
         return self._missing(request) or SandboxJson({"id": f"3EB0{uuid4().hex[:18].upper()}"})
 
     async def send_text(self, request: Request) -> Response:
@@ -228,7 +227,7 @@ class _WahaProvider:
             to=str(fields.get("chatId") or "")[:256],
             text=str(fields.get("text") or ""),
             data={key: fields[key] for key in ("reply_to", "linkPreview") if fields.get(key) is not None},
-            problem=problem or ("the session does not work" if unfit else None),
+            problem=problem or ("the session is not working" if unfit else None),
         )
         entry = self._world.receive(arrival)
         target = self._world.callbacks.target(CHANNEL, name)
@@ -272,7 +271,7 @@ def _problem(fields: Mapping[str, Any]) -> str | None:
     if not isinstance(fields.get("chatId"), str) or not _CHAT.fullmatch(fields["chatId"]):
         return "chatId must be a chat such as 15551234567@c.us"
     if not isinstance(fields.get("text"), str) or not fields["text"]:
-        return "text must be a text that is not empty"
+        return "text must be a non-empty text"
     return None
 
 
@@ -321,7 +320,7 @@ def _exception(words: str, arrival: ProviderArrival) -> Response:
 
 
 def _locked(request: Request) -> Response | None:
-    """Any key opens, but for none and those that begin with `wrong`."""
+    """Return 401 unless there is a key that does not begin with `wrong`."""
     key = request.headers.get("x-api-key") or request.query_params.get("x-api-key") or ""
     if key and not key.startswith("wrong"):
         return None

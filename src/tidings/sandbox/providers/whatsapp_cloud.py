@@ -1,6 +1,6 @@
-"""A pretend WhatsApp Cloud API: messages of one business number, and Meta's errors by their codes.
+"""Simulated WhatsApp Cloud API: messages of one business number, and Meta's errors by their codes.
 
-Every bearer token is good that does not begin with `wrong`. Fault by code: one of `ERRORS`.
+Every bearer token that does not begin with `wrong` is valid. Fault codes: those in `ERRORS`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TYPES = frozenset(
 
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
 
-# Code -> HTTP status and title. Of those that Meta answers with 400 or 429, by version, it is 429.
+# Code -> HTTP status and title. Where Meta answers 400 or 429 by version, it is 429.
 ERRORS: Mapping[int, tuple[int, str]] = {
     0: (401, "AuthException"),
     1: (400, "API Unknown"),
@@ -102,14 +102,14 @@ ERRORS: Mapping[int, tuple[int, str]] = {
 
 
 class WhatsAppRejection(NamedTuple):
-    """Why a request was refused before any fault."""
+    """Why a request was rejected before any fault."""
 
     code: int
     details: str
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The number that sends, and its messages."""
+    """Return the routes of a number and its messages."""
     number = "/v{version:int}.0/{phone_number_id:int}"
     return [
         Route(f"{number}/messages", _WhatsAppEndpoint(world), methods=["POST"]),
@@ -118,7 +118,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
 
 async def _number(request: Request) -> Response:
-    """What `channels test` looks at."""
+    """Return the number's details, which `channels test` reads."""
     wrong = _stranger(request)
     if wrong is not None:
         return _error(*wrong)
@@ -134,7 +134,7 @@ async def _number(request: Request) -> Response:
 
 
 class _WhatsAppEndpoint:
-    """A bare ASGI endpoint, so that it can cut the line."""
+    """A bare ASGI endpoint, so that it can cut the connection."""
 
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
@@ -152,7 +152,7 @@ class _WhatsAppEndpoint:
             wrong = _problem(body)
             entry = self._world.receive(self._arrival(request, body, wrong))
         except ClientDisconnect:
-            return None  # half a request never arrived
+            return None  # an incomplete request is not recorded
         except TooLarge:
             return await _error(100, "The request is too large")(scope, receive, send)
         except TemporaryError:
@@ -162,7 +162,7 @@ class _WhatsAppEndpoint:
         return await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 
     def _remember(self, number: str, entry: SandboxEntry, body: Mapping[str, Any]) -> None:
-        """Statuses of what was taken go to the number's webhook."""
+        """Register a delivered message for receipts to the number's webhook."""
         target = self._world.callbacks.target(CHANNEL, number)
         if entry.delivered and target is not None:
             echo = body.get("biz_opaque_callback_data")
@@ -172,7 +172,7 @@ class _WhatsAppEndpoint:
     def _arrival(
         self, request: Request, body: Mapping[str, Any], wrong: WhatsAppRejection | None
     ) -> ProviderArrival:
-        """The id is that of the request, or what the sender wants to hear again in a status."""
+        """Return the arrival; its id is the request id, or the sender's callback data."""
         id_ = request.headers.get("x-request-id") or body.get("biz_opaque_callback_data")
         kind = str(body.get("type") or "text")
         said, data = _shown(kind, body.get(kind))
@@ -222,7 +222,7 @@ def _wrong_text(text: object) -> WhatsAppRejection | None:
 
 
 def _shown(kind: str, given: object) -> tuple[str, object]:
-    """What the phone shows of a message: its text, and the rest as it came."""
+    """Return what the phone shows of a message: its text, and the rest unchanged."""
     if not isinstance(given, dict):
         return "", given
     if kind == "text":
@@ -261,7 +261,7 @@ def _accepted(entry: SandboxEntry, body: Mapping[str, Any]) -> dict[str, object]
 
 
 def _error(code: int, details: str) -> SandboxJson:
-    """An error in Meta's envelope; a code that we do not know is answered with 400."""
+    """Return an error in Meta's envelope; unknown codes get status 400."""
     status, title = ERRORS.get(code, (400, "Unknown error"))
     error: dict[str, object] = {"message": f"(#{code}) {title}", "type": "OAuthException", "code": code}
     error["error_data"] = {"messaging_product": "whatsapp", "details": details or title}
