@@ -169,8 +169,8 @@ class TestExpiry:
         await store.write([Step("queue_pause", {"name": "main", "reason": "by hand"})])
         clock.advance(hours=25)
 
-        assert await world.worker.sweeper.step() == 1
-        assert await world.worker.sweeper.step() == 0
+        assert await world.worker.expirer.step() == 1
+        assert await world.worker.expirer.step() == 0
         assert (await world.show(id_))["state"] == "expired"
 
 
@@ -367,7 +367,7 @@ class TestDeadNodes:
         world.channel.script = meanwhile
         claimed, _ = await slow.runner._fetch()
         assert claimed == 1
-        await slow.runner._slots.quiet()
+        await slow.runner._executor.quiet()
         if store.sole_worker:
             pytest.skip("one working process: nobody else can reap while it lives")
         await self.reap(world, seconds=12)

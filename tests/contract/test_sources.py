@@ -21,7 +21,7 @@ from tidings.inbound.webhooks import InboundWebhooks
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import MINUTE, SECOND, micros
-from tidings.observability.events import SourceTakenOver, SourceTrouble
+from tidings.observability.events import SourceTakenOver, SourceError
 from tidings.store.port import Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
@@ -196,7 +196,7 @@ async def test_a_failed_insert_holds_the_cursor_and_is_told_after_three(world: C
     assert len(await world.all(source="other")) == 1
     assert world.notices[0].type == "source.failing"
     assert (await world.source())["failures"] == 0
-    assert sum(isinstance(event, SourceTrouble) for event in world.events) == 4
+    assert sum(isinstance(event, SourceError) for event in world.events) == 4
 
 
 async def test_a_platform_that_does_not_answer_is_told_and_asked_again(world: Conversing) -> None:

@@ -52,8 +52,8 @@ def test_an_outcome_ends_its_errand_once() -> None:
     """The same told again, after a lost confirm, is no news."""
     in_flight_tasks = held(in_flight_task())
 
-    first = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 0)
-    again = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 0)
+    first = in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 0)
+    again = in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 0)
 
     assert [(TaskId(1), Done())] == [(e.task.id, outcome) for e, outcome, _ in first.ended]
     assert not again.ended and not again.late and not in_flight_tasks.held
@@ -66,7 +66,7 @@ def test_a_report_counts_for_its_own_claim_and_channel_only(key: ClaimKey, chann
     """The claim is the fence, and a transport speaks for its own channel (rule 5)."""
     in_flight_tasks = held(in_flight_task())
 
-    heard = in_flight_tasks.hear(TransportReport(channel, "t", outcomes=[done(key)]), 0)
+    heard = in_flight_tasks.apply(TransportReport(channel, "t", outcomes=[done(key)]), 0)
 
     assert not heard.ended and [key] == [told.key for told in heard.late]
     assert in_flight_tasks.held
@@ -74,7 +74,7 @@ def test_a_report_counts_for_its_own_claim_and_channel_only(key: ClaimKey, chann
 
 def test_redelivered_and_not_started_is_given_back_at_once() -> None:
     """Where starts are told, silence is proof: the flag alone means nothing (design 7)."""
-    heard = held(in_flight_task()).hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
+    heard = held(in_flight_task()).apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
     assert [why for _, why in heard.back] == [ReturnReason.REDELIVERED]
 
@@ -88,21 +88,21 @@ def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
     """Until then whoever had it may still be sending it, and may still say so (rule 9)."""
     in_flight_tasks = held(in_flight_task(on_unknown=on_unknown, started=started))
 
-    heard = in_flight_tasks.hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 10)
+    heard = in_flight_tasks.apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 10)
 
     assert not heard.back
-    assert not in_flight_tasks.doubtful(10 + DEADLINE - 0.1)
-    assert in_flight_tasks.doubtful(10 + DEADLINE)
+    assert not in_flight_tasks.unknown(10 + DEADLINE - 0.1)
+    assert in_flight_tasks.unknown(10 + DEADLINE)
 
 
 def test_a_late_answer_of_a_living_transport_ends_the_doubt() -> None:
     """Its connection broke, it sent, and it says so with its next connection."""
     in_flight_tasks = held(in_flight_task(started=True))
-    in_flight_tasks.hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
+    in_flight_tasks.apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
-    heard = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 5)
+    heard = in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 5)
 
-    assert len(heard.ended) == 1 and not in_flight_tasks.doubtful(1000)
+    assert len(heard.ended) == 1 and not in_flight_tasks.unknown(1000)
 
 
 def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
@@ -110,18 +110,18 @@ def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
     in_flight_tasks = held(doubted := in_flight_task(started=True))
     in_flight_tasks.drop(doubted)
 
-    heard = [in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 5) for _ in range(2)]
+    heard = [in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 5) for _ in range(2)]
 
     assert [[told.key for told in each.late] for each in heard] == [[named(1, 1)], []]
 
 
 @pytest.mark.parametrize(
-    "why", [ReturnReason.EXPIRED, ReturnReason.LATE, ReturnReason.STOPPING, ReturnReason.STRANGE]
+    "why", [ReturnReason.EXPIRED, ReturnReason.LATE, ReturnReason.STOPPING, ReturnReason.UNKNOWN_CHANNEL]
 )
 @pytest.mark.parametrize("on_unknown", OnUnknown)
 def test_what_was_certainly_not_begun_is_given_back(why: ReturnReason, on_unknown: OnUnknown) -> None:
     """Also on channels that resend: a parcel that nobody had is no doubt."""
-    heard = held(in_flight_task(on_unknown=on_unknown)).hear(report(returned=[(named(1, 1), why)]), 0)
+    heard = held(in_flight_task(on_unknown=on_unknown)).apply(report(returned=[(named(1, 1), why)]), 0)
 
     assert len(heard.back) == 1
 

@@ -29,17 +29,17 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.model.time import HOUR
-from tidings.observability.events import BrokerLost, NoTransport, ReportRefused, TasksInherited, TransportLost
+from tidings.observability.events import BrokerLost, NoTransport, ReportRefused, TasksRecovered, TransportLost
 from tidings.outbound.health import HealthStatus
 
-from .conftest import CHANNEL, Fleet, accept, office, states, token_of
+from .conftest import CHANNEL, Fleet, accept, runtime_of, states, token_of
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 
-def hands(app: App) -> RemoteExecutor:
-    """Return the remote hands of a dispatcher that has been started."""
-    found = office(app)._hands
+def executor_of(app: App) -> RemoteExecutor:
+    """Return the remote executor of a dispatcher that has been started."""
+    found = runtime_of(app)._executor
     assert found is not None
     return found
 
@@ -93,22 +93,22 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
 
     await fleet.until(came_back)
     nobody = f"no transport takes messages of {CHANNEL}"
-    assert office(app).standing().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
-    await app.worker._beat_once()
+    assert runtime_of(app).status().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
+    await app.worker._heartbeat_once()
     assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
     sender = fleet.sender()
     await fleet.transport(sender)
     await fleet.all_are(app, ids)
 
     assert sorted(sender.sent) == ["a", "b"]
-    assert office(app).standing()["broker"] == "connected"
+    assert runtime_of(app).status()["broker"] == "connected"
     assert (await app.messages.show(ids[0]))["tries"] == 1
 
 
 async def test_what_expired_while_the_broker_was_away_says_nothing_about_transports(fleet: Fleet) -> None:
     """It comes back and is given away again at once: there is no reason to rest, nor to raise an alarm."""
     app = await fleet.dispatcher(broker_wait=timedelta(milliseconds=300))
-    office(app)._link.up_since = float("inf")  # as if it were back only now
+    runtime_of(app)._broker.up_since = float("inf")  # as if it were back only now
     ids = await accept(app, "a")
 
     async def came_back() -> bool:
@@ -117,7 +117,7 @@ async def test_what_expired_while_the_broker_was_away_says_nothing_about_transpo
 
     await fleet.until(came_back)
 
-    assert office(app).standing()["broker"] == "connected"
+    assert runtime_of(app).status()["broker"] == "connected"
     assert not [event for event in fleet.events if isinstance(event, NoTransport)]
 
 
@@ -150,14 +150,14 @@ async def test_a_transport_that_was_cut_off_settles_the_doubt_when_it_is_back(fl
     sender.gate.clear()
     ids = await accept(app, "a")
     await fleet.until(lambda: sender.sent == ["a"])
-    connect = transport._link._connect
+    connect = transport._broker._connect
 
     async def connect_later() -> None:
         await may_connect.wait()
         await connect()
 
-    transport._link._connect = connect_later  # type: ignore[method-assign]
-    await transport._link._connection.close()  # type: ignore[union-attr]
+    transport._broker._connect = connect_later  # type: ignore[method-assign]
+    await transport._broker._connection.close()  # type: ignore[union-attr]
     await fleet.all_are(app, ids, "failed")
     sender.gate.set()
     may_connect.set()
@@ -232,7 +232,7 @@ async def test_a_dead_dispatchers_messages_are_settled_by_its_heir(fleet: Fleet)
     sender.gate.set()
     heir = await fleet.dispatcher(channel={"on_unknown": "hold"})
     await fleet.all_are(heir, ids)
-    await fleet.until(lambda: any(isinstance(event, TasksInherited) for event in fleet.events))
+    await fleet.until(lambda: any(isinstance(event, TasksRecovered) for event in fleet.events))
 
     assert sorted("abc") == sorted(sender.sent)
 
@@ -249,9 +249,9 @@ async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_bac
         """The process dies before this line."""
         fleet.pulse.set()
 
-    hands(dying)._giving._publish = nothing  # type: ignore[method-assign]
+    executor_of(dying)._publisher._publish = nothing  # type: ignore[method-assign]
     ids = await accept(dying, "a")
-    await fleet.until(lambda: bool(hands(dying)._errands.held))
+    await fleet.until(lambda: bool(executor_of(dying)._in_flight.held))
     await fleet.vanish(dying)
 
     sender = fleet.sender()
@@ -279,7 +279,7 @@ async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> Non
     news = encode_report(
         TransportReport(CHANNEL, "late", outcomes=[ReportedOutcome(token_of(app, row["task"]), Done(), 5.0)])
     )
-    await office(app)._link.publish(OUTCOME_EXCHANGE, "999", news, kind=REPORT_TYPE)
+    await runtime_of(app)._broker.publish(OUTCOME_EXCHANGE, "999", news, kind=REPORT_TYPE)
 
     async def proved() -> bool:
         return await states(app, [held]) == ["sent"]
@@ -312,7 +312,7 @@ async def test_a_forged_report_changes_nothing(fleet: Fleet) -> None:
     ]
     for to in (str(app.worker.runner.node.id), "999"):
         for report in forged:
-            await app.office._link.publish(OUTCOME_EXCHANGE, to, encode_report(report), kind=REPORT_TYPE)  # type: ignore[union-attr]
+            await app.dispatcher._broker.publish(OUTCOME_EXCHANGE, to, encode_report(report), kind=REPORT_TYPE)  # type: ignore[union-attr]
 
     def refused() -> list[ReportRefused]:
         return [event for event in fleet.events if isinstance(event, ReportRefused)]
@@ -336,7 +336,7 @@ async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> Non
     )
 
     await fleet.transport(sender)
-    await office(app)._link.publish(BATCH_EXCHANGE, CHANNEL, parcel, kind=BATCH_TYPE, reply_to="1")
+    await runtime_of(app)._broker.publish(BATCH_EXCHANGE, CHANNEL, parcel, kind=BATCH_TYPE, reply_to="1")
     await fleet.until(lambda: bool(sender.looked_up))
 
     assert sender.looked_up == ["a"] and not sender.sent
@@ -348,7 +348,7 @@ async def test_without_a_broker_everything_waits_and_health_says_so(tmp_path: ob
     ids = await accept(app, "a")
 
     async def told() -> bool:
-        await app.worker._beat_once()
+        await app.worker._heartbeat_once()
         return any("RabbitMQ" in reason for reason in (await app.desk.health()).reasons)
 
     await fleet.until(lambda: app.worker.is_working)

@@ -21,7 +21,7 @@ _ODD: tuple[Any, ...] = (
 
 
 def _read_report(body: bytes) -> object:
-    return ClaimTokens(b"secret").sift(decode_report(body))
+    return ClaimTokens(b"secret").verify(decode_report(body))
 
 
 READERS: dict[str, Callable[[bytes], object]] = {

@@ -123,7 +123,7 @@ def app_clock_lease(garden: ExitStack) -> None:
         wall = clock.wall()
         return {}, [row for row in rows if wall - row["seen_at"] >= lease.total_seconds() * 1e6]
 
-    garden.enter_context(patch.object(reaper, "silent", silent))
+    garden.enter_context(patch.object(reaper, "find_silent_nodes", silent))
 
 
 @_plant("skew")
@@ -135,7 +135,7 @@ def app_clock(garden: ExitStack) -> None:
 @_plant("receiver")
 def no_lease(garden: ExitStack) -> None:
     """Everybody else counts as dead at once."""
-    garden.enter_context(patch.object(reaper, "silent", lambda seen, rows, **_: ({}, list(rows))))
+    garden.enter_context(patch.object(reaper, "find_silent_nodes", lambda seen, rows, **_: ({}, list(rows))))
 
 
 @_plant("kill", "kill at")
@@ -157,7 +157,7 @@ def no_flag(garden: ExitStack) -> None:
         decision = judge(*facts, **more)
         return decision._replace(move=decision.move._replace(unknown=False))
 
-    garden.enter_context(patch.object(reaper, "died", died))
+    garden.enter_context(patch.object(reaper, "decide_after_crash", died))
 
 
 @_plant("kill", "kill at")
@@ -171,7 +171,7 @@ def no_start_mark(garden: ExitStack) -> None:
 @_plant("kill", "kill at", "pause at", first=20)
 def reaped_too_soon(garden: ExitStack) -> None:
     """What a silent node had begun is taken before its deadline."""
-    garden.enter_context(patch.object(reaper, "_is_ripe", lambda row, now: True))
+    garden.enter_context(patch.object(reaper, "_is_recoverable", lambda row, now: True))
 
 
 @_plant("receiver")
@@ -181,7 +181,7 @@ def no_doubt(garden: ExitStack) -> None:
     def instead(task: Any, evidence: str, lane: Any, now: int, chance: float) -> TaskDecision:
         return decisions._retry(task, Retry(Category.TEMPORARY, evidence), lane, now, chance)
 
-    garden.enter_context(patch.object(decisions, "_in_doubt", instead))
+    garden.enter_context(patch.object(decisions, "_unknown", instead))
 
 
 @_plant("cut", "cut all")
@@ -200,7 +200,7 @@ def refused_is_rejected(garden: ExitStack) -> None:
         self._results.append(spoilt._replace(outcome=Reject(Category.SYSTEM, str(error))))
 
     garden.enter_context(patch.object(Settler, "step", refused))
-    garden.enter_context(patch.object(Settler, "_spoil", spoil))
+    garden.enter_context(patch.object(Settler, "_replace_unwritable", spoil))
 
 
 @_plant("pause", "pause at")
@@ -257,9 +257,9 @@ def lost_claim(garden: ExitStack) -> None:
     """Nobody looks for what a claim took whose answer was lost."""
 
     async def nothing(self: TaskRunner) -> None:
-        self._doubtful_claim = False
+        self._may_hold_untracked = False
 
-    garden.enter_context(patch.object(TaskRunner, "_give_back_strangers", nothing))
+    garden.enter_context(patch.object(TaskRunner, "_release_untracked", nothing))
 
 
 @_plant(story=late_settle)
@@ -269,7 +269,7 @@ def late_result_dropped(garden: ExitStack) -> None:
     async def nothing(*_: Any) -> None:
         return None
 
-    garden.enter_context(patch.object(settler, "late_result", nothing))
+    garden.enter_context(patch.object(settler, "record_late_result", nothing))
 
 
 @_plant("store")
@@ -320,7 +320,7 @@ def poison_again(garden: ExitStack) -> None:
     def died(task: Any, lane: Any, **facts: Any) -> TaskDecision:
         return judge(task._replace(crashes=0), lane, **facts)
 
-    garden.enter_context(patch.object(reaper, "died", died))
+    garden.enter_context(patch.object(reaper, "decide_after_crash", died))
 
 
 @_plant(story=sleeping_reaper)

@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.kernel.decisions import (
-    ISOLATE_AFTER,
     PauseChannel,
     TaskDecision,
     ThrottleChannel,
     decide,
-    decide_after_crash,
     sanitize_text,
 )
 from tidings.kernel.heartbeats import HeartbeatSighting, find_silent_nodes
 from tidings.kernel.lanes import Lane
+from tidings.kernel.quarantine import ISOLATE_AFTER, decide_after_crash
 from tidings.kernel.retry import POLICIES
 from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import (

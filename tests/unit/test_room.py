@@ -53,6 +53,6 @@ def test_a_keyed_queue_is_claimed_again_only_when_the_last_have_their_instants()
     room.reserve(taken)
 
     assert (room.of("chat", 50), room.of("q", 50)) == (0, 50)
-    assert room.have_instants(taken)
+    assert room.have_slots(taken)
     assert room.of("chat", 50) == 50
-    assert not room.have_instants([task("q")])
+    assert not room.have_slots([task("q")])

@@ -19,7 +19,7 @@ from tidings.observability.events import (
     DatabaseRewound,
     Event,
     NodeLost,
-    StoreTrouble,
+    StoreError,
     TasksExpired,
     TasksReaped,
 )
@@ -35,7 +35,7 @@ FACTS: list[Event] = [
     AttemptFailed(1, 7, "default", "q", 3, "retry:temporary", "temporary", "503", 5.0),
     AttemptFailed(1, 7, "default", "q", 2, "retry:temporary", "temporary", "503", 5.0),
     ClaimLost(1, 7, "q", "done"),
-    StoreTrouble("claim: now", "no answer"),
+    StoreError("claim: now", "no answer"),
     TasksExpired(3),
     TasksReaped(1, 2, 4, 0),
     NodeLost(1, "n"),

@@ -98,7 +98,7 @@ class App:
     access: AccessService
     connections: ConnectorPool
     migrations: MigrationService
-    office: DispatcherRuntime | None = None  # of a dispatcher
+    dispatcher: DispatcherRuntime | None = None  # of a dispatcher
 
     async def open(self, *, upgrade: bool = False) -> None:
         """Open the store and make the channels known to it."""
@@ -116,8 +116,8 @@ class App:
     async def close(self) -> None:
         """Stop working, then let go of everything."""
         await self.worker.stop()
-        if self.office is not None:
-            await self.office.stop()
+        if self.dispatcher is not None:
+            await self.dispatcher.stop()
         await self.access.audit.close()
         for channel in self.channels.values():
             await channel.close()
@@ -197,7 +197,7 @@ def build(
         **working.handlers,
     }
     guard = _guard(settings, store, clock, accepting, figures, emit)
-    office, worker = _worker(settings, share, store, cipher, clock, lanes, handlers, actors, guard, emit)
+    dispatcher, worker = _worker(settings, share, store, cipher, clock, lanes, handlers, actors, guard, emit)
     desk = build_outbound_service(
         reading,
         cipher,
@@ -232,7 +232,7 @@ def build(
         access=open_access(store, clock, settings.api_keys, is_local=settings.is_local, emit=emit),
         connections=connections,
         migrations=MigrationService(store, clock, connections),
-        office=office,
+        dispatcher=dispatcher,
     )
 
 
@@ -248,31 +248,31 @@ def _worker(
     guard: AlertEvaluator,
     emit: Emit,
 ) -> tuple[DispatcherRuntime | None, Worker]:
-    """What works on tasks here, by itself or through a dispatcher's office."""
+    """What works on tasks here, by itself or through a dispatcher's dispatcher."""
     runs = select_lanes(lanes, settings, share)
-    office = build_dispatcher(settings, share, store, clock, runs, handlers, emit, cipher)
+    dispatcher = build_dispatcher(settings, share, store, clock, runs, handlers, emit, cipher)
     worker = Worker(
         store,
         clock,
         lanes,
         handlers,
-        emit=emit if office is None else fan_out(emit, office.heard),
-        runs=runs if office is None else office.lanes,
-        hands=None if office is None else office.hands,
-        also_load=dict if office is None else office.standing,
-        name=None if office is None else f"{DISPATCHER_PREFIX}{host()}",
+        emit=emit if dispatcher is None else fan_out(emit, dispatcher.on_event),
+        runs=runs if dispatcher is None else dispatcher.lanes,
+        executor=None if dispatcher is None else dispatcher.executor,
+        also_load=dict if dispatcher is None else dispatcher.status,
+        name=None if dispatcher is None else f"{DISPATCHER_PREFIX}{host()}",
         tunables=RunnerOptions(slots=settings.slots, poll=settings.poll),
         lease=settings.lease,
         beat=settings.beat,
         poison_after=settings.poison_after,
         retention=RetentionPolicy(history=settings.keep_history, ended=settings.keep_done),
         contents=("prune_message", "prune_receipts", "prune_followup", "prune_rehearing", "prune_turn"),
-        actors=select_actors(actors, office, share),
+        actors=select_actors(actors, dispatcher, share),
         pruners=select_actors(_pruners(settings, store, clock), None, share),
         observers=[guard],
         memory_limit=settings.memory_limit,
     )
-    return office, worker
+    return dispatcher, worker
 
 
 def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:

@@ -1,4 +1,4 @@
-"""Wiring of a fleet: one share of the work, an office of a dispatcher, a transport without a database."""
+"""Wiring of a fleet: one share of the work, an dispatcher of a dispatcher, a transport without a database."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def select_lanes(lanes: Mapping[str, Lane], settings: Settings, share: ProcessSh
 
 
 def select_actors(
-    actors: Sequence[Actor], office: DispatcherRuntime | None, share: ProcessShare
+    actors: Sequence[Actor], dispatcher: DispatcherRuntime | None, share: ProcessShare
 ) -> list[Actor]:
     """What this process does beside its tasks."""
-    chosen: list[Actor] = [] if office is None else [office.heir]
+    chosen: list[Actor] = [] if dispatcher is None else [dispatcher.recovery]
     for actor in actors:
         if isinstance(actor, Poller):
             wanted = ProcessRole.POLLER in share.roles and (share.part is None or share.part.has(actor.name))

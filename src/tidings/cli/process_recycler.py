@@ -1,4 +1,4 @@
-"""Recycling: after so many messages, or with so much memory in use, a fresh process takes over.
+"""ProcessRecycling: after so many messages, or with so much memory in use, a fresh process takes over.
 
 It stops in order, as for a signal, and ends with exit code 75, on which a supervisor starts it again.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..model.errors import TemporaryError
 from ..observability import memory_usage
-from ..observability.events import BatchSettled, Emit, Event, ParcelsSent, Recycling
+from ..observability.events import BatchSettled, Emit, Event, TransportAttempts, ProcessRecycling
 
 EXIT_CODE = TemporaryError.exit_code
 _LOOK = 1.0  # seconds
@@ -39,7 +39,7 @@ class Recycler:
         """A sink for events."""
         if isinstance(event, BatchSettled):
             self._done += event.record_count
-        elif isinstance(event, ParcelsSent):
+        elif isinstance(event, TransportAttempts):
             self._done += event.count
 
     async def watch(self, emit: Emit) -> None:
@@ -53,6 +53,6 @@ class Recycler:
             )
             if why is not None:
                 self.code = EXIT_CODE
-                emit(Recycling(why))
+                emit(ProcessRecycling(why))
                 self._ask()
                 return

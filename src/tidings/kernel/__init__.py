@@ -11,7 +11,8 @@ rate_limit_slots: waits for the send time that a rate limit has reserved.
 executor: runs tasks in a fixed number of slots (concurrency).
 attempts: one attempt; its outcome is always reported.
 settler: writes results in batches.
-decisions: what an outcome means for its task and channel; quarantine of poison tasks (pure).
+decisions: what an outcome means for its task and channel (pure).
+quarantine: isolates and quarantines poison tasks, which kill their nodes (pure).
 retry: retry policies, backoff, jitter and Retry-After (pure).
 breaker: the circuit breaker of a channel (pure).
 receiver_breakers: circuit breakers of many receivers within one process.

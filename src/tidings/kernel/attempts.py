@@ -1,4 +1,4 @@
-"""Attempts: what a slot does with a job. Its outcome is handed in, whatever happens."""
+"""Attempts: run one claimed task and always report an outcome, even if the handler raises."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .settler import AttemptResult
 
 
 class AttemptRunner:
-    """One node's."""
+    """Runs the attempts of one node."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class AttemptRunner:
         self._turns = RateLimitWaiter(store, clock, handlers)
 
     async def make(self, job: ReadyTask) -> None:
-        """One attempt."""
+        """Run one attempt and report its outcome through `hand_in`."""
         began = self._clock.monotonic()
         outcome: Outcome | None = None
         has_begun = False
@@ -48,7 +48,7 @@ class AttemptRunner:
             if job.task.start_at:
                 outcome = await self._turns.wait(job.task, job.lane, self._node.id, job.content)
             if outcome is None and not self._node.is_trusted:
-                outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
+                outcome = Defer(job.claimed_at, "this node could not confirm its claim")
             if outcome is None:
                 has_begun = True
                 try:
@@ -57,10 +57,13 @@ class AttemptRunner:
                     outcome = await self._turns.missed(job.task, job.content)
         except asyncio.CancelledError:
             if (me := asyncio.current_task()) is not None:
-                me.uncancel()  # the attempt ends, its slot goes on
-            why = "the node stopped meanwhile" if self._is_stopping() else "it was cut off after its deadline"
-            outcome = Unknown(why) if has_begun else Defer(job.claimed_at, f"{why}, before it had begun")
-        except Exception as error:  # a handler may do anything; its task must not vanish with it
+                me.uncancel()  # the slot continues
+            why = "the node stopped" if self._is_stopping() else "its deadline passed"
+            if has_begun:
+                outcome = Unknown(f"{why} during the attempt")
+            else:
+                outcome = Defer(job.claimed_at, f"{why} before the attempt started")
+        except Exception as error:  # any exception of a handler is an outcome of its task
             outcome = Retry(Category.SYSTEM, error_text(error))
         crash_point("sent")
         self._hand_in(AttemptResult(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))

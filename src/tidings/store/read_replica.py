@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from ..model.errors import TidingsError, error_text
-from ..observability.events import Emit, StoreTrouble
+from ..observability.events import Emit, StoreError
 from .port import Row, Store
 
 # Reads whose answer may be a moment old; nothing is decided by them.
@@ -51,7 +51,7 @@ class ReplicaStore:
             return await self._standby.read(name, **params)
         except TidingsError as error:
             self._asleep_until = time.monotonic() + _AGAIN
-            self._emit(StoreTrouble("replica", error_text(error)))
+            self._emit(StoreError("replica", error_text(error)))
             return await self._primary.read(name, **params)
 
     async def close(self) -> None:
