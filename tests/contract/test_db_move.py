@@ -71,7 +71,7 @@ async def test_everything_arrives_and_goes_on_there(
     """Every row of every table; what waited is sent once, ids and days of history go on."""
     seen: list[str] = []
     counted = await sqlite_to_postgres.move_database(
-        lived_in, bare_postgres_url, where=WHERE, told=lambda table, _n: seen.append(table)
+        lived_in, bare_postgres_url, where=WHERE, progress=lambda table, _n: seen.append(table)
     )
     assert (counted["tasks"], counted["messages"], counted["schedules"], counted["contacts"]) == (3, 3, 1, 1)
     assert counted["history"] >= 4 and set(seen) == {name for name, rows in counted.items() if rows}
@@ -175,7 +175,7 @@ async def test_a_difference_undoes_everything(
             await target.execute("update messages set content = 'x' where recipient = 'bob'")
 
     monkeypatch.setattr(sqlite_to_postgres, "_copy", spoilt)
-    with pytest.raises(StoreUnusable, match="the table messages did not arrive as it left"):
+    with pytest.raises(StoreUnusable, match="the table messages differs after the copy"):
         await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     monkeypatch.undo()
     assert (await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE))[

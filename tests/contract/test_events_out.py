@@ -668,7 +668,7 @@ class TestMissedAndExpired:
             assert here.channel.ids == [late]
             assert here.told == [("message.expired", too_late)]
             data = here.only("message.expired").json["data"]
-            assert (data["state"], data["reason"]) == ("expired", "its time ran out before it could start")
+            assert (data["state"], data["reason"]) == ("expired", "expired before it could start")
 
     async def test_which_expiry_applies(self, store: Store, clock: ManualClock) -> None:
         """The message's own first; without one 24 h from the later of due and accepted (B8)."""

@@ -612,7 +612,7 @@ INTENT = (Path(prompt.__file__).parent / "prompts" / "intent.md").read_text()
         ("{%message%}", "it", r"lacks the placeholder \{%message%\}.*below # Material"),
         ("{%zone%}", "{%zones%}", r"\{%zones%\}, which stands for nothing.*Did you mean \{%zone%\}"),
         ("{%zone%}", "{%speaker%}", r"\{%speaker%\} in its instructions.*move it below # Material"),
-        ("{%zone%}", "{% zone", "a placeholder that cannot be read"),
+        ("{%zone%}", "{% zone", "a malformed placeholder"),
         ('role = "small"', 'role = "huge"', r"no usable role \('huge'\)"),
         ("version = 1", "version = 0", "no usable version"),
         ("max_tokens = 200", "max_tokens = 200\ntop_p = 1", "has 'top_p' in its front matter"),

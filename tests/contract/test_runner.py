@@ -154,7 +154,7 @@ class TestExpiry:
         world = await World(store, clock, lambda _m: BUSY).open()
         id_ = await world.send(expires_at=clock.now() + MINUTE)
         await world.step()
-        assert "no further try fits" in (await world.why(id_)).answer
+        assert "no further attempt before" in (await world.why(id_)).answer
 
         assert await world.step(seconds=61) == RunnerStep(0, 1, 0)
         assert (await world.show(id_))["state"] == "expired"
@@ -400,7 +400,7 @@ class TestDeadNodes:
 
         shown = await world.show(ids[0])
         assert (shown["state"], shown["category"]) == ("failed", "system")
-        assert "took its node down" in shown["error"]
+        assert "crashed its node" in shown["error"]
         for _ in range(4):
             await world.step(seconds=1)
         assert [(await world.show(id_))["state"] for id_ in ids[1:]] == ["sent", "sent"]

@@ -378,7 +378,7 @@ def test_the_generic_webhook_takes_what_is_signed_and_whole(clock: ManualClock) 
         with pytest.raises(Invalid, match=problem):
             call(body)
     signed = signature_headers([parse_secret(SECRET)], "m1", clock.now() // SECOND, one)
-    with pytest.raises(UnverifiedWebhook, match="no signature fits"):
+    with pytest.raises(UnverifiedWebhook, match="no signature matches"):
         source.called(WebhookRequest(signed, {}, one + b" "))
     with pytest.raises(UnverifiedWebhook):
         webhook.WebhookSource(SourceSettings("own", "webhook", secrets=(SECRET,)), now=clock.now).called(

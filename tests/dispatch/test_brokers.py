@@ -145,7 +145,7 @@ async def test_what_needs_a_person_is_refused_even_if_another_broker_is_dead(bro
     )
     with pytest.raises(Misconfigured, match="user or password") as refused:
         await link.start()
-    assert "127.0.0.1:1: RabbitMQ does not answer" in refused.value.problem
+    assert "127.0.0.1:1: RabbitMQ does not respond" in refused.value.problem
     assert broker_address(wrong) in refused.value.problem and "CANARY" not in str(refused.value)
 
 

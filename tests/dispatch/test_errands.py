@@ -76,7 +76,7 @@ def test_redelivered_and_not_started_is_given_back_at_once() -> None:
     """Where starts are told, silence is proof: the flag alone means nothing (design 7)."""
     heard = held(in_flight_task()).apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
-    assert [why for _, why in heard.back] == [ReturnReason.REDELIVERED]
+    assert [why for _, why in heard.returned] == [ReturnReason.REDELIVERED]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
 
     heard = in_flight_tasks.apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 10)
 
-    assert not heard.back
+    assert not heard.returned
     assert not in_flight_tasks.unknown(10 + DEADLINE - 0.1)
     assert in_flight_tasks.unknown(10 + DEADLINE)
 
@@ -120,10 +120,10 @@ def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
 )
 @pytest.mark.parametrize("on_unknown", OnUnknown)
 def test_what_was_certainly_not_begun_is_given_back(why: ReturnReason, on_unknown: OnUnknown) -> None:
-    """Also on channels that resend: a parcel that nobody had is no doubt."""
+    """Also on channels that resend: a batch that nobody had is no doubt."""
     heard = held(in_flight_task(on_unknown=on_unknown)).apply(report(returned=[(named(1, 1), why)]), 0)
 
-    assert len(heard.back) == 1
+    assert len(heard.returned) == 1
 
 
 def test_silence_counts_only_after_every_bound() -> None:
@@ -135,7 +135,7 @@ def test_silence_counts_only_after_every_bound() -> None:
     assert not in_flight_tasks.silent(99.9) and in_flight_tasks.silent(100.0)
 
 
-def test_parcels_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone() -> None:
+def test_batches_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone() -> None:
     """Whoever may have taken a transport down is not packed with others (F31)."""
     suspect = in_flight_task(99, alone=True)
     pairs = [(in_flight_task(i), i) for i in range(60)] + [(suspect, 99)]

@@ -89,10 +89,10 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
 
     async def came_back() -> bool:
         lines = (await app.messages.show(ids[0]))["history"]
-        return any("no transport took it in time" in (line["detail"] or "") for line in lines)
+        return any("no transport accepted it in time" in (line["detail"] or "") for line in lines)
 
     await fleet.until(came_back)
-    nobody = f"no transport takes messages of {CHANNEL}"
+    nobody = f"no transport accepts messages of {CHANNEL}"
     assert runtime_of(app).status().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
     await app.worker._heartbeat_once()
     assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
@@ -113,7 +113,7 @@ async def test_what_expired_while_the_broker_was_away_says_nothing_about_transpo
 
     async def came_back() -> bool:
         lines = (await app.messages.show(ids[0]))["history"]
-        return any("no transport took it in time" in (line["detail"] or "") for line in lines)
+        return any("no transport accepted it in time" in (line["detail"] or "") for line in lines)
 
     await fleet.until(came_back)
 
@@ -167,7 +167,7 @@ async def test_a_transport_that_was_cut_off_settles_the_doubt_when_it_is_back(fl
 
 
 async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_again(fleet: Fleet) -> None:
-    """Nobody told of starts, so all of its parcel is in doubt, flagged, and sent again after the deadline."""
+    """Nobody told of starts, so all of its batch is in doubt, flagged, and sent again after the deadline."""
     app = await fleet.dispatcher(channel={"deadline": "300ms"})
     doomed, heir = fleet.sender(), fleet.sender()
     doomed.gate.clear()
@@ -183,7 +183,7 @@ async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_aga
     assert all([(await app.messages.show(id_))["history"] for id_ in ids])
 
 
-async def test_a_parcel_that_was_out_is_never_taken_for_one_that_nobody_took(fleet: Fleet) -> None:
+async def test_a_batch_that_was_out_is_never_taken_for_one_that_nobody_took(fleet: Fleet) -> None:
     """Its transport is gone, no other comes in time, and it may have been sent: that is said (rule 7)."""
     app = await fleet.dispatcher(channel={"deadline": "300ms"}, broker_wait=timedelta(milliseconds=300))
     doomed, heir = fleet.sender(), fleet.sender()
@@ -331,12 +331,12 @@ async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> Non
     app = await fleet.dispatcher()
     sender = fleet.sender()
     message = Message("id", "default", CHANNEL, "a", {"text": "hello"}, 0, 2)
-    parcel = encode_batch(
+    batch = encode_batch(
         DispatchBatch(CHANNEL, True, 1000, 1000, [DispatchItem(1, 2, "token", message, ask=True)])
     )
 
     await fleet.transport(sender)
-    await runtime_of(app)._broker.publish(BATCH_EXCHANGE, CHANNEL, parcel, kind=BATCH_TYPE, reply_to="1")
+    await runtime_of(app)._broker.publish(BATCH_EXCHANGE, CHANNEL, batch, kind=BATCH_TYPE, reply_to="1")
     await fleet.until(lambda: bool(sender.looked_up))
 
     assert sender.looked_up == ["a"] and not sender.sent
@@ -366,7 +366,7 @@ async def test_a_queue_without_dead_letters_is_refused_at_the_start(fleet: Fleet
     await channel.declare_queue(batch_queue(CHANNEL), durable=True, arguments={"x-queue-type": "quorum"})
     await connection.close()
 
-    with pytest.raises(Misconfigured, match="made by somebody else"):
+    with pytest.raises(Misconfigured, match="exists with other arguments"):
         await fleet.dispatcher()
 
 
@@ -392,5 +392,5 @@ def test_a_dispatcher_without_a_broker_is_refused() -> None:
         (ProcessRole.DISPATCHER, engine.build),
         (ProcessRole.TRANSPORT, engine.build_transport),
     ):
-        with pytest.raises(Misconfigured, match="need a RabbitMQ"):
+        with pytest.raises(Misconfigured, match="need RabbitMQ"):
             build(settings, share=ProcessShare(frozenset({role})))

@@ -48,7 +48,7 @@ async def test_a_transport_that_comes_before_its_dispatcher_says_what_it_waits_f
     await fleet.dispatcher()
     await fleet.until(lambda: transport.problem is None)
 
-    assert waits_for is not None and f"no tidings.parcels.{CHANNEL} yet" in waits_for
+    assert waits_for is not None and f"no tidings.batches.{CHANNEL} yet" in waits_for
 
 
 async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet, broker: str) -> None:
@@ -72,28 +72,28 @@ async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet
     problem = link.problem
     await link.stop()
 
-    assert problem is not None and "no tidings.parcels.mail yet" in problem
+    assert problem is not None and "no tidings.batches.mail yet" in problem
 
 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
         (ConnectionRefusedError(111, "Connection refused"), "(Connection refused)"),
-        (TimeoutError(), "(no answer in time)"),
+        (TimeoutError(), "(timed out)"),
         (ValueError("odd"), "(ValueError: odd)"),
     ],
 )
 def test_anything_else_is_told_as_it_came(error: Exception, words: str) -> None:
     """Without the numbers and classes that say nothing to whoever runs the broker."""
-    assert f"RabbitMQ does not answer {words}" == describe_error(error, "amqp://host/").problem
+    assert f"RabbitMQ does not respond {words}" == describe_error(error, "amqp://host/").problem
 
 
 @pytest.mark.parametrize(
     ("nodes", "grade", "said"),
     [
-        ([], FindingSeverity.NOTE, "no dispatcher runs, and phone goes by RabbitMQ"),
+        ([], FindingSeverity.NOTE, "no dispatcher is running for phone"),
         (
-            [("dispatcher@a:1", "RabbitMQ does not answer (x)")],
+            [("dispatcher@a:1", "RabbitMQ does not respond (x)")],
             FindingSeverity.WRONG,
             "dispatcher@a:1: RabbitMQ does not",
         ),

@@ -25,7 +25,7 @@ def _read_report(body: bytes) -> object:
 
 
 READERS: dict[str, Callable[[bytes], object]] = {
-    "parcel": decode_batch, "report": _read_report, "marker": decode_marker
+    "batch": decode_batch, "report": _read_report, "marker": decode_marker
 }  # fmt: skip
 
 

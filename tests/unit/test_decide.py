@@ -106,7 +106,7 @@ def test_a_retry_after_the_expiry_waits_for_the_expiry() -> None:
     expires = NOW + 10 * SECOND
     move = outcome_of(Retry(Category.TEMPORARY, "busy"), expires_at=expires).move
     assert expires == move.due_at
-    assert "no further try fits" in (move.detail or "")
+    assert "no further attempt before" in (move.detail or "")
 
 
 def test_a_deferral_gives_its_try_back() -> None:

@@ -208,9 +208,9 @@ def test_every_message_is_given_up_in_the_end(
 
 def test_a_policy_can_be_told_in_one_line() -> None:
     """A3, B6: what `why` shows."""
-    assert retry.describe_policy(POLICIES["companion"]) == "6 tries, 5 min × tries², at most 12 h, ±15 %"
-    assert retry.describe_policy(POLICIES["broadcast"]) == "6 tries, 5 min, 15 min, 1 h, 5 h, 15 h"
-    assert retry.describe_policy(POLICIES["migration"]) == "5 tries, 2 s, doubling, at most 1 h, ±10 %"
+    assert retry.describe_policy(POLICIES["companion"]) == "6 attempts, 5 min × attempts², at most 12 h, ±15 %"
+    assert retry.describe_policy(POLICIES["broadcast"]) == "6 attempts, 5 min, 15 min, 1 h, 5 h, 15 h"
+    assert retry.describe_policy(POLICIES["migration"]) == "5 attempts, 2 s, doubling, at most 1 h, ±10 %"
 
 
 def test_a_policy_of_ones_own_is_read_from_a_table() -> None:
@@ -267,15 +267,15 @@ PLAIN: Mapping[str, Any] = {"max_tries": 3, "backoff": "fixed", "initial": "1s"}
         ({**PLAIN, "max_tries": True}, "not a whole number"),
         ({**PLAIN, "backoff": "cubic"}, "Use one of: exponential"),
         ({**PLAIN, "initial": "1 month"}, "policies.mine.initial: '1 month' is not a duration"),
-        ({**PLAIN, "initial": 0}, "initial must be longer"),
+        ({**PLAIN, "initial": 0}, "initial must be greater"),
         ({**PLAIN, "cap": "500ms"}, "cap must not be shorter"),
-        ({**PLAIN, "jitter": 15}, "jitter must be a share"),
+        ({**PLAIN, "jitter": 15}, "jitter must be at least 0"),
         ({**PLAIN, "jitter": "15%"}, "not a number"),
         ({**PLAIN, "jiter": 0.1}, "Did you mean 'jitter'"),
         ({**PLAIN, "zzz": 1}, "Known options: max_tries"),
-        ({**PLAIN, "table": ["1s"]}, "go together"),
+        ({**PLAIN, "table": ["1s"]}, "table requires backoff"),
         ({**PLAIN, "table": "1s"}, "is not a list"),
-        ({"backoff": "table", "max_tries": 3}, "go together"),
+        ({"backoff": "table", "max_tries": 3}, "table requires backoff"),
         ({**PLAIN, "retry_on": ["permanent"]}, "permanent and validation are never retried"),
         ({**PLAIN, "retry_on": "temporary"}, "Use a list of"),
         ({**PLAIN, "throttling": 5}, "policies.mine.throttling is not a table"),

@@ -154,5 +154,5 @@ def test_opentelemetry_gets_what_prometheus_counts() -> None:
 def test_a_host_that_is_not_known_stops_the_start() -> None:
     """With what to do about it; without extras there is none."""
     assert optional_sinks() == []
-    with pytest.raises(Misconfigured, match="cannot be found"):
+    with pytest.raises(Misconfigured, match="cannot be resolved"):
         optional_sinks(statsd=("no-such-host.invalid", 8125))

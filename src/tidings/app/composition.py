@@ -1,4 +1,4 @@
-"""Everything wired together, and nothing started."""
+"""Builds the application from its settings; nothing is started."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ from .store_wiring import build_cipher, build_read_store, open_store
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """Everything wired, nothing started."""
+    """All parts of an engine, wired and not started."""
 
     settings: Settings
     clock: Clock
@@ -98,10 +98,10 @@ class App:
     access: AccessService
     connections: ConnectorPool
     migrations: MigrationService
-    dispatcher: DispatcherRuntime | None = None  # of a dispatcher
+    dispatcher: DispatcherRuntime | None = None  # only in dispatcher processes
 
     async def open(self, *, upgrade: bool = False) -> None:
-        """Open the store and make the channels known to it."""
+        """Open the store and register the channels."""
         await self.store.open(upgrade=upgrade)
         known = {row["name"] for row in await self.store.read("queue_list")}
         for lane in self.lanes.values():
@@ -110,11 +110,11 @@ class App:
         await self.inbound.open()
 
     def narrow_to_migrations(self) -> None:
-        """Before the start: this process moves records and does nothing else."""
+        """Before the start: let this process run migrations only."""
         self.worker.narrow({batch_handler.QUEUE}, {Extractor.name, BatchScheduler.name})
 
     async def close(self) -> None:
-        """Stop working, then let go of everything."""
+        """Stop working, then close all resources."""
         await self.worker.stop()
         if self.dispatcher is not None:
             await self.dispatcher.stop()
@@ -138,7 +138,7 @@ def build(
     emit: Emit = discard_event,
     share: ProcessShare = ProcessShare(),
 ) -> App:
-    """Wire an engine from its settings; a test may bring its own clock and store."""
+    """Build an engine from its settings; a test may pass its own clock and store."""
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)
     reading = build_read_store(settings, store, emit)
@@ -248,7 +248,7 @@ def _worker(
     guard: AlertEvaluator,
     emit: Emit,
 ) -> tuple[DispatcherRuntime | None, Worker]:
-    """What works on tasks here, by itself or through a dispatcher's dispatcher."""
+    """Build the worker, with a dispatcher if the process has that role."""
     runs = select_lanes(lanes, settings, share)
     dispatcher = build_dispatcher(settings, share, store, clock, runs, handlers, emit, cipher)
     worker = Worker(
@@ -276,7 +276,7 @@ def _worker(
 
 
 def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
-    """Who forgets what is old, each in its own domain."""
+    """Return the pruners of the domains."""
     return [
         RetentionPruner("shadows", store, clock, {"shadow_prune": settings.keep_history}),
         RetentionPruner("frozen recipients", store, clock, {"frozen_prune": settings.keep_done}),
@@ -300,7 +300,7 @@ def _guard(
     figures: AlertMeasurements,
     emit: Emit,
 ) -> AlertEvaluator:
-    """Who raises alerts."""
+    """Build the alert evaluator."""
     return AlertEvaluator(
         store,
         clock,
@@ -313,11 +313,10 @@ def _guard(
 
 
 def _connections(settings: Settings, store: Store, clock: Clock, lanes: dict[str, Lane]) -> ConnectorPool:
-    """The systems of migrations, and the lane of their batches."""
+    """Build the connector pool of migrations, and the lane of their batches."""
     if batch_handler.QUEUE in lanes:
         raise Misconfigured(
-            f"the channel name {batch_handler.QUEUE!r} is the engine's own",
-            remedy="give your channel another name",
+            f"the channel name {batch_handler.QUEUE!r} is reserved", remedy="rename your channel"
         )
     lanes[batch_handler.QUEUE] = batch_handler.lane()
     files, private = settings.migration_api_files, settings.migration_api_private

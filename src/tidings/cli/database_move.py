@@ -44,7 +44,7 @@ def _move(path: Path, to: str, *, as_json: bool) -> None:
         ) from error
     where = mask_url(to)
     with _bar(is_shown=output.on_terminal() and not as_json) as told:
-        counted = engine.run(moved(path, to, where=where, told=told))
+        counted = engine.run(moved(path, to, where=where, progress=told))
     rows = sum(counted.values())
     if as_json:
         output.say_json({"from": str(path), "to": where, "rows": rows, "tables": counted})

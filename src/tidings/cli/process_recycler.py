@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..model.errors import TemporaryError
 from ..observability import memory_usage
-from ..observability.events import BatchSettled, Emit, Event, TransportAttempts, ProcessRecycling
+from ..observability.events import BatchSettled, Emit, Event, ProcessRecycling, TransportAttempts
 
 EXIT_CODE = TemporaryError.exit_code
 _LOOK = 1.0  # seconds

@@ -27,6 +27,7 @@ from ..store.encryption import Cipher
 from ..store.port import Store
 from .broker_messages import BrokerMessage
 from .claim_tokens import ClaimTokens
+from .context import DispatchContext
 from .flow_control import dispatched_lane
 from .in_flight_tasks import DispatchTimeouts
 from .rabbitmq import (
@@ -70,19 +71,9 @@ class DispatcherRuntime:
         name: str,
         cipher: Cipher,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._queues = queues
-        self._handlers = handlers
-        self._terms = terms
-        self._emit = emit
         self._name = name
-        self._limits = {queue: min(slots, lanes[queue].cap or slots) for queue in queues}
-        self.lanes = {
-            queue: dispatched_lane(lane, 0) if queue in queues else lane for queue, lane in lanes.items()
-        }
-        self._tokens = ClaimTokens()
         self._cipher = cipher
+        self._limits = {queue: min(slots, lanes[queue].cap or slots) for queue in queues}
         self._executor: RemoteExecutor | None = None
         self._runner: TaskRunner | None = None
         self._broker = BrokerConnection(
@@ -93,6 +84,13 @@ class DispatcherRuntime:
             name=name,
             came=self._connection_changed,
             went=self._connection_changed,
+        )
+        self.lanes = {
+            queue: dispatched_lane(lane, 0) if queue in queues else lane for queue, lane in lanes.items()
+        }
+        self._store, self._queues, self._emit, self._tokens = store, queues, emit, ClaimTokens()
+        self._context = DispatchContext(
+            self._broker, store, clock, self.lanes, queues, handlers, terms, self._tokens, emit
         )
         self.recovery = DispatcherRecovery(store, self._me, self._takeover, self._prepare)
 
@@ -112,20 +110,7 @@ class DispatcherRuntime:
     def executor(self, runner: TaskRunner, local: LocalExecutor) -> Executor:
         """Create the executor of one incarnation of the node."""
         self._runner = runner
-        self._executor = RemoteExecutor(
-            self._broker,
-            self._store,
-            self._clock,
-            runner,
-            self.lanes,
-            self._queues,
-            self._handlers,
-            local=local,
-            limits=self._limits,
-            terms=self._terms,
-            tokens=self._tokens,
-            emit=self._emit,
-        )
+        self._executor = RemoteExecutor(self._context, runner, local=local, limits=self._limits)
         return self._executor
 
     def on_event(self, event: Event) -> None:
@@ -150,19 +135,7 @@ class DispatcherRuntime:
         return NodeId(0) if self._runner is None else self._runner.node.id
 
     def _takeover(self, node: NodeId) -> DispatcherTakeover:
-        return DispatcherTakeover(
-            node,
-            self._me,
-            self._broker,
-            self._store,
-            self._clock,
-            self.lanes,
-            self._queues,
-            self._handlers,
-            terms=self._terms,
-            tokens=self._tokens,
-            emit=self._emit,
-        )
+        return DispatcherTakeover(node, self._me, self._context)
 
     async def _prepare(self) -> float:
         return 1.0 if self._executor is None else await self._executor.prepare()

@@ -44,9 +44,7 @@ class FlowControl:
         self._in_flight: Counter[str] = Counter()
         self._most: Counter[str] = Counter()  # maximum in flight since the last adjustment
         self._done: Counter[str] = Counter()  # since the last adjustment
-        self._unserved: dict[
-            str, float
-        ] = {}  # channels without transports, until when to wait
+        self._unserved: dict[str, float] = {}  # channels without transports, until when to wait
 
     @property
     def unserved(self) -> list[str]:

@@ -5,21 +5,19 @@ Contents are prepared and rate-limit slots awaited first. A task that cannot be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ..kernel.clock import Clock
-from ..kernel.handler import Handler, RemoteHandler
+from ..kernel.handler import RemoteHandler
 from ..kernel.heartbeats import Node
 from ..kernel.rate_limit_slots import RateLimitWaiter
 from ..model.errors import TemporaryError, error_text
 from ..model.message import Message
 from ..model.outcome import Defer, Outcome, Retry
 from ..model.task import Category, OnUnknown, Task
-from ..store.port import Store
-from .claim_tokens import ClaimTokens
-from .in_flight_tasks import DispatchTimeouts, InFlightTask, split_into_batches
-from .rabbitmq import BATCH_EXCHANGE, BrokerConnection, BrokerDown, PublishRefused, PublishUnconfirmed
+from .context import DispatchContext
+from .in_flight_tasks import InFlightTask, split_into_batches
+from .rabbitmq import BATCH_EXCHANGE, BrokerDown, PublishRefused, PublishUnconfirmed
 from .wire_format import BATCH_TYPE, MAX_BATCH_SIZE, DispatchBatch, DispatchItem, encode_batch
 
 
@@ -28,25 +26,17 @@ class TaskPublisher:
 
     def __init__(
         self,
-        broker: BrokerConnection,
-        store: Store,
-        clock: Clock,
+        context: DispatchContext,
         node: Node,
-        handlers: Mapping[str, Handler],
         *,
-        terms: DispatchTimeouts,
-        tokens: ClaimTokens,
         end: Callable[[InFlightTask, Outcome], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self._broker = broker
+        self._context = context
         self._node = node
-        self._handlers = handlers
-        self._terms = terms
-        self._tokens = tokens
         self._end = end
         self._spawn = spawn
-        self._slot_waiter = RateLimitWaiter(store, clock, handlers)
+        self._slot_waiter = RateLimitWaiter(context.store, context.clock, context.handlers)
 
     async def publish_tasks(self, entries: list[InFlightTask]) -> None:
         """Publish all of these tasks, each as soon as it may start."""
@@ -70,7 +60,7 @@ class TaskPublisher:
         """Return the message to send; None if the task has ended here."""
         if type(entry.content) is Message and not entry.lane.keyed:
             return entry.content
-        handler = self._handlers[entry.task.kind]
+        handler = self._context.handlers[entry.task.kind]
         try:
             if not isinstance(handler, RemoteHandler):
                 raise TypeError(f"{entry.task.kind!r} cannot run in a transport")
@@ -96,8 +86,8 @@ class TaskPublisher:
         body = encode_batch(self._batch(channel, pairs))
         to = str(self._node.id)
         try:
-            await self._broker.publish(
-                BATCH_EXCHANGE, channel, body, kind=BATCH_TYPE, reply_to=to, expires=self._terms.ttl
+            await self._context.broker.publish(
+                BATCH_EXCHANGE, channel, body, kind=BATCH_TYPE, reply_to=to, expires=self._context.terms.ttl
             )
         except (BrokerDown, PublishRefused) as error:
             self._end_all(entries, str(error))
@@ -110,13 +100,13 @@ class TaskPublisher:
         return DispatchBatch(
             channel,
             lane.on_unknown is not OnUnknown.RESEND,
-            round(self._terms.within * 1000),
+            round(self._context.terms.within * 1000),
             round(lane.deadline.total_seconds() * 1000),
             [self._item(channel, entry.task, message, asks=asks) for entry, message in pairs],
         )
 
     def _item(self, channel: str, task: Task, message: Message, *, asks: bool) -> DispatchItem:
-        token = self._tokens.of(channel, task.id, task.claim_no)
+        token = self._context.tokens.of(channel, task.id, task.claim_no)
         return DispatchItem(task.id, task.claim_no, token, message, ask=task.unknown and asks)
 
     def _end_all(self, entries: list[InFlightTask], reason: str) -> None:

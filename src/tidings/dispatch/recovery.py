@@ -8,12 +8,10 @@ if they may have started.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from ..kernel.channel_states import ChannelStates
-from ..kernel.clock import Clock
-from ..kernel.handler import Handler
 from ..kernel.heartbeats import Node, is_dispatcher
 from ..kernel.lanes import Lane
 from ..kernel.quarantine import ISOLATE_AFTER
@@ -22,14 +20,13 @@ from ..model.errors import TemporaryError
 from ..model.outcome import Defer
 from ..model.task import NodeId, claimed_task
 from ..model.time import SECOND
-from ..observability.events import Emit, ReportRefused, TasksRecovered
+from ..observability.events import ReportRefused, TasksRecovered
 from ..store.port import Row, Step, Store
 from .broker_messages import BrokerMessage
-from .claim_tokens import ClaimTokens
-from .in_flight_tasks import RETURN_REASONS, DispatchTimeouts, InFlightTask, InFlightTasks, completion_bound
+from .context import DispatchContext
+from .in_flight_tasks import RETURN_REASONS, InFlightTask, InFlightTasks, completion_bound
 from .rabbitmq import (
     OUTCOME_EXCHANGE,
-    BrokerConnection,
     BrokerDown,
     PublishRefused,
     PublishUnconfirmed,
@@ -46,42 +43,30 @@ _PAGE = 1000
 class DispatcherTakeover:
     """Recovers the tasks of one dead dispatcher."""
 
-    def __init__(
-        self,
-        node: NodeId,
-        me: Callable[[], NodeId],
-        broker: BrokerConnection,
-        store: Store,
-        clock: Clock,
-        lanes: Mapping[str, Lane],
-        queues: Collection[str],
-        handlers: Mapping[str, Handler],
-        *,
-        terms: DispatchTimeouts,
-        tokens: ClaimTokens,
-        emit: Emit,
-    ) -> None:
+    def __init__(self, node: NodeId, me: Callable[[], NodeId], context: DispatchContext) -> None:
+        (
+            self._broker, self._store, self._clock, self._lanes, self._queues, self._handlers,
+            self._terms, self._tokens, self._emit,
+        ) = context  # fmt: skip
         self.node = node
         self._me = me
-        self._broker = broker
-        self._store = store
-        self._clock = clock
-        self._lanes = lanes
-        self._queues = queues
-        self._handlers = handlers
-        self._terms = terms
-        self._emit = emit
-        self._tokens = tokens
-        self._in_flight = InFlightTasks(tokens)
+        self._in_flight = InFlightTasks(context.tokens)
         self._counts = [0, 0, 0]  # ended, released, unknown
         self._marker: tuple[int, float] | None = None
         self._markers = 0
         self._reading = False
-        dead = Node(store, clock, lease=timedelta(seconds=1))
+        dead = Node(context.store, context.clock, lease=timedelta(seconds=1))
         dead.id = node
-        channel_states = ChannelStates(store, clock, lanes, emit=emit)
+        states = ChannelStates(context.store, context.clock, context.lanes, emit=context.emit)
         self._settler = Settler(
-            store, clock, dead, lanes, channel_states, handlers, emit=emit, settled=lambda _may_claim: None
+            context.store,
+            context.clock,
+            dead,
+            context.lanes,
+            states,
+            context.handlers,
+            emit=context.emit,
+            settled=lambda _may_claim: None,
         )
 
     async def step(self) -> bool:

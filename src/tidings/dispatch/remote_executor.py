@@ -14,10 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..kernel.clock import Clock
 from ..kernel.executor import LocalExecutor, ReadyTask
-from ..kernel.handler import Handler
-from ..kernel.lanes import Lane
 from ..kernel.quarantine import ISOLATE_AFTER
 from ..kernel.runner import TaskRunner
 from ..kernel.settler import AttemptResult
@@ -26,22 +23,19 @@ from ..model.outcome import Defer, Outcome
 from ..model.task import TaskId
 from ..model.time import SECOND
 from ..observability.events import (
-    Emit,
     NoTransport,
     ReportRefused,
     ReportUnreadable,
     StoreError,
     TransportLost,
 )
-from ..store.port import Store
 from .broker_messages import BrokerMessage, ack_all
-from .claim_tokens import ClaimTokens
+from .context import DispatchContext
 from .flow_control import FlowControl
-from .in_flight_tasks import RETURN_REASONS, DispatchTimeouts, InFlightTask, InFlightTasks, completion_bound
+from .in_flight_tasks import RETURN_REASONS, InFlightTask, InFlightTasks, completion_bound
 from .publisher import TaskPublisher
 from .rabbitmq import (
     OUTCOME_EXCHANGE,
-    BrokerConnection,
     BrokerDown,
     PublishRefused,
     PublishUnconfirmed,
@@ -69,41 +63,26 @@ class RemoteExecutor:
 
     def __init__(
         self,
-        broker: BrokerConnection,
-        store: Store,
-        clock: Clock,
+        context: DispatchContext,
         runner: TaskRunner,
-        lanes: dict[str, Lane],
-        queues: Collection[str],
-        handlers: Mapping[str, Handler],
         *,
         local: LocalExecutor,
         limits: Mapping[str, int],  # maximum in flight by channel
-        terms: DispatchTimeouts,
-        tokens: ClaimTokens,
-        emit: Emit,
     ) -> None:
-        self._broker = broker
-        self._store = store
-        self._clock = clock
+        (
+            self._broker, self._store, self._clock, self._lanes, self._queues, self._handlers,
+            self._terms, self._tokens, self._emit,
+        ) = context  # fmt: skip
         self._runner = runner
         self._node = runner.node
-        self._queues = queues
-        self._handlers = handlers
         self._local = local
-        self._terms = terms
-        self._emit = emit
-        self._tokens = tokens
-        self._in_flight = InFlightTasks(tokens)
-        self._publisher = TaskPublisher(
-            broker, store, clock, self._node, handlers,
-            terms=terms, tokens=tokens, end=self._end, spawn=self._spawn,
-        )  # fmt: skip
+        self._in_flight = InFlightTasks(context.tokens)
+        self._publisher = TaskPublisher(context, self._node, end=self._end, spawn=self._spawn)
         self._flow = FlowControl(
-            lanes,
-            queues,
+            context.lanes,
+            context.queues,
             limits,
-            monotonic=clock.monotonic,
+            monotonic=context.clock.monotonic,
             can_publish=self._can_publish,
             opened=runner.wake,
         )

@@ -11,7 +11,7 @@ from datetime import timedelta
 from ..kernel.clock import Clock
 from ..model.errors import TemporaryError, error_text
 from ..model.time import SECOND
-from ..observability.events import Emit, SourceTakenOver, SourceError, discard_event
+from ..observability.events import Emit, SourceError, SourceTakenOver, discard_event
 from ..store.port import Store, WriteConflict
 from .ingestion import NOTIFY_AFTER, InboxIngestion, IngestionFailed, source_failing_notice
 from .leases import SourceLease, SourceLeases, SourceLeaseState

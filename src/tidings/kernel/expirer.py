@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from ..model.task import NodeId
 from ..model.time import MINUTE
 from ..observability.events import Emit, TasksExpired
-from ..store.port import Step, Store
+from ..store.port import Store
 from .clock import Clock
 from .lanes import Lane
+from .pruner import claim_duty
 from .task_actions import expire_tasks
 
 _DUTY = "sweep"
@@ -36,13 +37,7 @@ class Expirer:
 
     async def step(self) -> int:
         """Run if it is due and no other node runs it. Return the number of expired tasks."""
-        claimed = await self._store.write(
-            [
-                Step("duty_join", {"name": _DUTY}),
-                Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
-            ]
-        )
-        if not claimed[1]:
+        if not await claim_duty(self._store, _DUTY, _EVERY, self._me()):
             return 0
         now = self._clock.now()
         stopped = [

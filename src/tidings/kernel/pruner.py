@@ -21,6 +21,12 @@ _PAGES = 10  # per step, so that steps stay short
 _LONGER = 2 * DAY
 
 
+async def claim_duty(store: Store, name: str, every: int, node: NodeId) -> bool:
+    """Claim maintenance work for this node. Return False if it is not due, or another node has it."""
+    duty = {"name": name, "every": every, "node": node}
+    return bool((await store.write([Step("duty_join", {"name": name}), Step("duty_take", duty)]))[1])
+
+
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
     """Retention times. Dead letters are kept until a person decides."""
@@ -61,13 +67,7 @@ class Pruner:
 
     async def step(self) -> PruneResult:
         """Run if it is due and no other node runs it."""
-        claimed = await self._store.write(
-            [
-                Step("duty_join", {"name": _DUTY}),
-                Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
-            ]
-        )
-        if not claimed[1]:
+        if not await claim_duty(self._store, _DUTY, _EVERY, self._me()):
             return PruneResult()
         now = self._clock.now()
         if self._store.dialect == "postgres":

@@ -74,7 +74,7 @@ class RetryRule:
             raise ValueError("cap must not be shorter than initial or an entry of the table")
 
     def delay(self, tries: int, *, chance: float) -> timedelta:
-        """Return the wait after `tries` attempts; `chance`, from 0 to below 1, places it within the jitter."""
+        """Return the wait after `tries` attempts; `chance` (0 to below 1) places it within the jitter."""
         jittered = self._base(tries) * (1 + self.jitter * (2 * chance - 1))
         return timedelta(microseconds=round(min(jittered, micros(self.cap))))
 
@@ -214,8 +214,7 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                 ),
             ),
             RetryPolicy(
-                "personal",
-                RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5)),
+                "personal", RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5))
             ),
         )
     }

@@ -93,7 +93,7 @@ class TaskRunner:
         self._capacity = Capacity(tunables.slots, lanes, self._keyed)
         self._stopping = False
         attempts = AttemptRunner(
-            store, clock, node, handlers, hand_in=self._hand_in, is_stopping=lambda: self._stopping
+            store, clock, node, handlers, hand_in=self.hand_in, is_stopping=lambda: self._stopping
         )
         slots = LocalExecutor(tunables.slots, attempts.make)
         self._executor: Executor = slots if executor is None else executor(self, slots)
@@ -106,8 +106,8 @@ class TaskRunner:
             keyed=self._keyed,
             emit=emit,
             feed=self._executor.feed,
-            hand_in=self._hand_in,
-            drop=self._drop,
+            hand_in=self.hand_in,
+            drop=self.release,
         )
         self._starting: set[asyncio.Task[None]] = set()
         self._credit = 0
@@ -247,7 +247,7 @@ class TaskRunner:
         return self._capacity.free(self._settler.unwritten)
 
     def _room_for_one_claim(self) -> int:
-        """Return the size of a claim: half the slots, so that claiming overlaps with running; all on SQLite."""
+        """Return the size of a claim: half the slots, to overlap claiming with running; all on SQLite."""
         halves = bool(self._loops) and not self._store.sole_worker
         return min(self._free(), max(1, self._tunables.slots // 2)) if halves else self._free()
 
@@ -326,23 +326,17 @@ class TaskRunner:
 
     # -- results
 
-    def _drop(self, task: Task) -> None:
+    def release(self, task: Task) -> None:
+        """Free the task's slot, without settling the task."""
         self._capacity.drop(task)
         if self._capacity.is_worth_a_look:
             self._changed.set()
         if self._capacity.was_full(task.queue):
             self._woken.set()
 
-    def release(self, task: Task) -> None:
-        """Free the task's slot; it is settled elsewhere."""
-        self._drop(task)
-
     def hand_in(self, result: AttemptResult) -> None:
-        """Settle the result of a task that ran in another executor."""
-        self._hand_in(result)
-
-    def _hand_in(self, result: AttemptResult) -> None:
-        self._drop(result.task)
+        """Free the task's slot and settle its result."""
+        self.release(result.task)
         self._settler.hand_in(result)
 
     def _settled(self, may_claim: bool) -> None:

@@ -161,9 +161,7 @@ class Worker:
                 await self.reaper.step()
                 await self.runner.start()
                 break
-            except (
-                Exception
-            ) as error:  # a serving process must also work, or report why not
+            except Exception as error:  # a serving process must also work, or report why not
                 self._emit(StoreError("start", error_text(error)))
                 await asyncio.sleep(1)
         self.is_working = True

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
-TOO_LATE: ContextVar[Callable[[], bool]] = ContextVar(
-    "too_late", default=bool
-)  # bool() is False
+TOO_LATE: ContextVar[Callable[[], bool]] = ContextVar("too_late", default=bool)  # bool() is False
 
 
 class StartedTooLate(Exception):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, dataclass_transform
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
 class Event:
-    """A fact about the engine."""
+    """A fact about the engine. Subclasses are frozen dataclasses."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True, slots=True)
 class BatchSettled(Event):
     """A batch of attempts was written: their number, outcomes and total duration."""
 
@@ -23,7 +28,6 @@ class BatchSettled(Event):
     times: Sequence[float] = field(default=(), repr=False)  # milliseconds of each attempt
 
 
-@dataclass(frozen=True, slots=True)
 class AttemptFailed(Event):
     """An attempt did not send its message: it failed, was put back, or its outcome is unknown."""
 
@@ -38,7 +42,6 @@ class AttemptFailed(Event):
     duration_ms: float
 
 
-@dataclass(frozen=True, slots=True)
 class ClaimLost(Event):
     """A result arrived after its claim was lost (fenced)."""
 
@@ -48,14 +51,12 @@ class ClaimLost(Event):
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
 class TasksExpired(Event):
     """Tasks expired before they could start."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelStopped(Event):
     """A channel was paused, its breaker opened, or its session was lost."""
 
@@ -65,14 +66,12 @@ class ChannelStopped(Event):
     until: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelResumed(Event):
     """A channel works again."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelLoggedOut(Event):
     """A channel's session was logged out; a person must link it again."""
 
@@ -80,7 +79,6 @@ class ChannelLoggedOut(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelUnreachable(Event):
     """A channel's session cannot be restored; a person should look."""
 
@@ -89,7 +87,6 @@ class ChannelUnreachable(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeJoined(Event):
     """This process started to work."""
 
@@ -97,7 +94,6 @@ class NodeJoined(Event):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeLost(Event):
     """Another process was declared dead."""
 
@@ -105,14 +101,12 @@ class NodeLost(Event):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeFenced(Event):
     """Other processes declared this process dead; it rejoins as a new node."""
 
     node: int
 
 
-@dataclass(frozen=True, slots=True)
 class TasksReaped(Event):
     """The tasks of a dead node were released, became unknown, or were quarantined."""
 
@@ -122,7 +116,6 @@ class TasksReaped(Event):
     quarantined: int
 
 
-@dataclass(frozen=True, slots=True)
 class DatabaseRewound(Event):
     """The database lost committed data: `unknown` tasks may have been sent before."""
 
@@ -132,7 +125,6 @@ class DatabaseRewound(Event):
     unknown: int
 
 
-@dataclass(frozen=True, slots=True)
 class StoreError(Event):
     """The database did not respond, or a background step failed; it is repeated."""
 
@@ -140,7 +132,6 @@ class StoreError(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ClockDrift(Event):
     """This machine's clock and the database's disagree."""
 
@@ -148,7 +139,6 @@ class ClockDrift(Event):
     unhealthy: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ClockSetBack(Event):
     """The database's clock was set back; computed times were moved."""
 
@@ -156,7 +146,6 @@ class ClockSetBack(Event):
     tasks: int
 
 
-@dataclass(frozen=True, slots=True)
 class Pruned(Event):
     """Old rows were deleted."""
 
@@ -165,7 +154,6 @@ class Pruned(Event):
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
 class BroadcastStateChanged(Event):
     """A rule started, stopped or ended a broadcast."""
 
@@ -175,7 +163,6 @@ class BroadcastStateChanged(Event):
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class ReceiptsReceived(Event):
     """A provider sent receipts: how many are new, duplicates, and for no known message."""
 
@@ -185,7 +172,6 @@ class ReceiptsReceived(Event):
     unmatched: int
 
 
-@dataclass(frozen=True, slots=True)
 class MessagesReceived(Event):
     """A source delivered messages: how many are to be handled, ended on arrival, or were known."""
 
@@ -195,7 +181,6 @@ class MessagesReceived(Event):
     known: int
 
 
-@dataclass(frozen=True, slots=True)
 class SourceError(Event):
     """A source could not be read, or its messages could not be written; it resumes where it stopped."""
 
@@ -204,7 +189,6 @@ class SourceError(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class SourceTakenOver(Event):
     """Another process reads the source now."""
 
@@ -212,7 +196,6 @@ class SourceTakenOver(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class AlertRaised(Event):
     """An alert rule found a problem."""
 
@@ -222,7 +205,6 @@ class AlertRaised(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class AlertResolved(Event):
     """The problem of an alert is over."""
 
@@ -232,28 +214,24 @@ class AlertResolved(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class StoreSlow(Event):
     """A claim was slow: this node claims less often until the database is faster."""
 
     milliseconds: int
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerLost(Event):
     """RabbitMQ does not respond: nothing is published until it does."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerReached(Event):
     """The connection to RabbitMQ is established."""
 
     broker: str  # host and port
 
 
-@dataclass(frozen=True, slots=True)
 class TasksRecovered(Event):
     """The in-flight tasks of a dead dispatcher were recovered."""
 
@@ -263,14 +241,12 @@ class TasksRecovered(Event):
     unknown: int
 
 
-@dataclass(frozen=True, slots=True)
 class NoTransport(Event):
     """No transport consumes the batches of this channel; it is tried again periodically."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
 class TransportLost(Event):
     """A transport was lost: its tasks may have been sent."""
 
@@ -279,21 +255,18 @@ class TransportLost(Event):
     quarantined: int
 
 
-@dataclass(frozen=True, slots=True)
 class BatchUnreadable(Event):
     """A transport cannot decode a batch; the broker dead-letters it."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReportUnreadable(Event):
     """A dispatcher cannot decode a transport's report; its tasks are settled after their timeouts."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReportRefused(Event):
     """A report names tasks that were not dispatched on that channel; nothing was changed."""
 
@@ -302,7 +275,6 @@ class ReportRefused(Event):
     count: int
 
 
-@dataclass(frozen=True, slots=True)
 class TransportAttempts(Event):
     """How many attempts a transport has made recently."""
 
@@ -310,7 +282,6 @@ class TransportAttempts(Event):
     count: int
 
 
-@dataclass(frozen=True, slots=True)
 class AuthenticationFailed(Event):
     """A wrong key was used; `key` is the public part of what looks like one."""
 
@@ -319,7 +290,6 @@ class AuthenticationFailed(Event):
     where: str  # api, sign-in or feed
 
 
-@dataclass(frozen=True, slots=True)
 class AuthenticationLimited(Event):
     """A key was rejected unchecked, after too many wrong ones from its address or for its prefix."""
 
@@ -327,7 +297,6 @@ class AuthenticationLimited(Event):
     key: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessRecycling(Event):
     """This process shuts down gracefully so that a new one can replace it."""
 
