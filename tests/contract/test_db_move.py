@@ -109,7 +109,7 @@ async def test_the_file_refuses_to_be_worked_on(
     await app.open()
     await app.messages.accept(Draft("out", "ada", "new"))
     await app.close()
-    with pytest.raises(Conflict, match="has gone on since"):
+    with pytest.raises(Conflict, match="has changed since"):
         await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
 
     assert sqlite_to_postgres.undo_move(lived_in) and not sqlite_to_postgres.undo_move(lived_in)

@@ -93,7 +93,7 @@ def test_parts_divide_the_channels_and_leave_none_out(tmp_path: Path) -> None:
 
 def test_a_channel_that_does_not_exist_cannot_be_served(tmp_path: Path) -> None:
     """The sentence names those that do."""
-    with pytest.raises(Invalid, match=r"no channel 'phon'.*mail, .*phone"):
+    with pytest.raises(Invalid, match=r"unknown channel 'phon'.*mail, .*phone"):
         built(tmp_path, ProcessShare(queues=frozenset({"phon"})))
 
 

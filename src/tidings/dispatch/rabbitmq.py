@@ -240,23 +240,18 @@ class BrokerConnection:
             self._exchanges = {OUTCOME_EXCHANGE: await channel.get_exchange(OUTCOME_EXCHANGE, ensure=False)}
             return
         kinds = load_aio_pika().ExchangeType
-        late = await self._exchange(channel, LATE_EXCHANGE, kinds.FANOUT)
-        dead = await self._exchange(channel, DEAD_LETTER_EXCHANGE, kinds.FANOUT)
-        outcomes = await self._exchange(
-            channel, OUTCOME_EXCHANGE, kinds.DIRECT, {"alternate-exchange": LATE_EXCHANGE}
-        )
-        batches = await self._exchange(channel, BATCH_EXCHANGE, kinds.DIRECT)
+        late = {"alternate-exchange": LATE_EXCHANGE}
         self._exchanges = {
-            LATE_EXCHANGE: late,
-            DEAD_LETTER_EXCHANGE: dead,
-            OUTCOME_EXCHANGE: outcomes,
-            BATCH_EXCHANGE: batches,
+            LATE_EXCHANGE: await self._exchange(channel, LATE_EXCHANGE, kinds.FANOUT),
+            DEAD_LETTER_EXCHANGE: await self._exchange(channel, DEAD_LETTER_EXCHANGE, kinds.FANOUT),
+            OUTCOME_EXCHANGE: await self._exchange(channel, OUTCOME_EXCHANGE, kinds.DIRECT, late),
+            BATCH_EXCHANGE: await self._exchange(channel, BATCH_EXCHANGE, kinds.DIRECT),
         }
-        for name, exchange in ((LATE_EXCHANGE, late), (DEAD_LETTER_EXCHANGE, dead)):
-            await (await self._queue(channel, name, {})).bind(exchange)
+        for name in (LATE_EXCHANGE, DEAD_LETTER_EXCHANGE):
+            await (await self._queue(channel, name, {})).bind(self._exchanges[name])
         for name in self._channels:
             queue = await self._queue(channel, batch_queue(name), _BATCH_QUEUE)
-            await queue.bind(batches, name)
+            await queue.bind(self._exchanges[BATCH_EXCHANGE], name)
 
     async def _exchange(
         self, channel: AbstractChannel, name: str, kind: Any, arguments: Mapping[str, Any] | None = None

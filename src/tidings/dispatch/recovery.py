@@ -14,6 +14,7 @@ from datetime import timedelta
 from ..kernel.channel_states import ChannelStates
 from ..kernel.heartbeats import Node, is_dispatcher
 from ..kernel.lanes import Lane
+from ..kernel.node_context import NodeContext
 from ..kernel.quarantine import ISOLATE_AFTER
 from ..kernel.settler import AttemptResult, Settler
 from ..model.errors import TemporaryError
@@ -59,13 +60,8 @@ class DispatcherTakeover:
         dead.id = node
         states = ChannelStates(context.store, context.clock, context.lanes, emit=context.emit)
         self._settler = Settler(
-            context.store,
-            context.clock,
-            dead,
-            context.lanes,
+            NodeContext(context.store, context.clock, dead, context.lanes, context.handlers, context.emit),
             states,
-            context.handlers,
-            emit=context.emit,
             settled=lambda _may_claim: None,
         )
 

@@ -139,7 +139,7 @@ class Transport:
             await self._broker.halt(batch_queue(channel))
         waiting, self._ready = self._ready, deque()
         for ready in waiting:
-            self._return(ready, ReturnReason.STOPPING)
+            self._add_report(ready, (ready.item.key, ReturnReason.STOPPING))
         deadline = self._clock.monotonic() + timeout
         await self._until(lambda: not self._busy, deadline)
         self._executor.cut_off()  # their outcome becomes Unknown: the request may have left
@@ -202,11 +202,11 @@ class Transport:
                 continue
             self._in_progress[item.key] = (ready, delivery)
             if incoming.redelivered:
-                self._return(ready, ReturnReason.REDELIVERED)
+                self._add_report(ready, (ready.item.key, ReturnReason.REDELIVERED))
             elif self._stopping:
-                self._return(ready, ReturnReason.STOPPING)
+                self._add_report(ready, (ready.item.key, ReturnReason.STOPPING))
             elif batch.channel not in self._senders:
-                self._return(ready, ReturnReason.UNKNOWN_CHANNEL)
+                self._add_report(ready, (ready.item.key, ReturnReason.UNKNOWN_CHANNEL))
             else:
                 self._ready.append(ready)
 
@@ -224,7 +224,7 @@ class Transport:
         while self._ready and self._busy < self._count:
             ready = self._ready.popleft()
             if now - ready.received > ready.batch.within_ms / 1000:
-                self._return(ready, ReturnReason.LATE)
+                self._add_report(ready, (ready.item.key, ReturnReason.LATE))
                 continue
             self._busy += 1
             batch.append(ready)
@@ -298,9 +298,6 @@ class Transport:
         return await sender.send(message)
 
     # -- reports
-
-    def _return(self, ready: _ReadyItem, why: ReturnReason) -> None:
-        self._add_report(ready, (ready.item.key, why))
 
     def _add_report(self, ready: _ReadyItem, news: _ReportEntry) -> None:
         self._results.append((ready.reply_to, ready.batch.channel, news))

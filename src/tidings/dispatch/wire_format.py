@@ -21,6 +21,7 @@ VERSION = 1
 MAX_BATCH_SIZE = 25  # tasks per batch
 
 _LONGEST_MS = 1e9
+_MESSAGE_FIELDS = ("id", "tenant", "recipient", "content", "accepted_at", "attempt")
 
 BATCH_TYPE = "tidings.batch"  # the AMQP property `type`
 REPORT_TYPE = "tidings.report"
@@ -91,32 +92,15 @@ class TransportReport(NamedTuple):
 
 def encode_batch(batch: DispatchBatch) -> bytes:
     """Encode a batch as a message body."""
-    return orjson.dumps(
+    tasks = [
         {
-            "version": VERSION,
-            "channel": batch.channel,
-            "marks_start": batch.marks_start,
-            "within_ms": batch.within_ms,
-            "deadline_ms": batch.deadline_ms,
-            "tasks": [
-                {
-                    "id": item.id,
-                    "claim": item.claim,
-                    "token": item.token,
-                    "ask": item.ask,
-                    "message": {
-                        "id": item.message.id,
-                        "tenant": item.message.tenant,
-                        "recipient": item.message.recipient,
-                        "content": item.message.content,
-                        "accepted_at": item.message.accepted_at,
-                        "attempt": item.message.attempt,
-                    },
-                }
-                for item in batch.items
-            ],
+            "id": item.id, "claim": item.claim, "token": item.token, "ask": item.ask,
+            "message": {name: getattr(item.message, name) for name in _MESSAGE_FIELDS},
         }
-    )
+        for item in batch.items
+    ]  # fmt: skip
+    rules = {name: getattr(batch, name) for name in ("channel", "marks_start", "within_ms", "deadline_ms")}
+    return orjson.dumps({"version": VERSION, **rules, "tasks": tasks})
 
 
 def decode_batch(body: bytes) -> DispatchBatch:

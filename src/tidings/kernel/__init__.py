@@ -2,6 +2,7 @@
 
 worker: one node's loops: join, heartbeat, reap, run, prune, leave.
 runner: claims due tasks, runs them and settles their results.
+node_context: what the parts of one node's runner share.
 claim_backoff: random wait after a wake-up hint, so that nodes do not all claim at once (thundering herd).
 claim_release: returns unused claims.
 capacity: how many tasks a node may claim now, in total and per queue.

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ..model.errors import error_text
 from ..model.outcome import Defer, Outcome, Retry, Unknown
 from ..model.start_check import TOO_LATE, StartedTooLate
 from ..model.task import Category
-from ..store.port import Store
-from .clock import Clock
 from .crash_points import crash_point
 from .executor import ReadyTask
-from .handler import Handler
-from .heartbeats import Node
+from .node_context import NodeContext
 from .rate_limit_slots import RateLimitWaiter
 from .settler import AttemptResult
 
@@ -24,19 +21,15 @@ class AttemptRunner:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        node: Node,
-        handlers: Mapping[str, Handler],
+        context: NodeContext,
         *,
         hand_in: Callable[[AttemptResult], None],
         is_stopping: Callable[[], bool],
     ) -> None:
-        self._clock = clock
-        self._node = node
+        self._clock, self._node = context.clock, context.node
         self._hand_in = hand_in
         self._is_stopping = is_stopping
-        self._turns = RateLimitWaiter(store, clock, handlers)
+        self._slots = RateLimitWaiter(context.store, context.clock, context.handlers)
 
     async def make(self, job: ReadyTask) -> None:
         """Run one attempt and report its outcome through `hand_in`."""
@@ -46,7 +39,7 @@ class AttemptRunner:
         TOO_LATE.set(bool)
         try:
             if job.task.start_at:
-                outcome = await self._turns.wait(job.task, job.lane, self._node.id, job.content)
+                outcome = await self._slots.wait(job.task, job.lane, self._node.id, job.content)
             if outcome is None and not self._node.is_trusted:
                 outcome = Defer(job.claimed_at, "this node could not confirm its claim")
             if outcome is None:
@@ -54,7 +47,7 @@ class AttemptRunner:
                 try:
                     outcome = await job.run(job.task, job.content)
                 except StartedTooLate:
-                    outcome = await self._turns.missed(job.task, job.content)
+                    outcome = await self._slots.missed(job.task, job.content)
         except asyncio.CancelledError:
             if (me := asyncio.current_task()) is not None:
                 me.uncancel()  # the slot continues

@@ -29,6 +29,7 @@ from .executor import Executor, LocalExecutor
 from .handler import Handler
 from .heartbeats import Node
 from .lanes import Lane
+from .node_context import NodeContext
 from .quarantine import ISOLATE_AFTER
 from .settler import AttemptResult, Settler
 from .start_marks import TaskStarter
@@ -87,24 +88,16 @@ class TaskRunner:
         self._releaser = ClaimReleaser(store, node, handlers)
         self._backpressure = Backpressure(emit)
         self._channel_states = ChannelStates(store, clock, lanes, emit=emit)
-        self._settler = Settler(
-            store, clock, node, lanes, self._channel_states, handlers, emit=emit, settled=self._settled
-        )
+        context = NodeContext(store, clock, node, lanes, handlers, emit)
+        self._settler = Settler(context, self._channel_states, settled=self._settled)
         self._capacity = Capacity(tunables.slots, lanes, self._keyed)
         self._stopping = False
-        attempts = AttemptRunner(
-            store, clock, node, handlers, hand_in=self.hand_in, is_stopping=lambda: self._stopping
-        )
+        attempts = AttemptRunner(context, hand_in=self.hand_in, is_stopping=lambda: self._stopping)
         slots = LocalExecutor(tunables.slots, attempts.make)
         self._executor: Executor = slots if executor is None else executor(self, slots)
         self._starter = TaskStarter(
-            store,
-            clock,
-            node,
-            lanes,
-            handlers,
+            context,
             keyed=self._keyed,
-            emit=emit,
             feed=self._executor.feed,
             hand_in=self.hand_in,
             drop=self.release,

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..model.errors import StoreUnusable, TemporaryError, error_text
 from ..model.outcome import Done, Outcome, Reject, Unknown
 from ..model.task import Category, SettleResult, Task, TaskId, TaskState
 from ..model.time import SECOND
-from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreError
-from ..store.port import AttemptTally, Step, Store, ordering_keys
+from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, StoreError
+from ..store.port import AttemptTally, Step, ordering_keys
 from .channel_states import ChannelStates
-from .clock import Clock
 from .crash_points import crash_point
 from .decisions import DisconnectChannel, PauseChannel, TaskDecision, ThrottleChannel, decide, sanitize_text
-from .handler import Handler, collect_effects
-from .heartbeats import Node
-from .lanes import Lane
+from .handler import collect_effects
+from .node_context import NodeContext
 from .task_actions import record_late_result
 
 _MAX_BATCH = 1000  # results per transaction
@@ -47,23 +45,13 @@ class Settler:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        node: Node,
-        lanes: Mapping[str, Lane],
+        context: NodeContext,
         channel_states: ChannelStates,
-        handlers: Mapping[str, Handler],
         *,
-        emit: Emit,
         settled: Callable[[bool], None],  # called after each batch; True: new tasks may be claimable
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._node = node
-        self._lanes = lanes
+        self._store, self._clock, self._node, self._lanes, self._handlers, self._emit = context
         self._channel_states = channel_states
-        self._handlers = handlers
-        self._emit = emit
         self._settled = settled
         self._results: deque[AttemptResult] = deque()
         self._late: deque[AttemptResult] = deque()

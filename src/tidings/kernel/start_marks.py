@@ -13,14 +13,11 @@ from ..model.errors import TemporaryError, error_text
 from ..model.outcome import Defer, Retry
 from ..model.task import Category, Task, TaskId
 from ..model.time import SECOND
-from ..observability.events import Emit, StoreError
-from ..store.port import Store
-from .clock import Clock
+from ..observability.events import StoreError
 from .crash_points import crash_point
 from .executor import ReadyTask
 from .handler import Handler, RateLimitedHandler, ReservedSlot
-from .heartbeats import Node
-from .lanes import Lane
+from .node_context import NodeContext
 from .settler import AttemptResult
 
 
@@ -29,25 +26,15 @@ class TaskStarter:
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        node: Node,
-        lanes: Mapping[str, Lane],
-        handlers: Mapping[str, Handler],
+        context: NodeContext,
         *,
         keyed: frozenset[str],  # queues whose recipients have rate limits
-        emit: Emit,
         feed: Callable[[Sequence[ReadyTask]], None],
         hand_in: Callable[[AttemptResult], None],
         drop: Callable[[Task], None],  # frees the slot without settling
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._node = node
-        self._lanes = lanes
-        self._handlers = handlers
+        self._store, self._clock, self._node, self._lanes, self._handlers, self._emit = context
         self._keyed = keyed
-        self._emit = emit
         self._feed = feed
         self._hand_in = hand_in
         self._drop = drop

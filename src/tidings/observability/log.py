@@ -16,36 +16,25 @@ import structlog
 
 from . import events
 
+_ERRORS = (
+    events.AlertRaised, events.BatchUnreadable, events.BrokerLost, events.ChannelLoggedOut,
+    events.ChannelUnreachable, events.DatabaseRewound, events.ReportRefused, events.ReportUnreadable,
+    events.StoreError,
+)  # fmt: skip
+_WARNINGS = (
+    events.AttemptFailed, events.AuthenticationFailed, events.ClaimLost, events.ClockDrift,
+    events.ClockSetBack, events.NoTransport, events.NodeFenced, events.NodeLost, events.SourceError,
+    events.SourceTakenOver, events.StoreSlow, events.TasksExpired, events.TasksReaped,
+    events.TasksRecovered, events.TransportLost,
+)  # fmt: skip
+_DEBUG = (
+    events.AuthenticationLimited, events.BatchSettled, events.TransportAttempts,
+)  # fmt: skip
 _LEVELS: dict[type[events.Event], int] = {
-    events.BatchSettled: logging.DEBUG,
-    events.AlertRaised: logging.ERROR,
-    events.AttemptFailed: logging.WARNING,
-    events.AuthenticationFailed: logging.WARNING,
-    events.AuthenticationLimited: logging.DEBUG,
-    events.ClaimLost: logging.WARNING,
-    events.TasksExpired: logging.WARNING,
-    events.NodeLost: logging.WARNING,
-    events.NodeFenced: logging.WARNING,
-    events.TasksReaped: logging.WARNING,
-    events.DatabaseRewound: logging.ERROR,
-    events.StoreError: logging.ERROR,
-    events.StoreSlow: logging.WARNING,
-    events.BrokerLost: logging.ERROR,
-    events.BatchUnreadable: logging.ERROR,
-    events.ReportRefused: logging.ERROR,
-    events.ReportUnreadable: logging.ERROR,
-    events.TransportAttempts: logging.DEBUG,
-    events.TasksRecovered: logging.WARNING,
-    events.TransportLost: logging.WARNING,
-    events.NoTransport: logging.WARNING,
-    events.SourceError: logging.WARNING,
-    events.SourceTakenOver: logging.WARNING,
-    events.ClockDrift: logging.WARNING,
-    events.ClockSetBack: logging.WARNING,
-    events.ChannelResumed: logging.INFO,
-    events.ChannelLoggedOut: logging.ERROR,
-    events.ChannelUnreachable: logging.ERROR,
-}
+    **dict.fromkeys(_ERRORS, logging.ERROR),
+    **dict.fromkeys(_WARNINGS, logging.WARNING),
+    **dict.fromkeys(_DEBUG, logging.DEBUG),
+}  # others: info
 
 
 def log_sink(*, form: str, level: str) -> events.Emit:

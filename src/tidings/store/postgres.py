@@ -195,20 +195,15 @@ class PostgresStore:
     async def _claim(
         self, connection: asyncpg.Connection, node: NodeId, request: ClaimRequest, rooms: dict[str, int] | Any
     ) -> ClaimResult:
-        statement = self._sql["claim"]
-        rows = await connection.fetch(
-            statement.sql,
-            *statement.bind(
-                {
-                    "now": self._steps.time(),
-                    "node": node,
-                    "room": request.room,
-                    "fair": request.fair,
-                    "queues": list(rooms),
-                    "rooms": list(rooms.values()),
-                    "probes": list(request.probes),
-                }
-            ),
+        rows = await self._fetch(
+            connection,
+            "claim",
+            node=node,
+            room=request.room,
+            fair=request.fair,
+            queues=list(rooms),
+            rooms=list(rooms.values()),
+            probes=list(request.probes),
         )
         tasks = list(map(Task._make, rows))
         tasks.sort(key=_start_order)
@@ -219,10 +214,7 @@ class PostgresStore:
     async def _claim_paced(
         self, connection: asyncpg.Connection, node: NodeId, request: ClaimRequest
     ) -> ClaimResult:
-        statement = self._sql["limit_hold"]
-        held = await connection.fetch(
-            statement.sql, *statement.bind({"now": self._steps.time(), "queues": sorted(request.limited)})
-        )
+        held = await self._fetch(connection, "limit_hold", queues=sorted(request.limited))
         rooms = dict(request.rooms)
         paces = {row["queue"]: RateLimitState(row["interval"], row["next_at"]) for row in held}
         at = held[0]["now"] if held else 0
@@ -250,27 +242,14 @@ class PostgresStore:
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """Return when a task of these queues can next be claimed."""
         async with self._connection() as connection:
-            statement = self._sql["next_due"]
-            row = await connection.fetchrow(
-                statement.sql, *statement.bind({"now": self._steps.time(), "queues": list(queues)})
-            )
+            [row] = await self._fetch(connection, "next_due", queues=list(queues))
             return NextDue(row["now"], row["next_at"])
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
         """Write start marks."""
         async with self._connection() as connection:
-            statement = self._sql["start"]
-            rows = await connection.fetch(
-                statement.sql,
-                *statement.bind(
-                    {
-                        "now": self._steps.time(),
-                        "node": node,
-                        "ids": [task.id for task in tasks],
-                        "claims": [task.claim_no for task in tasks],
-                    }
-                ),
-            )
+            ids, claims = [task.id for task in tasks], [task.claim_no for task in tasks]
+            rows = await self._fetch(connection, "start", node=node, ids=ids, claims=claims)
             return {row[0] for row in rows}
 
     async def settle(
@@ -310,26 +289,21 @@ class PostgresStore:
         tally: Sequence[AttemptTally],
     ) -> dict[TaskId, str]:
         kept: dict[TaskId, str] = {}
-        counts: dict[str, Any] = {"now": self._steps.time(), "node": node, **_tally_arrays(tally)}
+        counts: dict[str, Any] = {"node": node, **_tally_arrays(tally)}
         if plain or not rest:
-            statement = self._sql["settle_done"]
-            rows = await connection.fetch(
-                statement.sql,
-                *statement.bind(
-                    {
-                        **counts,
-                        "ids": [move.id for move in plain],
-                        "claims": [move.claim_no for move in plain],
-                        "details": [move.detail for move in plain],
-                    }
-                ),
+            rows = await self._fetch(
+                connection,
+                "settle_done",
+                **counts,
+                ids=[move.id for move in plain],
+                claims=[move.claim_no for move in plain],
+                details=[move.detail for move in plain],
             )
             kept = {row[0]: TaskState.DONE for row in rows}
             counts.update(_tally_arrays(()))
         if rest:
-            statement = self._sql["settle"]
             arrays = dict(zip(_MOVE_ARRAYS, map(list, zip(*rest, strict=True)), strict=True))
-            rows = await connection.fetch(statement.sql, *statement.bind({**counts, **arrays}))
+            rows = await self._fetch(connection, "settle", **counts, **arrays)
             kept.update({row[0]: row[1] for row in rows})
         return kept
 
@@ -350,6 +324,10 @@ class PostgresStore:
 
     # -- connections
 
+    async def _fetch(self, connection: asyncpg.Connection, name: str, **params: Any) -> list[Any]:
+        statement = self._sql[name]
+        return await connection.fetch(statement.sql, *statement.bind({"now": self._steps.time(), **params}))
+
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         pool = self._pool
@@ -366,17 +344,8 @@ class PostgresStore:
 
 
 _MOVE_ARRAYS = (
-    "ids",
-    "claims",
-    "states",
-    "tries",
-    "dues",
-    "categories",
-    "details",
-    "unknowns",
-    "throttles",
-    "crashes",
-)
+    "ids", "claims", "states", "tries", "dues", "categories", "details", "unknowns", "throttles", "crashes",
+)  # fmt: skip
 
 
 def _is_plain(move: Transition) -> bool:

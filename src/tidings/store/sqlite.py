@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -40,6 +40,8 @@ from .sqlite_steps import SqliteSteps, int_array
 from .statements import load_statements
 from .task_rows import task_rows
 from .write_state import WriteState
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -144,10 +146,9 @@ class SqliteStore:
             self._steps.pass_turn(connection, keys, demote=True)
             return done
 
-        answer: list[list[Row]] = await self._run(work)
-        return answer
+        return await self._run(work)
 
-    async def _run(self, work: Callable[[apsw.Connection], Any], *, is_routine: bool = False) -> Any:
+    async def _run(self, work: Callable[[apsw.Connection], T], *, is_routine: bool = False) -> T:
         assert self._writer is not None
         with self.writes.noted():
             answer = await self._writer.run(work, is_routine=is_routine)
@@ -231,8 +232,7 @@ class SqliteStore:
             self._steps.run_all(connection, reserve_steps(queue, turns))
             return turns
 
-        answer: SlotAssignment = await self._run(work)
-        return answer
+        return await self._run(work)
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """Return when a task of these queues can next be claimed."""
@@ -251,8 +251,7 @@ class SqliteStore:
                 if connection.execute(sql, (now, task.id, node, task.claim_no)).fetchall()
             }
 
-        answer: set[TaskId] = await self._run(work)
-        return answer
+        return await self._run(work)
 
     async def settle(
         self,
