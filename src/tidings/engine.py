@@ -68,7 +68,7 @@ class Engine:
         """Accept one message; fields as in POST /v1/messages. A repeated idempotency `key` sends nothing."""
         given = {name.removesuffix("_"): value for name, value in fields.items()}  # `in` is a Python keyword
         body = {"channel": channel, "to": to, **({"text": text} if text else {}), **given}
-        reading = DraftParser(now=self.app.clock.now(), zone=self._settings.zone)
+        reading = DraftParser(now=self.app.clock.now(), timezone=self._settings.timezone)
         accepted = await self.app.messages.accept(reading.draft(body, keep=key is not None), key=key)
         return await self.app.messages.show(accepted.id)
 

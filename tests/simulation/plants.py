@@ -326,7 +326,7 @@ def poison_again(garden: ExitStack) -> None:
 @_plant(story=sleeping_reaper)
 def no_second_look(garden: ExitStack) -> None:
     """A node is given up by what was read of it some time ago."""
-    _rewrite(garden, {"node_dead": (r"and beat = (\?\d+)", r"and \1 is not null")})
+    _rewrite(garden, {"node_dead": (r"and heartbeat = (\?\d+)", r"and \1 is not null")})
 
 
 @_plant(story=late_claim)

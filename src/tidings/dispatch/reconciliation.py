@@ -24,11 +24,13 @@ async def settle_unknown(
     handlers: Mapping[str, Handler],
     *,
     now: int,
-    poison_after: int,
+    quarantine_after: int,
 ) -> list[TaskDecision]:
     """Settle tasks of a lost transport like tasks of a dead node: their outcome is unknown."""
     decisions = [
-        decide_after_crash(e.task, e.lane, started=True, alone=e.alone, now=now, poison_after=poison_after)
+        decide_after_crash(
+            e.task, e.lane, started=True, alone=e.alone, now=now, quarantine_after=quarantine_after
+        )
         for e in entries
     ]
     await settle_crashed(store, node, [e.task for e in entries], decisions, handlers)

@@ -184,7 +184,7 @@ class DispatcherTakeover:
         if entries:
             await settle_unknown(
                 self._store, self.node, entries, self._handlers,
-                now=self._clock.now(), poison_after=self._terms.poison_after,
+                now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
             )  # fmt: skip
             self._counts[2] += len(entries)
             for entry in entries:

@@ -343,9 +343,10 @@ class Transport:
     def _task(self, ready: _ReadyItem) -> Task:
         """Return a task for the executor, with a local id: the same task may be here under two claims."""
         item, number = ready.item, TaskId(next(self._numbers))
-        queue, tries = ready.batch.channel, item.message.attempt
+        queue, attempts = ready.batch.channel, item.message.attempt
         return Task(
-            number, item.message.tenant, queue, "", 5, 0, tries, 0, item.claim, 0, item.ask, None, None, None
+            number, item.message.tenant, queue, "", 5, 0, attempts, 0, item.claim, 0, item.ask, None, None,
+            None
         )  # fmt: skip
 
 

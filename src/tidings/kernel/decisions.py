@@ -58,7 +58,7 @@ def decide(
     if type(outcome) is Done:
         receipt = None if outcome.receipt is None else sanitize_text(outcome.receipt)
         return TaskDecision(
-            Transition(task.id, task.claim_no, TaskState.DONE, task.tries, None, None, receipt), "done"
+            Transition(task.id, task.claim_no, TaskState.DONE, task.attempts, None, None, receipt), "done"
         )
     decision = _decide(task, outcome, lane, now, chance())
     return decision._replace(move=decision.move._replace(detail=sanitize_text(decision.move.detail or "")))
@@ -103,21 +103,21 @@ def decide_after_rewind(task: Task, on_unknown: str, *, at: int) -> Transition:
     if on_unknown == OnUnknown.HOLD:
         return failed_move(task, evidence, None, unknown=True)
     due = at if task.expires_at is None else min(at, task.expires_at - 1)
-    return pending_move(task, due, detail=evidence)._replace(tries=task.tries, unknown=True)
+    return pending_move(task, due, detail=evidence)._replace(attempts=task.attempts, unknown=True)
 
 
 def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> TaskDecision:
     category = outcome.category
     throttled = category is Category.THROTTLING
     throttles = task.throttles + throttled
-    most, after = task.max_tries, outcome.after
+    most, after = task.max_attempts, outcome.after
     delay = retry_delay(
-        lane.policy, task.tries, throttles, category, chance=chance, after=after, max_tries=most
+        lane.policy, task.attempts, throttles, category, chance=chance, after=after, max_attempts=most
     )
     if delay is None:
         return TaskDecision(failed_move(task, outcome.reason, category), f"failed:{category}")
-    tries = task.tries - throttled  # throttling does not use up an attempt
-    move = _pending(task, tries, now + micros(delay), category, outcome.reason, throttles=throttles)
+    attempts = task.attempts - throttled  # throttling does not use up an attempt
+    move = _pending(task, attempts, now + micros(delay), category, outcome.reason, throttles=throttles)
     return TaskDecision(move, f"retry:{category}")
 
 
@@ -135,13 +135,13 @@ def _unknown(task: Task, evidence: str, lane: Lane, now: int, chance: float) -> 
     if lane.on_unknown is OnUnknown.HOLD:
         return TaskDecision(failed_move(task, evidence, None, unknown=True), "unknown")
     delay = retry_delay(
-        lane.policy, task.tries, 0, Category.TEMPORARY, chance=chance, max_tries=task.max_tries
+        lane.policy, task.attempts, 0, Category.TEMPORARY, chance=chance, max_attempts=task.max_attempts
     )
     if delay is None:
         return TaskDecision(failed_move(task, evidence, None, unknown=True), "unknown")
     first_question = lane.on_unknown is OnUnknown.ASK and not task.unknown
     at = now + (LOOKUP_DELAY if first_question else micros(delay))
-    return TaskDecision(_pending(task, task.tries, at, None, evidence, unknown=True), "unknown")
+    return TaskDecision(_pending(task, task.attempts, at, None, evidence, unknown=True), "unknown")
 
 
 def sanitize_text(text: str) -> str:
@@ -151,7 +151,7 @@ def sanitize_text(text: str) -> str:
 
 def _pending(
     task: Task,
-    tries: int,
+    attempts: int,
     at: int,
     category: Category | None,
     reason: str,
@@ -167,18 +167,18 @@ def _pending(
     throttles = task.throttles if throttles is None else throttles
     crashes = task.crashes if crashes is None else crashes
     fence = (task.id, task.claim_no, TaskState.PENDING)
-    return Transition(*fence, tries, at, category, reason, unknown, throttles, crashes)
+    return Transition(*fence, attempts, at, category, reason, unknown, throttles, crashes)
 
 
 def pending_move(
     task: Task, at: int, *, detail: str, category: Category | None = None, crashes: int | None = None
 ) -> Transition:
     """Return to pending without using up an attempt."""
-    return _pending(task, task.tries - 1, at, category, detail, crashes=crashes)
+    return _pending(task, task.attempts - 1, at, category, detail, crashes=crashes)
 
 
 def failed_move(
     task: Task, reason: str, category: Category | None, *, crashes: int | None = None, unknown: bool = False
 ) -> Transition:
-    move = _pending(task, task.tries, 0, category, reason, unknown=unknown, crashes=crashes)
+    move = _pending(task, task.attempts, 0, category, reason, unknown=unknown, crashes=crashes)
     return move._replace(to=TaskState.FAILED, due_at=None)

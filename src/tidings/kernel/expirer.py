@@ -44,8 +44,8 @@ class Expirer:
             row["name"]
             for row in await self._store.read("queue_list")
             if row["paused"]
-            or (row["parked_until"] or 0) > now
-            or row["link"] not in (None, "connected")
+            or (row["blocked_until"] or 0) > now
+            or row["session_state"] not in (None, "connected")
             or row["name"] not in self._lanes
         ]
         expired = 0
@@ -66,7 +66,7 @@ class Expirer:
             late = [row for row in page if row["expires_at"] is not None and row["expires_at"] <= now]
             if late:
                 expired += await expire_tasks(self._store, late, self._me())
-                has_freed_key = has_freed_key or any(row["order_key"] is not None for row in late)
+                has_freed_key = has_freed_key or any(row["ordering_key"] is not None for row in late)
             if len(page) == _PAGE:
                 from_due, after = page[-1]["due_at"], page[-1]["id"]
             elif has_freed_key:

@@ -24,7 +24,9 @@ _LONGER = 2 * DAY
 async def claim_duty(store: Store, name: str, every: int, node: NodeId) -> bool:
     """Claim maintenance work for this node. Return False if it is not due, or another node has it."""
     duty = {"name": name, "every": every, "node": node}
-    return bool((await store.write([Step("duty_join", {"name": name}), Step("duty_take", duty)]))[1])
+    return bool(
+        (await store.write([Step("maintenance_join", {"name": name}), Step("maintenance_take", duty)]))[1]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +73,14 @@ class Pruner:
             return PruneResult()
         now = self._clock.now()
         if self._store.dialect == "postgres":
-            await self._store.read("history_ahead")
+            await self._store.read("history_partitions")
         rows = await self._store.write(
             [
-                Step("prune_keys", {"before": now}),
-                Step("prune_paces", {"before": now - HOUR}),
-                Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
-                Step("tally_pack", {"before": now - 2 * MINUTE}),
-                Step("tally_drop", {"before": now - 2 * MINUTE}),
+                Step("prune_idempotency_keys", {"before": now}),
+                Step("prune_recipient_rate_limits", {"before": now - HOUR}),
+                Step("prune_attempt_tallies", {"before": now - micros(self._retention.tallies)}),
+                Step("attempt_tally_pack", {"before": now - 2 * MINUTE}),
+                Step("attempt_tally_drop", {"before": now - 2 * MINUTE}),
                 Step("prune_nodes", {"before": now - micros(self._retention.history) - _LONGER}),
                 Step("prune_history", {"before": now - micros(self._retention.history)}),
             ]

@@ -52,7 +52,7 @@ class Reaper:
         lease: timedelta,
         emit: Emit,
         me: Callable[[], NodeId],
-        poison_after: int = 4,
+        quarantine_after: int = 4,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -61,7 +61,7 @@ class Reaper:
         self._lease = lease
         self._emit = emit
         self._me = me
-        self._poison_after = poison_after
+        self._poison_after = quarantine_after
         self._seen: dict[int, HeartbeatSighting] = {}
 
     @property
@@ -94,7 +94,9 @@ class Reaper:
         dead = [row for row in [*others, *strays] if row["state"] != "live" and row["id"] != self._me()]
         for row in quiet:
             # Without a row, the node has sent a heartbeat since it was read: it is alive.
-            if (await self._store.write([Step("node_dead", {"id": row["id"], "beat": row["beat"]})]))[0]:
+            if (
+                await self._store.write([Step("node_dead", {"id": row["id"], "heartbeat": row["heartbeat"]})])
+            )[0]:
                 self._emit(NodeLost(row["id"], row["name"]))
                 dead.append(row)
         has_dispatcher = any(row["state"] == "live" and is_dispatcher(row) for row in rows)
@@ -141,7 +143,7 @@ class Reaper:
             started=out or _may_have_started(row),  # a task that was with a transport may have started
             alone=alone,
             now=now,
-            poison_after=self._poison_after,
+            quarantine_after=self._poison_after,
         )
 
     async def _settle(self, node: NodeId, rows: list[Row], decisions: list[TaskDecision]) -> None:

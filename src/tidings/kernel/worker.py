@@ -48,7 +48,7 @@ class Worker:
         tunables: RunnerOptions = RunnerOptions(),
         lease: timedelta = timedelta(seconds=10),
         beat: timedelta = timedelta(seconds=2),
-        poison_after: int = 4,
+        quarantine_after: int = 4,
         retention: RetentionPolicy = RetentionPolicy(),
         contents: tuple[str, ...] = (),
         actors: Sequence[Actor] = (),
@@ -79,7 +79,7 @@ class Worker:
             lease=lease,
             emit=emit,
             me=lambda: self.node.id,
-            poison_after=poison_after,
+            quarantine_after=quarantine_after,
         )
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.rewinds = RewindRecovery(store, handlers, emit=emit, me=lambda: self.node.id, actors=actors)
@@ -168,7 +168,9 @@ class Worker:
         self._emit(NodeJoined(self.node.id, self.node.name))
         self._loops = [
             asyncio.create_task(
-                self._every(self._heartbeat_interval, self._heartbeat_once, "beat", again=HEARTBEAT_RETRY)
+                self._every(
+                    self._heartbeat_interval, self._heartbeat_once, "heartbeat", again=HEARTBEAT_RETRY
+                )
             ),
             asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
@@ -241,7 +243,7 @@ class Worker:
         """Rejoin once tasks that may have been sent are marked; the reaper recovers this node's claims."""
         await self.rewinds.open(rewound)
         if await self.rewinds.step():
-            await self._store.write([Step("node_dead", {"id": self.node.id, "beat": self.node.beats})])
+            await self._store.write([Step("node_dead", {"id": self.node.id, "heartbeat": self.node.beats})])
             await self._rejoin()
 
     async def _rejoin(self) -> None:

@@ -69,7 +69,7 @@ class NotFound(CallerError):
 class Conflict(CallerError):
     """The object's state does not allow this."""
 
-    code = "refused"
+    code = "conflict"
     status = 409
 
 
@@ -90,7 +90,7 @@ class TooLarge(CallerError):
 class RateLimited(CallerError):
     """The request exceeds a rate limit; `seconds` is when to call again."""
 
-    code = "too_often"
+    code = "rate_limited"
     status = 429
 
     def __init__(self, problem: str, *, seconds: int, remedy: str = "") -> None:
@@ -131,13 +131,13 @@ class StoreFull(TemporaryError):
 class OperatorError(TidingsError):
     """An operator must look."""
 
-    code = "broken"
+    code = "operator_error"
 
 
 class StoreUnusable(OperatorError):
     """The database cannot be used: newer schema, changed migration, read-only disk."""
 
-    code = "wrong_store"
+    code = "store_unusable"
 
 
 class Misconfigured(TidingsError):

@@ -32,19 +32,19 @@ MESSAGE_FIELDS: Mapping[str, Field] = {
     "variables": Field("object", "values for the gaps of the template", {"name": "Ada"}),
     **TIME_FIELDS,
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
-    "order_key": Field("string", "messages of one key are sent one after the other", "customer-7"),
+    "ordering_key": Field("string", "messages of one key are sent one after the other", "customer-7"),
     "expires_at": Field("string", "not sent after this: ISO 8601 with its zone, or words", "tomorrow 6pm"),
     "expires_in": Field("string", "how long after its time it may still go out", "2h"),
-    "max_tries": Field("integer", "attempts at the most, the first one included", 6),
+    "max_attempts": Field("integer", "attempts at the most, the first one included", 6),
 }
 
 
 class DraftParser:
     """Reads requests as of one moment, in one zone: the same words mean the same time throughout a call."""
 
-    def __init__(self, *, now: int, zone: ZoneInfo, tenant: str = "default") -> None:
+    def __init__(self, *, now: int, timezone: ZoneInfo, tenant: str = "default") -> None:
         self.now = now
-        self._zone = zone
+        self._zone = timezone
         self._tenant = tenant
         self._known: dict[tuple[str, str], int] = {}
 
@@ -63,9 +63,9 @@ class DraftParser:
             data=data,
             at=at,
             priority=5 if given.get("priority") is None else given["priority"],
-            order_key=given.get("order_key"),
+            ordering_key=given.get("ordering_key"),
             expires_at=self._expiry(given, self.now if at is None else max(at, self.now)),
-            max_tries=given.get("max_tries"),
+            max_attempts=given.get("max_attempts"),
             tenant=self._tenant,
             said=orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode() if keep else None,
         )
@@ -93,7 +93,9 @@ class DraftParser:
         return self._instant(at, "expires_at")
 
     def _instant(self, text: str, field: str) -> int:
-        return self._read((field, text), lambda: parse_when(text, now=self.now, zone=self._zone, field=field))
+        return self._read(
+            (field, text), lambda: parse_when(text, now=self.now, timezone=self._zone, field=field)
+        )
 
     def _length(self, text: str, field: str) -> int:
         return self._read((field, text), lambda: micros(parse_in(text, field=field)))

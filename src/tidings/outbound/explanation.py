@@ -33,7 +33,7 @@ async def load_explanation(
     ahead = 0
     if row["state"] == "pending" and not row["head"]:
         counted = await store.read(
-            "order_ahead", queue=row["channel"], order_key=row["order_key"], id=row["task"]
+            "ordering_key_ahead", queue=row["channel"], ordering_key=row["ordering_key"], id=row["task"]
         )
         ahead = counted[0]["ahead"]
     nodes = [
@@ -70,13 +70,13 @@ def explain(
     match row["state"]:
         case "done":
             doubt = " after an attempt in doubt, so the recipient may have it twice" if row["unknown"] else ""
-            return Explanation(f"sent at {iso(row['changed_at'])} on try {row['tries']}{doubt}")
+            return Explanation(f"sent at {iso(row['changed_at'])} on try {row['attempts']}{doubt}")
         case "processing":
             return _at_work(row)
         case "failed":
             return _dead(row, last)
         case "cancelled":
-            how = "cancelled" if row["cancel_asked"] else "skipped"
+            how = "cancelled" if row["cancel_requested"] else "skipped"
             return Explanation(f"{how} at {iso(row['changed_at'])}: {last or 'by hand'}")
         case "expired":
             return Explanation(
@@ -105,10 +105,10 @@ def _frozen(row: Row) -> Explanation:
 
 
 def _at_work(row: Row) -> Explanation:
-    asked = "; it will end as cancelled unless this attempt sends it" if row["cancel_asked"] else ""
+    asked = "; it will end as cancelled unless this attempt sends it" if row["cancel_requested"] else ""
     since = row["started_at"] or row["changed_at"]
     return Explanation(
-        f"being sent by {row.get('holder') or 'a node'} since {iso(since)} (try {row['tries']}){asked}"
+        f"being sent by {row.get('holder') or 'a node'} since {iso(since)} (try {row['attempts']}){asked}"
     )
 
 
@@ -120,7 +120,7 @@ def _dead(row: Row, last: str | None) -> Explanation:
         )
     kind = f"{row['category']} error" if row["category"] else "error"
     return Explanation(
-        f"failed for good, tried {_times(row['tries'])}: {kind}: {last}",
+        f"failed for good, tried {_times(row['attempts'])}: {kind}: {last}",
         remedy="mend the cause, then `tidings dead retry`, or `tidings dead discard`",
     )
 
@@ -133,10 +133,10 @@ def _waiting(
         return Explanation(f"its broadcast {lane[1:]} is paused, or was stopped by errors", remedy=remedy)
     if not row["head"]:
         line = "an earlier message" if ahead <= 1 else f"{ahead} earlier messages"
-        return Explanation(f"waits for {line} of the order key {row['order_key']!r}")
+        return Explanation(f"waits for {line} of the order key {row['ordering_key']!r}")
     if row["due_at"] > now:
-        if row["tries"] or row["throttles"]:
-            tried = f"tried {_times(row['tries'])}" if row["tries"] else "asked to wait"
+        if row["attempts"] or row["throttles"]:
+            tried = f"tried {_times(row['attempts'])}" if row["attempts"] else "asked to wait"
             return Explanation(f"{tried}, next try at {iso(row['due_at'])}: {last}", row["due_at"])
         if last is not None:
             return Explanation(f"waits until {iso(row['due_at'])}: {last}", row["due_at"])
@@ -160,19 +160,19 @@ def _times(count: int) -> str:
 
 def _standing(queue: dict[str, Any], now: int) -> Explanation | None:
     """What keeps a whole channel from starting anything."""
-    name, until = queue["name"], queue["parked_until"] or 0
+    name, until = queue["name"], queue["blocked_until"] or 0
     if queue["paused"]:
         remedy = f"mend the cause, then: tidings channels resume {name}"
         return Explanation(f"the channel {name!r} is paused: {queue['pause_reason']}", remedy=remedy)
-    if queue["link"] == "logged_out":
-        why_so = f"the session of the channel {name!r} is logged out since {iso(queue['link_since'])}"
+    if queue["session_state"] == "logged_out":
+        why_so = f"the session of the channel {name!r} is logged out since {iso(queue['session_since'])}"
         remedy = f"link it again: tidings channels qr {name}"
-        return Explanation(f"{why_so}: {queue['link_why']}", remedy=remedy)
-    if queue["link"] == "reconnecting":
-        since = iso(queue["link_since"])
-        return Explanation(f"the channel {name!r} is reconnecting since {since}: {queue['link_why']}")
+        return Explanation(f"{why_so}: {queue['session_reason']}", remedy=remedy)
+    if queue["session_state"] == "reconnecting":
+        since = iso(queue["session_since"])
+        return Explanation(f"the channel {name!r} is reconnecting since {since}: {queue['session_reason']}")
     if until > now:
-        return Explanation(f"the channel {name!r} waits until {iso(until)}: {queue['park_reason']}", until)
+        return Explanation(f"the channel {name!r} waits until {iso(until)}: {queue['block_reason']}", until)
     if queue["opened_at"] is not None:
         return Explanation(f"the breaker of the channel {name!r} is half open: one probe decides")
     if queue["next_at"] is not None and queue["next_at"] > now:

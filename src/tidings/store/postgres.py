@@ -214,7 +214,7 @@ class PostgresStore:
     async def _claim_paced(
         self, connection: asyncpg.Connection, node: NodeId, request: ClaimRequest
     ) -> ClaimResult:
-        held = await self._fetch(connection, "limit_hold", queues=sorted(request.limited))
+        held = await self._fetch(connection, "rate_limit_lock", queues=sorted(request.limited))
         rooms = dict(request.rooms)
         paces = {row["queue"]: RateLimitState(row["interval"], row["next_at"]) for row in held}
         at = held[0]["now"] if held else 0
@@ -224,13 +224,13 @@ class PostgresStore:
         claimed = await self._claim(connection, node, request, {q: n for q, n in rooms.items() if n > 0})
         tasks, free_at = reserve_slots(paces, claimed.tasks, request.keyed, at)
         for queue, free in free_at.items():
-            await self._steps.run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
+            await self._steps.run(connection, Step("rate_limit_take", {"queue": queue, "next_at": free}))
         return ClaimResult(tasks, claimed.expired)
 
     async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
         """Reserve slots in one transaction; the queue's row serializes all nodes."""
         async with self._connection() as connection, connection.transaction():
-            held = await self._steps.run(connection, Step("limit_hold", {"queues": [queue]}))
+            held = await self._steps.run(connection, Step("rate_limit_lock", {"queues": [queue]}))
             [clock], found = await self._steps.run_all(
                 connection, [Step("now", {}), read_free_times(queue, line)]
             )
@@ -326,7 +326,8 @@ class PostgresStore:
 
     async def _fetch(self, connection: asyncpg.Connection, name: str, **params: Any) -> list[Any]:
         statement = self._sql[name]
-        return await connection.fetch(statement.sql, *statement.bind({"now": self._steps.time(), **params}))
+        values = statement.bind({"now": self._steps.time(), **params})
+        return list(await connection.fetch(statement.sql, *values))
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
@@ -344,7 +345,8 @@ class PostgresStore:
 
 
 _MOVE_ARRAYS = (
-    "ids", "claims", "states", "tries", "dues", "categories", "details", "unknowns", "throttles", "crashes",
+    "ids", "claims", "states", "attempts", "dues",
+    "categories", "details", "unknowns", "throttles", "crashes",
 )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ class FeedRecipients(NamedTuple):
     due_at: int
     gap: int
     paced_to: int | None
-    look_at: int
+    check_at: int
     resting: tuple[QuietPart, ...] = ()
 
     @property
@@ -94,7 +94,7 @@ class RetryFailedRecipients(NamedTuple):
 class WaitUntil(NamedTuple):
     """Nothing to do before an instant."""
 
-    look_at: int
+    check_at: int
     resting: tuple[QuietPart, ...] = ()
 
 
@@ -168,12 +168,12 @@ def _portion(look: FeedState) -> FeedRecipients | WaitUntil:
             left -= n
     paced_to = first + (room - 1) * gap if gap else None
     if paced_to is None:
-        look_at = (
+        check_at = (
             now if room == look.bulk else now + CHECK_INTERVAL
         )  # only the size of the bite stopped it: go on
     else:
-        look_at = max(now + CHECK_INTERVAL, paced_to + gap - PACING_HORIZON // 2)
-    return FeedRecipients(tuple(portions), first, gap, paced_to, look_at, resting)
+        check_at = max(now + CHECK_INTERVAL, paced_to + gap - PACING_HORIZON // 2)
+    return FeedRecipients(tuple(portions), first, gap, paced_to, check_at, resting)
 
 
 def _room(look: FeedState) -> int:
@@ -218,7 +218,7 @@ def _patience(since: int) -> int:
 
 def zone_of(part: TimezonePart, options: BroadcastOptions) -> str:
     """Whose clock counts for a part."""
-    return part.zone or options.zone
+    return part.timezone or options.timezone
 
 
 def opens_at(part: TimezonePart, options: BroadcastOptions, now: int) -> int:
@@ -229,17 +229,17 @@ def opens_at(part: TimezonePart, options: BroadcastOptions, now: int) -> int:
     return quiet_until(options.quiet, zone_of(part, options), at) or at
 
 
-def local_start(scheduled_at: int, zone: str | None, options: BroadcastOptions) -> int:
+def local_start(scheduled_at: int, timezone: str | None, options: BroadcastOptions) -> int:
     """The instant at which clocks of a zone show what was meant in the zone of the broadcast."""
-    if not options.own_zone or zone is None:
+    if not options.recipient_timezone or timezone is None:
         return scheduled_at
-    there = wall_time(scheduled_at, ZoneInfo(options.zone))
-    return resolve_wall_time(there, ZoneInfo(zone)).at
+    there = wall_time(scheduled_at, ZoneInfo(options.timezone))
+    return resolve_wall_time(there, ZoneInfo(timezone)).at
 
 
-def quiet_until(quiet: QuietHours, zone: str, at: int) -> int | None:
+def quiet_until(quiet: QuietHours, timezone: str, at: int) -> int | None:
     """When the quiet hours end in which an instant lies; None: it lies in none."""
-    there = wall_time(at, ZoneInfo(zone))
+    there = wall_time(at, ZoneInfo(timezone))
     minute = there.hour * 60 + there.minute
     over_midnight = quiet.begin > quiet.end
     is_quiet = (minute >= quiet.begin or minute < quiet.end) if over_midnight else (
@@ -249,18 +249,18 @@ def quiet_until(quiet: QuietHours, zone: str, at: int) -> int | None:
         return None
     midnight = there.replace(hour=0, minute=0, second=0, microsecond=0)
     days = 1 if over_midnight and minute >= quiet.begin else 0
-    end = resolve_wall_time(midnight + timedelta(days=days, minutes=quiet.end), ZoneInfo(zone)).at
+    end = resolve_wall_time(midnight + timedelta(days=days, minutes=quiet.end), ZoneInfo(timezone)).at
     return max(end, at + SECOND)
 
 
-def quiet_from(quiet: QuietHours | None, zone: str, at: int) -> int:
+def quiet_from(quiet: QuietHours | None, timezone: str, at: int) -> int:
     """When the next quiet hours begin; far away without any."""
     if quiet is None:
         return 1 << 62
-    there = wall_time(at, ZoneInfo(zone))
+    there = wall_time(at, ZoneInfo(timezone))
     midnight = there.replace(hour=0, minute=0, second=0, microsecond=0)
     begins = [
-        resolve_wall_time(midnight + timedelta(days=day, minutes=quiet.begin), ZoneInfo(zone)).at
+        resolve_wall_time(midnight + timedelta(days=day, minutes=quiet.begin), ZoneInfo(timezone)).at
         for day in (0, 1)
     ]
     return next((begin for begin in begins if begin > at), begins[-1])

@@ -18,7 +18,7 @@ class BroadcastRecipient(NamedTuple):
     """Somebody a broadcast goes to."""
 
     address: str
-    zone: str | None = None
+    timezone: str | None = None
     contact: str | None = None
     variables: Mapping[str, Any] = {}
     person: Person | None = None  # the contact itself
@@ -39,18 +39,18 @@ def parse_recipient(said: object) -> BroadcastRecipient:
             "both `address` and `to` are given" if len(names) > 1 else "the address is missing or no text"
         )
         raise Invalid(problem, field="address", remedy=_EXAMPLE)
-    zone, variables = said.get("zone"), said.get("variables")
-    if zone is not None and not isinstance(zone, str):
-        raise Invalid("zone is not a text", field="zone", remedy='for example "Europe/Berlin"')
+    timezone, variables = said.get("timezone"), said.get("variables")
+    if timezone is not None and not isinstance(timezone, str):
+        raise Invalid("zone is not a text", field="timezone", remedy='for example "Europe/Berlin"')
     if isinstance(variables, str):  # a cell of a table
         variables = _unpacked(variables)
     if variables is not None and not isinstance(variables, dict):
         raise Invalid("variables is not an object", field="variables", remedy=_EXAMPLE)
-    rest = {name: value for name, value in said.items() if name not in (*_ADDRESS, "zone", "variables")}
+    rest = {name: value for name, value in said.items() if name not in (*_ADDRESS, "timezone", "variables")}
     rest |= variables or {}
     if any(isinstance(value, dict | list) for value in rest.values()):
         check_depth(rest, "variables")
-    return BroadcastRecipient(said[names[0]], zone or None, None, rest)
+    return BroadcastRecipient(said[names[0]], timezone or None, None, rest)
 
 
 def _unpacked(cell: str) -> object:
@@ -61,7 +61,9 @@ def _unpacked(cell: str) -> object:
         return cell
 
 
-_EXAMPLE = 'write {"address": "ada", "zone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
+_EXAMPLE = (
+    'write {"address": "ada", "timezone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
+)
 
 
 async def number_recipients(said: Iterable[object]) -> AsyncIterator[NumberedRecipient]:
@@ -83,7 +85,7 @@ async def from_audience(people: AsyncIterator[Person]) -> AsyncIterator[Numbered
         number += 1
         yield (
             number,
-            BroadcastRecipient(person.address, person.zone, person.contact, person.variables, person),
+            BroadcastRecipient(person.address, person.timezone, person.contact, person.variables, person),
         )
 
 

@@ -64,7 +64,7 @@ class SandboxChannel:
                 body=body_of(message),
                 deadline=self.traits.deadline,
                 pinned=None,
-                max_answer=_MAX_ANSWER,
+                max_response_size=_MAX_ANSWER,
             )
         except TypeError as error:  # orjson's, for what JSON cannot hold
             return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
@@ -83,7 +83,12 @@ class SandboxChannel:
         url = check_url(f"{self._address}/sandbox/faults", ANY_HOST).url
         try:
             answer = await self._http.request(
-                "GET", url, headers={}, deadline=self.traits.deadline, pinned=None, max_answer=_MAX_ANSWER
+                "GET",
+                url,
+                headers={},
+                deadline=self.traits.deadline,
+                pinned=None,
+                max_response_size=_MAX_ANSWER,
             )
         except (NotSent, MaybeSent) as error:
             return Retry(Category.TEMPORARY, str(error))

@@ -81,7 +81,7 @@ class WhatsappSessionSettings(BaseChannelSettings):
     hmac_key: str | None = field(default=None, repr=False)
     session: str = "default"
     message_ids: bool = False
-    status_within: timedelta = timedelta(seconds=2)
+    status_timeout: timedelta = timedelta(seconds=2)
     reconnect_wait: timedelta = timedelta(minutes=5)
     in_order: bool = True
     deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
@@ -105,7 +105,7 @@ class WhatsappSessionChannel:
         self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
         hide = [settings.api_key] if settings.api_key else []
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
-        self._quick = ProviderApi(settings.base_url, deadline=settings.status_within, hide=hide, now=now)
+        self._quick = ProviderApi(settings.base_url, deadline=settings.status_timeout, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """A number in E.164 form, or a chat as the server names it; a text that is not endless."""
@@ -134,7 +134,7 @@ class WhatsappSessionChannel:
         return waha_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
 
     async def status(self) -> SessionCheck:
-        """The session's state, within `status_within`; a server that does not answer is reconnecting."""
+        """The session's state, within `status_timeout`; a server that does not answer is reconnecting."""
         waha = self._settings.server is SessionServer.WAHA
         path = f"/api/sessions/{self._session}" if waha else "/status"
         reply = await self._quick.get(path, headers=self._headers)
@@ -317,7 +317,7 @@ KIND = ChannelKind(
         "hmac_key": credential,
         "session": _session,
         "message_ids": yes_or_no,
-        "status_within": length,
+        "status_timeout": length,
         "reconnect_wait": length,
         "in_order": yes_or_no,
     },

@@ -24,7 +24,7 @@ MAX_PATTERNS = 50
 EVENT_TYPES: Mapping[str, str] = {
     "message.sent": "it was sent",
     "message.failed": "a dead letter: it failed for good",
-    "message.held": "a dead letter in doubt: nobody can say whether it was sent",
+    "message.unknown": "a dead letter in doubt: nobody can say whether it was sent",
     "message.cancelled": "a person cancelled or discarded it",
     "message.skipped": "it was not to be sent: opted out, only observed, its broadcast cancelled",
     "message.expired": "its time ran out before it could start",
@@ -50,12 +50,12 @@ EVENT_TYPES: Mapping[str, str] = {
     "inbox.failed": "a message that came in could not be handled in three tries",
     "source.failing": "a source has failed three times in a row; it goes on where it stopped",
     "source.overrun": "reading a source took over 30 minutes, and another process took over",
-    "source.hole": "something that was said is missing, or was read late",
+    "source.gap": "something that was said is missing, or was read late",
     "migration.planned": "a dry run is over; the plan waits for approval",
     "migration.started": "it reads and writes",
     "migration.paused": "a person, wrong credentials, a used-up quota or an error of the program stopped it",
     "migration.resumed": "it goes on",
-    "migration.troubled": "a system failed several times in a row; nobody calls it for a while",
+    "migration.breaker_opened": "a system failed several times in a row; nobody calls it for a while",
     "migration.completed": "every record has its end",
     "migration.failed": "every record has its end, and none of them is in the target",
     "migration.cancelled": "a person cancelled it",
@@ -67,7 +67,7 @@ EVENT_TYPES: Mapping[str, str] = {
 
 _RECEIPTS = ("delivered", "read", "undelivered")
 # Where the type's word is not the state's.
-_STATES = {"held": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}
+_STATES = {"unknown": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}
 
 
 def check_patterns(given: object) -> tuple[str, ...]:
@@ -114,13 +114,13 @@ def _of_message(row: Row, body: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": row["subject"],
         "state": _STATES.get(word, word),
-        "unknown": word == "held",
+        "unknown": word == "unknown",
         "channel": row["channel"],
         "to": row["recipient"],
         "broadcast": row["broadcast"],
         "schedule": row["schedule"],
         "xref": row["xref"],
-        "tries": body.get("tries"),
+        "attempts": body.get("attempts"),
         "reason": None if word == "sent" else reason,
         "receipt": body.get("receipt") if is_receipt else reason if word == "sent" else None,
         **({"category": body.get("category")} if word == "undelivered" else {}),

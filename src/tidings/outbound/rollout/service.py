@@ -114,7 +114,7 @@ class RolloutService:
 
     # -- the other sender's report
 
-    async def report(self, name: str, rows: AsyncIterator[NumberedRow], *, zone: ZoneInfo) -> Row:
+    async def report(self, name: str, rows: AsyncIterator[NumberedRow], *, timezone: ZoneInfo) -> Row:
         """Record what another sender sent: `to`, `at`, and `text` (`subject`, `data`) or `content_digest`.
 
         The same report again changes nothing: a row is known by its `ref`, or by all that it says.
@@ -132,7 +132,7 @@ class RolloutService:
 
         async for number, said in rows:
             try:
-                page.append(_reported(said, zone))
+                page.append(_reported(said, timezone))
             except TidingsError as error:
                 refused += 1
                 if len(bad) < MOST_TOLD:
@@ -207,7 +207,7 @@ class RolloutService:
         raise NotFound(f"there is no channel {name[:60]!r}", field="name", remedy=f"known channels: {known}")
 
 
-def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
+def _reported(said: Mapping[str, Any] | TidingsError, timezone: ZoneInfo) -> Row:
     """One row of a report."""
     if isinstance(said, TidingsError):
         raise said
@@ -216,7 +216,7 @@ def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
         raise Invalid(
             "it does not say to whom", field="to", remedy="give the column to, address or recipient"
         )
-    at = parse_timestamp(said.get("at"), zone=zone)
+    at = parse_timestamp(said.get("at"), timezone=timezone)
     given = said.get("digest") or None
     if given is None and not said.get("text") and not said.get("data"):
         raise Invalid("it does not say what", field="text", remedy="give text, or digest")

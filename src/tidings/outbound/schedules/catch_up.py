@@ -1,7 +1,7 @@
 """Planning: which occurrences of a schedule are to be made now, which were missed, and which is next. Pure.
 
 An occurrence is late when its instant is over by more than a minute (a tick takes milliseconds, so somebody
-was away). `latest` makes the newest one that is due, `all` each of them, both within the grace; `skip` makes
+was away). `latest` makes the newest one that is due, `all` each of them, both within the window; `skip` makes
 only one that is not late. The instant that was announced as the next is kept, whatever the rule says since.
 """
 
@@ -28,8 +28,8 @@ class ScheduleState(NamedTuple):
 
     series: RecurrenceSeries
     next_at: int  # the announced one
-    missed: str
-    grace: int
+    catch_up: str
+    catch_up_window: int
     left: int | None = None  # how many may still be made
     since: int = 0  # from where days to skip are told: the last occurrence, or the last change
 
@@ -66,7 +66,7 @@ def plan_occurrences(standing: ScheduleState, now: int) -> OccurrencePlan:
 
 def late_expiry(standing: ScheduleState, at: int, now: int) -> int | None:
     """Until when the message of a late occurrence may go out; None for one on time."""
-    return at + standing.grace if now - at > LATE_AFTER else None
+    return at + standing.catch_up_window if now - at > LATE_AFTER else None
 
 
 def _due(standing: ScheduleState, now: int, after: int) -> Iterator[int]:
@@ -81,14 +81,16 @@ def _due(standing: ScheduleState, now: int, after: int) -> Iterator[int]:
 
 def _chosen(standing: ScheduleState, now: int) -> list[int]:
     """The instants to make, oldest first."""
-    if standing.missed == ALL:
-        return list(islice(_due(standing, now, now - standing.grace), MAX_MADE))
+    if standing.catch_up == ALL:
+        return list(islice(_due(standing, now, now - standing.catch_up_window), MAX_MADE))
     return _newest(standing, now, now - _allowance(standing))
 
 
 def _allowance(standing: ScheduleState) -> int:
     """How late one may be and still be made."""
-    return min(standing.grace, LATE_AFTER) if standing.missed == SKIP else standing.grace
+    return (
+        min(standing.catch_up_window, LATE_AFTER) if standing.catch_up == SKIP else standing.catch_up_window
+    )
 
 
 def _newest(standing: ScheduleState, now: int, after: int) -> list[int]:
@@ -104,7 +106,7 @@ def _newest(standing: ScheduleState, now: int, after: int) -> list[int]:
 
 def _last_dealt_with(standing: ScheduleState, made: list[int], now: int) -> int:
     """Up to where this plan goes: all that is due, or as far as it was cut short."""
-    if made and standing.missed == ALL and len(made) == MAX_MADE:
+    if made and standing.catch_up == ALL and len(made) == MAX_MADE:
         return made[-1]
     if made and standing.left is not None and len(made) == standing.left:
         return made[-1]
@@ -125,8 +127,8 @@ def _missed(standing: ScheduleState, made: list[int], last: int, now: int) -> li
 
 
 def _why(standing: ScheduleState, at: int, made: list[int], now: int) -> str:
-    if now - at >= standing.grace:
-        return "it was missed by more than its grace"
+    if now - at >= standing.catch_up_window:
+        return "it was missed by more than its catch-up window"
     if made and made[-1] > at:
         return f"it was missed, and the one of {iso(made[-1])} stands for it"
     return "it was missed, and this schedule makes up for none"

@@ -70,7 +70,7 @@ class MessageOccurrenceBuilder:
                     field=name[:60],
                     remedy=hint(name, SCHEDULED_MESSAGE_FIELDS),
                 )
-        reading = DraftParser(now=occasion.at, zone=_UTC)  # so that a length counts from the occurrence
+        reading = DraftParser(now=occasion.at, timezone=_UTC)  # so that a length counts from the occurrence
         draft = reading.draft(dict(body))._replace(at=occasion.at, tenant=occasion.tenant)
         own_expiry = draft.expires_at is not None
         if not own_expiry:

@@ -112,7 +112,7 @@ class Scheduler:
         if self._store.sole_worker:
             return True
         if not self._is_known:
-            await self._store.write([Step("duty_join", {"name": _DUTY})])
+            await self._store.write([Step("maintenance_join", {"name": _DUTY})])
             self._is_known = True
         turn = {"name": _DUTY, "me": self._me, "hold": self._hold}
         return bool((await self._store.write([Step("schedule_turn", turn)]))[0])
@@ -174,12 +174,12 @@ class Scheduler:
             standing = schedule_state_of(row)
             planned = plan_occurrences(standing, now)
         except Exception as error:  # an actor's step: a rule that nobody understands must not stop the others
-            halted = {
+            paused_by_engine = {
                 "id": row["id"],
                 "version": row["version"],
                 "problem": error_text(error)[:_LONGEST_REASON],
             }
-            await self._store.write([Step("schedule_halt", halted)])
+            await self._store.write([Step("schedule_halt", paused_by_engine)])
             return
         made, last, problem = 0, row["last_made"], row["problem"]
         lines = [line._asdict() for line in planned.lines if line.at not in ran]

@@ -56,14 +56,14 @@ class ScheduleService:
     # -- making and changing
 
     async def create(
-        self, body: object, *, zone: ZoneInfo, key: str | None = None, tenant: str = "default"
+        self, body: object, *, timezone: ZoneInfo, key: str | None = None, tenant: str = "default"
     ) -> CreateResult:
         """A new schedule. `zone` is for a body that names none."""
         given, now, id_ = check_fields(body, drafts.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id()
         earlier = await find_replay(self._store, self._once("schedules", key, given, None, now, tenant))
         if earlier is not None:
             return earlier
-        wanted = drafts.parse_schedule(given, zone, now)
+        wanted = drafts.parse_schedule(given, timezone, now)
         first = drafts.first_instant(wanted, now)
         await self._judge(wanted, Occurrence(id_, now, now, tenant))
         row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
@@ -82,7 +82,7 @@ class ScheduleService:
             given = {**drafts.to_request(row), **changes}
             if changes.get("message") is not None or changes.get("broadcast") is not None:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
-            wanted = drafts.parse_schedule(given, timezone_or_utc(row["zone"]), now, before=row)
+            wanted = drafts.parse_schedule(given, timezone_or_utc(row["timezone"]), now, before=row)
             next_at = row["next_at"]
             if drafts.timing_of(wanted._asdict()) != drafts.timing_of(row) and row["state"] == "active":
                 next_at = drafts.first_instant(wanted, max(now, row["last_at"] or 0))
@@ -190,9 +190,9 @@ class ScheduleService:
         lines = await self._store.read(
             "occurrence_page", schedule=id_, before=decode_position(after), limit=size
         )
-        zone = timezone_or_utc(row["zone"])
+        timezone = timezone_or_utc(row["timezone"])
         return Page(
-            [_line(line, zone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
+            [_line(line, timezone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
         )
 
     async def preview(self, id_: str, n: int = 10, *, tenant: str = "default") -> list[Row]:
@@ -202,15 +202,15 @@ class ScheduleService:
         start = max(now, row["last_at"] or 0) if row["next_at"] is None else row["next_at"] - 1
         return _firings(series_of(row), start, _shown(n, left))
 
-    def foresee(self, body: object, *, zone: ZoneInfo) -> dict[str, Any]:
+    def foresee(self, body: object, *, timezone: ZoneInfo) -> dict[str, Any]:
         """The next firings of a rule that is not saved."""
         given, now = check_fields(body, drafts.PREVIEW_FIELDS), self._clock.now()
         count = given.get("n")
         timing = {name: value for name, value in given.items() if name != "n"}
-        rule, chosen, start, end, most = drafts.parse_timing(timing, zone, now)
-        row = {"rule": rule, "zone": chosen.key, "start_at": start, "end_at": end}
+        rule, chosen, start, end, most = drafts.parse_timing(timing, timezone, now)
+        row = {"rule": rule, "timezone": chosen.key, "start_at": start, "end_at": end}
         items = _firings(series_of(row), now, _shown(10 if count is None else count, most))
-        return {"rule_in_words": describe_rule(rule), "zone": chosen.key, "items": items}
+        return {"rule_in_words": describe_rule(rule), "timezone": chosen.key, "items": items}
 
     # -- within
 
@@ -262,25 +262,25 @@ class ScheduleService:
 
 def serialize_schedule(row: Row, now: int) -> Row:
     """A schedule as people see it."""
-    zone = timezone_or_utc(row["zone"])
+    timezone = timezone_or_utc(row["timezone"])
     return {
         "id": row["id"],
         "name": row["name"],
         "state": row["state"],
         "rule": serialize_rule(row["rule"]),
         "rule_in_words": describe_rule(row["rule"]),
-        "zone": row["zone"],
+        "timezone": row["timezone"],
         "start": iso(row["start_at"]),
         "end": iso(row["end_at"]),
         "count": row["most"],
         "skip": orjson.loads(row["rule"]).get("skip", []),
-        "missed": row["missed"],
-        "grace": _length(row["grace"]),
+        "catch_up": row["catch_up"],
+        "catch_up_window": _length(row["catch_up_window"]),
         "makes": row["makes"],
         row["makes"]: orjson.loads(row["body"]),
         "made": row["fired"],
         "next_at": iso(row["next_at"]),
-        "next": None if row["next_at"] is None else describe_time(row["next_at"], zone, now=now),
+        "next": None if row["next_at"] is None else describe_time(row["next_at"], timezone, now=now),
         "last_at": iso(row["last_at"]),
         "last_made": row["last_made"],
         "problem": row["problem"],
@@ -290,14 +290,14 @@ def serialize_schedule(row: Row, now: int) -> Row:
     }
 
 
-def _line(line: Row, zone: ZoneInfo) -> Row:
+def _line(line: Row, timezone: ZoneInfo) -> Row:
     return {
         "at": iso(line["at"]),
-        "local": moment(line["at"]).astimezone(zone).isoformat(timespec="seconds"),
+        "local": moment(line["at"]).astimezone(timezone).isoformat(timespec="seconds"),
         "outcome": line["outcome"],
         "made": line["made"],
         "detail": line["detail"],
-        "told_at": iso(line["told_at"]),
+        "recorded_at": iso(line["recorded_at"]),
     }
 
 
@@ -305,8 +305,8 @@ def _firings(series: RecurrenceSeries, after: int, n: int) -> list[Row]:
     return [
         {
             "at": iso(firing.at),
-            "local": moment(firing.at).astimezone(series.zone).isoformat(timespec="seconds"),
-            "words": f"{moment(firing.at).astimezone(series.zone):%a %d %b %Y %H:%M:%S %Z}",
+            "local": moment(firing.at).astimezone(series.timezone).isoformat(timespec="seconds"),
+            "words": f"{moment(firing.at).astimezone(series.timezone):%a %d %b %Y %H:%M:%S %Z}",
             "note": firing.note,
         }
         for firing in islice(series.after(after), n)

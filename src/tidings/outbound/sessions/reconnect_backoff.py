@@ -36,7 +36,7 @@ class StoredSession(NamedTuple):
     link: SessionStatus
     why: str
     since: int
-    tries: int
+    attempts: int
     told: str | None
     lost_at: int | None
     retry_at: int | None
@@ -52,11 +52,11 @@ class SessionTransition(NamedTuple):
 
     link: SessionStatus
     why: str
-    tries: int
+    attempts: int
     told: str | None
     lost_at: int | None
     retry_at: int | None
-    look_at: int
+    check_at: int
     is_back: bool = False  # what waited may go
     nudge: bool = False  # ask for a reconnect
     news: str | None = None  # the type of the event to tell
@@ -65,31 +65,31 @@ class SessionTransition(NamedTuple):
 def read_session(row: Row) -> StoredSession:
     """A row, read."""
     return StoredSession(
-        SessionStatus(row["link"]),
-        row["link_why"] or "",
-        row["link_since"],
-        row["link_tries"],
-        row["link_told"],
+        SessionStatus(row["session_state"]),
+        row["session_reason"] or "",
+        row["session_since"],
+        row["reconnects"],
+        row["session_reported"],
         row["lost_at"],
         row["retry_at"],
     )
 
 
-def reconnect_delay(tries: int) -> int:
+def reconnect_delay(attempts: int) -> int:
     """How long until the next reconnect, after so many: 5 s × 2ⁿ, 60 s at the most."""
-    return min(FIRST_DELAY << min(tries, 8), MAX_DELAY)
+    return min(FIRST_DELAY << min(attempts, 8), MAX_DELAY)
 
 
 def after_send_failure(before: StoredSession, now: int) -> SessionTransition:
     """A send met the loss. Its word is better than the status: nobody looks until a pause has passed."""
-    at = now + reconnect_delay(before.tries)
-    return _told(before, before.link, before.why, before.tries, before.lost_at or now, at, at)
+    at = now + reconnect_delay(before.attempts)
+    return _told(before, before.link, before.why, before.attempts, before.lost_at or now, at, at)
 
 
 def unchanged(before: StoredSession, now: int) -> SessionTransition:
     """Nothing follows yet: look again at once."""
-    link, why, _, tries, told, lost_at, retry_at = before
-    return SessionTransition(link, why, tries, told, lost_at, retry_at, now)
+    link, why, _, attempts, told, lost_at, retry_at = before
+    return SessionTransition(link, why, attempts, told, lost_at, retry_at, now)
 
 
 def after_check(before: StoredSession, found: SessionCheck, now: int) -> SessionTransition:
@@ -106,19 +106,19 @@ def after_check(before: StoredSession, found: SessionCheck, now: int) -> Session
 
 def _connected(before: StoredSession, why: str, now: int) -> SessionTransition:
     is_back = before.link is not SessionStatus.CONNECTED
-    tries = before.tries
+    attempts = before.attempts
     if is_back:
-        tries += before.told not in (
+        attempts += before.told not in (
             None,
             SessionStatus.CONNECTED,
         )  # a reconnect; it counts until it has lasted
     elif now - before.since >= STABLE_AFTER:
-        tries = 0
+        attempts = 0
     after = _told(
         before,
         SessionStatus.CONNECTED,
         why,
-        tries,
+        attempts,
         None,
         None,
         now + CHECK_INTERVALS[SessionStatus.CONNECTED],
@@ -127,15 +127,17 @@ def _connected(before: StoredSession, why: str, now: int) -> SessionTransition:
 
 
 def _reconnecting(before: StoredSession, why: str, now: int) -> SessionTransition:
-    tries, retry_at = before.tries, before.retry_at
+    attempts, retry_at = before.attempts, before.retry_at
     if before.link is SessionStatus.LOGGED_OUT:  # a person is linking it
-        tries, retry_at = 0, now + FIRST_DELAY
+        attempts, retry_at = 0, now + FIRST_DELAY
     nudge = retry_at is not None and now >= retry_at
-    tries += nudge
+    attempts += nudge
     if nudge or retry_at is None:
-        retry_at = now + reconnect_delay(tries)
-    look_at = now + CHECK_INTERVALS[SessionStatus.RECONNECTING]
-    after = _told(before, SessionStatus.RECONNECTING, why, tries, before.lost_at or now, retry_at, look_at)
+        retry_at = now + reconnect_delay(attempts)
+    check_at = now + CHECK_INTERVALS[SessionStatus.RECONNECTING]
+    after = _told(
+        before, SessionStatus.RECONNECTING, why, attempts, before.lost_at or now, retry_at, check_at
+    )
     return after._replace(nudge=nudge)
 
 
@@ -143,16 +145,16 @@ def _told(
     before: StoredSession,
     link: SessionStatus,
     why: str,
-    tries: int,
+    attempts: int,
     lost_at: int | None,
     retry_at: int | None,
-    look_at: int,
+    check_at: int,
 ) -> SessionTransition:
     """The row, and whether the world hears of it: each state once, `unreachable` in place of a fifth try."""
-    word = UNREACHABLE if link is SessionStatus.RECONNECTING and tries >= MAX_FAILURES else str(link)
+    word = UNREACHABLE if link is SessionStatus.RECONNECTING and attempts >= MAX_FAILURES else str(link)
     is_news = word != (before.told or SessionStatus.CONNECTED)
     if word == SessionStatus.RECONNECTING and before.told == UNREACHABLE:
         is_news = False
     told = word if is_news else before.told
     news = f"channel.{word}" if is_news else None
-    return SessionTransition(link, why, tries, told, lost_at, retry_at, look_at, news=news)
+    return SessionTransition(link, why, attempts, told, lost_at, retry_at, check_at, news=news)

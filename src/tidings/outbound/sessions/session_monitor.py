@@ -1,6 +1,6 @@
 """The keeper: looks at the sessions of channels, and keeps their state on the channels' rows.
 
-One node at a time looks at one session: whoever moves its `look_at` does, and a look that was overtaken (by
+One node at a time looks at one session: whoever moves its `check_at` does, and a look that was overtaken (by
 another node, or by a send that met the loss) writes nothing. Whoever dies while looking is replaced when its
 lease is over. While a session is not connected no claim touches its channel, so nothing is lost or spent.
 """
@@ -56,7 +56,7 @@ class SessionMonitor:
         """Look at what is due; gives the seconds until the next look."""
         if not self._channels:
             return IDLE
-        rows = {row["name"]: row["look_at"] for row in await self._store.read("link_list")}
+        rows = {row["name"]: row["check_at"] for row in await self._store.read("channel_session_list")}
         due = [name for name in self._channels if rows.get(name, IDLE * SECOND) <= self._clock.now()]
         results = await asyncio.gather(*map(self._look, due), return_exceptions=True)
         for failed in results:  # after all the others have had their turn
@@ -70,10 +70,10 @@ class SessionMonitor:
 
     async def _look(self, name: str) -> None:
         """One session: take its turn, look, write down what follows."""
-        taken = await self._store.write([Step("link_take", {"name": name, "lease": LEASE})])
+        taken = await self._store.write([Step("channel_session_take", {"name": name, "lease": LEASE})])
         if not taken[0]:
             return
-        before, turn = reconnect_backoff.read_session(taken[0][0]), taken[0][0]["look_no"]
+        before, turn = reconnect_backoff.read_session(taken[0][0]), taken[0][0]["check_no"]
         if before.is_fresh_loss:
             after = reconnect_backoff.after_send_failure(before, self._clock.now())
         else:
@@ -102,8 +102,8 @@ class SessionMonitor:
     async def _note(self, name: str, before: StoredSession, after: SessionTransition, turn: int) -> bool:
         """Write it down with its event, if this look was not overtaken."""
         row = {field: getattr(after, field) for field in _FIELDS}
-        note = {**row, "link": str(after.link), "name": name, "look_no": turn}
-        steps = [Step("link_note", note, needed=True)]
+        note = {**row, "session_state": str(after.link), "name": name, "check_no": turn}
+        steps = [Step("channel_session_note", note, needed=True)]
         if after.news is not None and self._listeners.has_subscriber(TENANT, (after.news,)):
             steps.append(_event(name, before, after, after.news))
         try:
@@ -115,7 +115,7 @@ class SessionMonitor:
     async def _follow(self, name: str, after: SessionTransition) -> None:
         """What comes after the fact: the log, a reconnect, word to the others."""
         if after.news == f"channel.{reconnect_backoff.UNREACHABLE}":
-            self._emit(ChannelUnreachable(name, after.tries, after.why))
+            self._emit(ChannelUnreachable(name, after.attempts, after.why))
         elif after.link is SessionStatus.LOGGED_OUT and after.news is not None:
             self._emit(ChannelLoggedOut(name, after.why))
         if after.is_back:
@@ -127,7 +127,7 @@ class SessionMonitor:
                     await channel.reconnect()
 
 
-_FIELDS = ("why", "tries", "told", "lost_at", "retry_at", "look_at", "is_back")
+_FIELDS = ("why", "attempts", "told", "lost_at", "retry_at", "check_at", "is_back")
 
 
 def _event(name: str, before: StoredSession, after: SessionTransition, type_: str) -> Step:
@@ -136,7 +136,7 @@ def _event(name: str, before: StoredSession, after: SessionTransition, type_: st
         "channel": name,
         "state": str(after.link),
         "reason": after.why,
-        "failures": after.tries,
+        "failures": after.attempts,
         "lost_at": iso(after.lost_at or before.lost_at),
     }
     told = {"at": None, "tenant": TENANT, "type": type_, "subject": name, "target": None}
