@@ -137,7 +137,7 @@ async def test_a_fleet_moves_to_another_broker_when_its_own_is_lost(
     assert sender.sent == ["before", "after"]
 
 
-async def test_what_needs_a_person_is_refused_even_if_another_broker_is_dead(broker: str) -> None:
+async def test_a_permanent_problem_prevents_the_start_even_if_another_broker_is_down(broker: str) -> None:
     """The error names each broker by host and port, and repeats no password."""
     wrong = broker.replace("guest:guest", "guest:CANARY")
     link = BrokerConnection(

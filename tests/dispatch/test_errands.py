@@ -72,7 +72,7 @@ def test_a_report_counts_for_its_own_claim_and_channel_only(key: ClaimKey, chann
     assert in_flight_tasks.held
 
 
-def test_redelivered_and_not_started_is_given_back_at_once() -> None:
+def test_a_redelivered_task_that_was_not_started_is_released_immediately() -> None:
     """Where starts are told, silence is proof: the flag alone means nothing (design 7)."""
     heard = held(in_flight_task()).apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
@@ -82,7 +82,7 @@ def test_redelivered_and_not_started_is_given_back_at_once() -> None:
 @pytest.mark.parametrize(
     ("started", "on_unknown"), [(True, OnUnknown.HOLD), (True, OnUnknown.ASK), (False, OnUnknown.RESEND)]
 )
-def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
+def test_a_redelivered_task_that_may_have_started_is_unknown_after_its_deadline(
     started: bool, on_unknown: OnUnknown
 ) -> None:
     """Until then whoever had it may still be sending it, and may still say so (rule 9)."""
@@ -95,7 +95,7 @@ def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
     assert in_flight_tasks.unknown(10 + DEADLINE)
 
 
-def test_a_late_answer_of_a_living_transport_ends_the_doubt() -> None:
+def test_a_late_report_of_a_live_transport_settles_a_redelivered_task() -> None:
     """Its connection broke, it sent, and it says so with its next connection."""
     in_flight_tasks = held(in_flight_task(started=True))
     in_flight_tasks.apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
@@ -105,7 +105,7 @@ def test_a_late_answer_of_a_living_transport_ends_the_doubt() -> None:
     assert len(heard.ended) == 1 and not in_flight_tasks.unknown(1000)
 
 
-def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
+def test_a_report_after_an_unknown_outcome_was_settled_is_recorded_once() -> None:
     """Its transport lived, without a connection: what it tells at last is evidence of sending (rule 4)."""
     in_flight_tasks = held(doubted := in_flight_task(started=True))
     in_flight_tasks.drop(doubted)
@@ -119,14 +119,14 @@ def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
     "why", [ReturnReason.EXPIRED, ReturnReason.LATE, ReturnReason.STOPPING, ReturnReason.UNKNOWN_CHANNEL]
 )
 @pytest.mark.parametrize("on_unknown", OnUnknown)
-def test_what_was_certainly_not_begun_is_given_back(why: ReturnReason, on_unknown: OnUnknown) -> None:
+def test_a_task_that_certainly_did_not_start_is_released(why: ReturnReason, on_unknown: OnUnknown) -> None:
     """Also on channels that resend: a batch that nobody had is no doubt."""
     heard = held(in_flight_task(on_unknown=on_unknown)).apply(report(returned=[(named(1, 1), why)]), 0)
 
     assert len(heard.returned) == 1
 
 
-def test_silence_counts_only_after_every_bound() -> None:
+def test_silent_tasks_are_settled_only_after_all_timeouts() -> None:
     """Waiting in the broker, waiting for a slot, and the attempt itself."""
     length = completion_bound(ttl=10, within=5, lane=Lane("phone", deadline=timedelta(seconds=DEADLINE)))
     in_flight_tasks = held(in_flight_task())
@@ -156,7 +156,7 @@ def test_batches_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone(
         (50, 0, 50, 10, 10),  # few slots in all
     ],
 )
-def test_a_window_is_what_was_done_in_the_last_second(
+def test_adaptive_concurrency_follows_the_throughput_of_the_last_second(
     now: int, done_: int, most: int, slots: int, then: int
 ) -> None:
     """At most one second of work is with transports (design 7)."""

@@ -60,7 +60,7 @@ async def test_messages_go_out_by_transports_that_have_no_database(fleet: Fleet,
     assert shown["history"][-1]["detail"] == "r" and shown["attempts"] == 1
 
 
-async def test_outcomes_travel_whole(fleet: Fleet) -> None:
+async def test_outcomes_survive_encoding_and_decoding(fleet: Fleet) -> None:
     """A retry is tried again by its policy, a rejection is a dead letter with its reason (B6, B7)."""
 
     def answer(message: Message) -> Outcome:
@@ -105,7 +105,7 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
     assert (await app.messages.show(ids[0]))["attempts"] == 1
 
 
-async def test_what_expired_while_the_broker_was_away_says_nothing_about_transports(fleet: Fleet) -> None:
+async def test_batches_that_expire_while_the_broker_is_down_do_not_suspend_the_channel(fleet: Fleet) -> None:
     """It comes back and is given away again at once: there is no reason to rest, nor to raise an alarm."""
     app = await fleet.dispatcher(broker_message_ttl=timedelta(milliseconds=300))
     runtime_of(app)._broker.up_since = float("inf")  # as if it were back only now
@@ -121,7 +121,7 @@ async def test_what_expired_while_the_broker_was_away_says_nothing_about_transpo
     assert not [event for event in fleet.events if isinstance(event, NoTransport)]
 
 
-async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fleet: Fleet) -> None:
+async def test_tasks_started_by_a_dead_transport_are_held_and_the_rest_is_sent(fleet: Fleet) -> None:
     """Started is told before it is sent: two were, so two are in doubt, and none is sent twice (F44)."""
     app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "500ms"})
     doomed, heir = fleet.sender(), fleet.sender()
@@ -142,7 +142,7 @@ async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fl
     assert sorted("abcdefgh") == sorted(doomed.sent + heir.sent)
 
 
-async def test_a_transport_that_was_cut_off_settles_the_doubt_when_it_is_back(fleet: Fleet) -> None:
+async def test_a_transport_that_reconnects_settles_unknown_outcomes(fleet: Fleet) -> None:
     """It had begun, its connection broke, the message was held: what it tells then is evidence (rule 4)."""
     app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "300ms"})
     sender, may_connect = fleet.sender(), asyncio.Event()
@@ -183,7 +183,7 @@ async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_aga
     assert all([(await app.messages.show(id_))["history"] for id_ in ids])
 
 
-async def test_a_batch_that_was_out_is_never_taken_for_one_that_nobody_took(fleet: Fleet) -> None:
+async def test_a_delivered_batch_is_never_treated_as_undelivered(fleet: Fleet) -> None:
     """Its transport is gone, no other comes in time, and it may have been sent: that is said (rule 7)."""
     app = await fleet.dispatcher(
         channel={"deadline": "300ms"}, broker_message_ttl=timedelta(milliseconds=300)
@@ -203,7 +203,7 @@ async def test_a_batch_that_was_out_is_never_taken_for_one_that_nobody_took(flee
     assert (await app.store.read("message_find", id=ids[0], tenant="default"))[0]["unknown"]
 
 
-async def test_a_transport_that_stops_gives_back_what_it_had_not_begun(fleet: Fleet) -> None:
+async def test_a_stopping_transport_returns_tasks_that_it_has_not_started(fleet: Fleet) -> None:
     """In order: what it had begun is told, the rest goes to another at once, nothing is in doubt (E8, F7)."""
     app = await fleet.dispatcher(channel={"on_unknown": "hold"})
     leaving, staying = fleet.sender(), fleet.sender()
@@ -221,7 +221,7 @@ async def test_a_transport_that_stops_gives_back_what_it_had_not_begun(fleet: Fl
     assert sorted("abc") == sorted(leaving.sent + staying.sent)
 
 
-async def test_a_dead_dispatchers_messages_are_settled_by_its_heir(fleet: Fleet) -> None:
+async def test_a_dead_dispatchers_messages_are_settled_by_another_dispatcher(fleet: Fleet) -> None:
     """Dispatched tasks belong to the dispatch: what was sent meanwhile is done, and sent once (design 7)."""
     dying = await fleet.dispatcher(channel={"on_unknown": "hold"})
     sender = fleet.sender()
@@ -239,7 +239,7 @@ async def test_a_dead_dispatchers_messages_are_settled_by_its_heir(fleet: Fleet)
     assert sorted("abc") == sorted(sender.sent)
 
 
-async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_back(fleet: Fleet) -> None:
+async def test_tasks_that_a_dead_dispatcher_had_not_published_are_released(fleet: Fleet) -> None:
     """Only when every bound has passed and a marker is back: then nobody can have it (design 7)."""
     options = {
         "channel": {"on_unknown": "hold", "deadline": "100ms"},
@@ -329,7 +329,7 @@ async def test_a_forged_report_changes_nothing(fleet: Fleet) -> None:
     assert (await app.messages.show(in_hand))["attempts"] == 1
 
 
-async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> None:
+async def test_unknown_outcomes_are_looked_up_by_a_transport(fleet: Fleet) -> None:
     """On `ask` channels the credentials are with the transport, so it asks before it sends again (rule 7)."""
     app = await fleet.dispatcher()
     sender = fleet.sender()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("rabbitmq")
     ("right", "wrong", "problem"),
     [("guest:guest", "guest:wrong", "user or password"), ("/", "/nowhere", "virtual host 'nowhere'")],
 )
-async def test_what_never_gets_better_is_refused_at_the_start(
+async def test_permanent_broker_problems_prevent_the_start(
     broker: str, right: str, wrong: str, problem: str
 ) -> None:
     """One sentence that names the setting, instead of a process that waits for ever."""
@@ -40,7 +40,7 @@ async def test_what_never_gets_better_is_refused_at_the_start(
     assert refused.value.field == "broker" and refused.value.remedy
 
 
-async def test_a_transport_that_comes_before_its_dispatcher_says_what_it_waits_for(fleet: Fleet) -> None:
+async def test_a_transport_started_before_its_dispatcher_reports_the_missing_queue(fleet: Fleet) -> None:
     """Not that the broker was silent: it said that nobody has made the queue."""
     transport = await fleet.transport(fleet.sender())
     waits_for = transport.problem
@@ -51,7 +51,7 @@ async def test_a_transport_that_comes_before_its_dispatcher_says_what_it_waits_f
     assert waits_for is not None and f"no tidings.batches.{CHANNEL} yet" in waits_for
 
 
-async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet, broker: str) -> None:
+async def test_a_missing_queue_does_not_prevent_the_others(fleet: Fleet, broker: str) -> None:
     """A transport whose file names one channel more than any dispatcher has still serves those that are."""
     came: asyncio.Queue[BrokerMessage] = asyncio.Queue()
 
@@ -83,7 +83,7 @@ async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet
         (ValueError("odd"), "(ValueError: odd)"),
     ],
 )
-def test_anything_else_is_told_as_it_came(error: Exception, words: str) -> None:
+def test_other_broker_errors_are_reported_as_they_are(error: Exception, words: str) -> None:
     """Without the numbers and classes that say nothing to whoever runs the broker."""
     assert f"RabbitMQ does not respond {words}" == describe_error(error, "amqp://host/").problem
 
