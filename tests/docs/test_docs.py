@@ -335,7 +335,7 @@ def test_every_event_has_its_entry() -> None:
 
 def test_every_event_for_others_has_its_entry() -> None:
     """With what it tells, in the words of the program."""
-    rows = named(sections(page("reference/events.md"))["Told to others"], "type")
+    rows = named(sections(page("reference/events.md"))["Outgoing events"], "type")
 
     assert dict(event_types.EVENT_TYPES) == {name: row["what it tells"] for name, row in rows.items()}
 
