@@ -84,11 +84,11 @@ class HttpClient:
 
     The underlying client pins addresses for good, so there is one per (host, address), in an LRU cache.
     `connect_within` must be at most half of each deadline: a slower connection is NotSent, while the deadline
-    itself cannot tell and gives MaybeSent. The TCP user timeout is twice that: when the network breaks, the
-    kernel then stops retransmitting a request, instead of delivering it minutes later beside the attempt that
-    replaced it. A packet that waits for its neighbor's address may still leave within three more seconds,
-    because no socket timeout applies to it. With a `linger`, a response that arrived during a pause of this
-    process counts, if the pause ended within that time of the deadline.
+    itself cannot tell and gives MaybeSent. The TCP user timeout is twice that, counted by Linux from the
+    first retransmission timeout: a broken network does not deliver a request minutes later, but perhaps
+    shortly after its deadline, behind the attempt that replaced it. A packet that waits for its neighbor's
+    address may still leave within three seconds. With a `linger`, a response that arrived during a pause of
+    this process counts, if the pause ended within that time of the deadline.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ class SessionQrCode(NamedTuple):
     """A session as somebody sees it who wants to link it."""
 
     channel: str
-    link: str
+    session_state: str
     reason: str
     code: str | None
 
