@@ -42,11 +42,11 @@ async def drain(dsn: str, broker: str, n: int, started_marks: bool = False) -> f
     app = wiring.build(settings, emit=settled.take, share=ProcessShare(frozenset({ProcessRole.DISPATCHER})))
     await app.open()
     await app.store.write([Step("queue_pause", {"name": CHANNEL, "reason": "bench"})])
-    assert app.office is not None
+    assert app.dispatcher is not None
     try:
         await _fill(app, n)
         await _tidy(app)
-        await app.office.start()
+        await app.dispatcher.start()
         app.worker.start()
         with _transports(broker, started_marks):
             await asyncio.sleep(5)  # everybody is connected, and the new queues have settled

@@ -90,7 +90,7 @@ class Looks:
     def read_logs(self, folder: Path) -> None:
         """What the workers said themselves."""
         logs = [log.read_bytes() for log in folder.glob("worker-*.jsonl")]
-        self.errors = sum(log.count(b'"event":"store_trouble"') for log in logs)
+        self.errors = sum(log.count(b'"event":"store_error"') for log in logs)
 
 
 def rows_of(found: DrillReport, looks: Looks, foreign: float) -> list[Row]:

@@ -1,7 +1,7 @@
-"""The engine inside another program: opened, at work, and closed with it.
+"""The engine embedded in another program: opened, running, and closed with it.
 
-Everything is as in `tidings serve`, without its own port: the program is one more process of the fleet. What
-it accepts is durable before `send` returns, and is sent by whichever process is there.
+It works like `tidings serve` without its own port: the program is one more process of the fleet. Accepted
+messages are durable before `send` returns, and any process may send them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .observability.log import log_sink
 from .outbound.draft_parser import DraftParser
 from .outbound.service import OutboundService
 
-_LOOK = 0.05  # seconds between two looks at a message that is waited for
-_OVER = ("sent", "failed", "cancelled", "skipped", "expired")
+_CHECK_INTERVAL = 0.05  # seconds between two checks of a message
+_FINAL = ("sent", "failed", "cancelled", "skipped", "expired")
 
 
 class Engine:
-    """One engine. `async with Engine() as engine`, or `FastAPI(lifespan=engine.lifespan)`.
+    """An embedded engine. `async with Engine() as engine`, or `FastAPI(lifespan=engine.lifespan)`.
 
-    Settings are those of `tidings.toml` and the environment; those given here win.
+    Settings come from `tidings.toml` and the environment; arguments take precedence.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class Engine:
         **settings: Any,
     ) -> None:
         self._settings = load(config, flags=settings)
-        self._works = works  # False: it accepts and shows, and leaves the sending to others
+        self._works = works  # False: accept and show only; other processes send
         self._emit = emit
         self._app: App | None = None
 
     @property
     def settings(self) -> Settings:
-        """What it was built from."""
+        """The settings it was built from."""
         return self._settings
 
     @property
@@ -59,27 +59,27 @@ class Engine:
 
     @property
     def desk(self) -> OutboundService:
-        """All that may be done: messages, schedules, broadcasts, contacts, channels …"""
+        """The service with all operations: messages, schedules, broadcasts, contacts, channels …"""
         return self.app.desk
 
     async def send(
         self, channel: str, to: str, text: str = "", *, key: str | None = None, **fields: Any
     ) -> Mapping[str, Any]:
-        """Accept one message; fields are those of POST /v1/messages. The same `key` again sends nothing."""
-        given = {name.removesuffix("_"): value for name, value in fields.items()}  # `in` is Python's own word
+        """Accept one message; fields as in POST /v1/messages. A repeated idempotency `key` sends nothing."""
+        given = {name.removesuffix("_"): value for name, value in fields.items()}  # `in` is a Python keyword
         body = {"channel": channel, "to": to, **({"text": text} if text else {}), **given}
         reading = DraftParser(now=self.app.clock.now(), timezone=self._settings.timezone)
         accepted = await self.app.messages.accept(reading.draft(body, keep=key is not None), key=key)
         return await self.app.messages.show(accepted.id)
 
     async def wait(self, id_: str) -> Mapping[str, Any]:
-        """Stay until a message is over; gives it as it then stands."""
-        while (row := await self.app.messages.show(id_))["state"] not in _OVER:  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK)
+        """Wait until a message is final, and return it."""
+        while (row := await self.app.messages.show(id_))["state"] not in _FINAL:  # noqa: ASYNC110
+            await asyncio.sleep(_CHECK_INTERVAL)
         return row
 
     async def __aenter__(self) -> Self:
-        """Open the database and begin to work."""
+        """Open the database and start working."""
         emit = self._emit or log_sink(form=self._settings.log_format, level=self._settings.log_level)
         app = build(self._settings, emit=emit)
         try:
@@ -99,13 +99,13 @@ class Engine:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish or give back what is in hand, and close."""
+        """Finish or release running tasks, and close."""
         app, self._app = self._app, None
         if app is not None:
             await app.close()
 
     @asynccontextmanager
     async def lifespan(self, _application: object = None) -> AsyncIterator[None]:
-        """For FastAPI, Starlette, and whatever else takes a lifespan."""
+        """Lifespan for FastAPI, Starlette and other ASGI frameworks."""
         async with self:
             yield

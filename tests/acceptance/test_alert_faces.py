@@ -24,7 +24,7 @@ async def home(sqlite_url: str) -> AsyncIterator[House]:
     """An engine whose only process has fallen silent."""
     async with house(sqlite_url, alert_channel="out", alert_to=("ops",)) as built:
         built.clock.advance(310)
-        (guard,) = built.app.worker._onlookers
+        (guard,) = built.app.worker._observers
         await guard.step()
         yield built
 
@@ -50,7 +50,7 @@ async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
 
     await home.app.worker.node.beat()
     home.clock.advance(15)
-    await home.app.worker._onlookers[0].step()
+    await home.app.worker._observers[0].step()
     assert (await home.http.get("/v1/alerts")).json()["items"] == []
     assert "No open alerts" in (await home.http.get("/alerts")).text
     assert [row["state"] for row in (await home.http.get("/v1/alerts?past=true")).json()["items"]] == [

@@ -398,7 +398,7 @@ def test_the_doctor_changes_nothing_where_there_is_no_database(tidings: Tidings,
     answer = tidings("doctor")
 
     assert answer.code == 0
-    assert "there is no database data/tidings.db yet\ttidings serve makes it" in answer.out
+    assert "there is no database data/tidings.db yet\ttidings serve creates it" in answer.out
     assert list(tmp_path.iterdir()) == []
 
 
@@ -411,7 +411,7 @@ def test_the_doctor_names_what_a_person_must_mend(tidings: Tidings, monkeypatch:
 
     wrong = [(row["what"], row["remedy"]) for row in answer.json["items"] if row["grade"] == "wrong"]
     assert answer.code == 1
-    assert wrong[0] == ("phone is paused: for tea", "mend the cause, then: tidings channels resume phone")
+    assert wrong[0] == ("phone is paused: for tea", "fix the cause, then run: tidings channels resume phone")
     assert wrong[1][0].startswith("1 overdue on console, the oldest by ")
     assert wrong[1][1] == "start one: tidings serve"
 
@@ -541,7 +541,7 @@ def test_dead_letters_are_wrong_until_a_person_decides() -> None:
 
     assert check_dead_letters(groups)[1:3] == (
         FindingSeverity.WRONG,
-        "5 waiting for a person, 3 of them in doubt",
+        "5 waiting for a person, 3 of them uncertain",
     )
     assert check_dead_letters([]).grade is FindingSeverity.FINE
 
@@ -585,7 +585,7 @@ def test_an_unknown_setting_stops_the_start_with_a_hint(tmp_path: Path) -> None:
         ("mysql://localhost/x", 78, "has the unsupported scheme 'mysql'. Use sqlite:///"),
         ("tidings.db", 78, "is not a database URL. Use sqlite:///"),
         ("sqlite://:memory:", 78, "is not durable"),
-        ("postgresql://nobody:secret@127.0.0.1:1/x", 75, "PostgreSQL does not answer"),
+        ("postgresql://nobody:secret@127.0.0.1:1/x", 75, "PostgreSQL does not respond"),
     ],
 )
 def test_a_wrong_database_url_is_one_sentence(tmp_path: Path, url: str, code: int, says: str) -> None:
@@ -794,6 +794,6 @@ def test_a_read_only_disk_is_told_and_stays_as_it_was(
 
     assert (sent.returncode, served.returncode, examined.returncode) == (70, 70, 1)
     assert sent.stderr == served.stderr
-    assert sent.stderr.startswith(f"error: {place}/tidings.db cannot be written. Check the owner, the mode")
-    assert "cannot be written" in examined.stdout
+    assert sent.stderr.startswith(f"error: {place}/tidings.db cannot be written. Check the owner, mode")
+    assert "is not writable" in examined.stdout
     assert {path.name: path.stat().st_size for path in place.iterdir()} == before

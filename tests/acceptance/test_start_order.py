@@ -55,7 +55,7 @@ def test_the_port_is_closed_while_the_database_does_not_answer(tmp_path: Path) -
             silent.close()
             code = served.process.wait(PATIENCE)
     assert not is_open, "connections were taken before the database had answered"
-    until(lambda: any("PostgreSQL does not answer" in line for line in served.logged), "the error")
+    until(lambda: any("PostgreSQL does not respond" in line for line in served.logged), "the error")
     assert code == 75
 
 

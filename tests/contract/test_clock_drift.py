@@ -24,6 +24,6 @@ async def test_a_drift_over_one_second_is_logged_with_each_heartbeat(
     world = await World(store, clock).open()
     clock.set_drift(timedelta(seconds=seconds))
 
-    await world.worker._beat_once()
+    await world.worker._heartbeat_once()
 
     assert world.told(ClockDrift) == logged

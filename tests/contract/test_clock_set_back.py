@@ -40,7 +40,7 @@ async def ahead(store: Store, clock: ManualClock, *answers: Outcome, **options: 
 
 async def beat(world: World) -> None:
     """A heartbeat, and what follows within a second."""
-    await world.worker._beat_once()
+    await world.worker._heartbeat_once()
     await world.worker._reap_once()
 
 

@@ -281,7 +281,7 @@ class TestTooOld:
         await world.pass_time(15)
         id_ = await world.send(expires_at=clock.now() + MINUTE)
         clock.advance(300)
-        assert await world.worker.sweeper.step() == 1
+        assert await world.worker.expirer.step() == 1
         assert (await world.show(id_))["state"] == "expired"
 
 

@@ -71,7 +71,7 @@ async def test_everything_arrives_and_goes_on_there(
     """Every row of every table; what waited is sent once, ids and days of history go on."""
     seen: list[str] = []
     counted = await sqlite_to_postgres.move_database(
-        lived_in, bare_postgres_url, where=WHERE, told=lambda table, _n: seen.append(table)
+        lived_in, bare_postgres_url, where=WHERE, progress=lambda table, _n: seen.append(table)
     )
     assert (counted["tasks"], counted["messages"], counted["schedules"], counted["contacts"]) == (3, 3, 1, 1)
     assert counted["history"] >= 4 and set(seen) == {name for name, rows in counted.items() if rows}
@@ -109,7 +109,7 @@ async def test_the_file_refuses_to_be_worked_on(
     await app.open()
     await app.messages.accept(Draft("out", "ada", "new"))
     await app.close()
-    with pytest.raises(Conflict, match="has gone on since"):
+    with pytest.raises(Conflict, match="has changed since"):
         await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
 
     assert sqlite_to_postgres.undo_move(lived_in) and not sqlite_to_postgres.undo_move(lived_in)
@@ -175,7 +175,7 @@ async def test_a_difference_undoes_everything(
             await target.execute("update messages set content = 'x' where recipient = 'bob'")
 
     monkeypatch.setattr(sqlite_to_postgres, "_copy", spoilt)
-    with pytest.raises(StoreUnusable, match="the table messages did not arrive as it left"):
+    with pytest.raises(StoreUnusable, match="the table messages differs after the copy"):
         await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     monkeypatch.undo()
     assert (await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE))[

@@ -21,7 +21,7 @@ async def test_all_dispatchers_of_a_database_check_the_same_tokens(store: Store)
         "phone", "t", outcomes=[ReportedOutcome((7, 2, first.of("phone", 7, 2)), Done(), 1.0)]
     )
 
-    assert [tokens.sift(report) for tokens in (first, second, later)] == [(report, 0)] * 3
+    assert [tokens.verify(report) for tokens in (first, second, later)] == [(report, 0)] * 3
 
 
 async def test_a_token_holds_for_one_claim_on_one_channel_of_one_database(store: Store) -> None:
@@ -36,4 +36,4 @@ async def test_a_token_holds_for_one_claim_on_one_channel_of_one_database(store:
 
     for channel, key in entries:
         report = TransportReport(channel, "t", started=[key], outcomes=[ReportedOutcome(key, Done(), 1.0)])
-        assert tokens.sift(report) == (TransportReport(channel, "t", [], [], []), 1), key
+        assert tokens.verify(report) == (TransportReport(channel, "t", [], [], []), 1), key

@@ -668,7 +668,7 @@ class TestMissedAndExpired:
             assert here.channel.ids == [late]
             assert here.told == [("message.expired", too_late)]
             data = here.only("message.expired").json["data"]
-            assert (data["state"], data["reason"]) == ("expired", "its time ran out before it could start")
+            assert (data["state"], data["reason"]) == ("expired", "expired before it could start")
 
     async def test_which_expiry_applies(self, store: Store, clock: ManualClock) -> None:
         """The message's own first; without one 24 h from the later of due and accepted (B8)."""
@@ -701,7 +701,7 @@ class TestMissedAndExpired:
             clock.advance(3601)
             await here.app.worker.node.beat()
 
-            assert await here.app.worker.sweeper.step() == 1800
+            assert await here.app.worker.expirer.step() == 1800
             assert (await here.app.messages.show(kept))["state"] == "pending"
             told = await store.read("outbox_page", limit=5000)
             assert {row["type"] for row in told} == {"message.expired"}
@@ -718,7 +718,7 @@ class TestMissedAndExpired:
             clock.advance(3601)
             await here.app.worker.node.beat()
 
-            assert await here.app.worker.sweeper.step() == 12
+            assert await here.app.worker.expirer.step() == 12
             await here.work()
             assert Counter(here.told) == Counter(("message.expired", id_) for id_ in ids)
 
@@ -741,7 +741,7 @@ async def test_a_receiver_that_hangs_leaves_slots_to_messages(store: Store, cloc
 def wish_of(here: Town) -> ClaimRequest:
     """What a node of eight free slots would claim."""
     runner = here.app.worker.runner
-    return ClaimRequest({queue: runner._room.of(queue, 8) for queue in here.app.lanes}, 8)
+    return ClaimRequest({queue: runner._capacity.of(queue, 8) for queue in here.app.lanes}, 8)
 
 
 READS = (

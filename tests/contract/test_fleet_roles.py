@@ -24,9 +24,9 @@ from tidings.model.task import NewTask, NodeId, OnUnknown, TaskState, Transition
 from tidings.observability.events import (
     BatchSettled,
     Event,
-    ParcelsSent,
+    StoreError,
     StoreSlow,
-    StoreTrouble,
+    TransportAttempts,
     discard_event,
 )
 from tidings.store.migrations import load_migrations
@@ -93,7 +93,7 @@ def test_parts_divide_the_channels_and_leave_none_out(tmp_path: Path) -> None:
 
 def test_a_channel_that_does_not_exist_cannot_be_served(tmp_path: Path) -> None:
     """The sentence names those that do."""
-    with pytest.raises(Invalid, match=r"no channel 'phon'.*mail, .*phone"):
+    with pytest.raises(Invalid, match=r"unknown channel 'phon'.*mail, .*phone"):
         built(tmp_path, ProcessShare(queues=frozenset({"phon"})))
 
 
@@ -136,7 +136,7 @@ async def test_a_recycled_process_asks_for_its_stop_and_ends_with_75(monkeypatch
     asked: list[bool] = []
     recycler = Recycler(100, None, lambda: asked.append(True))
     recycler.take(BatchSettled(1, 60, {"done": 60}, 1.0))
-    recycler.take(ParcelsSent("t", 40))
+    recycler.take(TransportAttempts("t", 40))
 
     await recycler.watch(discard_event)
 
@@ -200,7 +200,7 @@ async def test_while_the_standby_is_away_the_primary_answers(store: Store) -> No
     await store.enqueue([NewTask("phone", "message", 0)])
 
     assert [(await both.read("counts", most=10))[0]["heads"] for _ in range(3)] == [1, 1, 1]
-    assert [type(event) for event in events] == [StoreTrouble]
+    assert [type(event) for event in events] == [StoreError]
 
 
 def test_no_statement_that_writes_or_decides_is_heavy() -> None:
@@ -259,7 +259,7 @@ async def test_the_reaper_leaves_a_dispatchers_tasks_to_its_heir(
     found = await reaper.step()
 
     task = (await store.read("task_look", id=id_))[0]
-    assert (found.in_doubt, task["state"]) == (taken, "failed" if taken else "processing")
+    assert (found.unknown, task["state"]) == (taken, "failed" if taken else "processing")
 
 
 async def _join(store: Store, name: str) -> Row:

@@ -14,7 +14,7 @@ from tests.contract.world import World
 from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import NodeId, TaskId
-from tidings.observability.events import BatchSettled, Event, StoreTrouble
+from tidings.observability.events import BatchSettled, Event, StoreError
 from tidings.store.port import ClaimRequest, ClaimResult
 from tidings.store.sqlite import SqliteStore
 
@@ -73,7 +73,7 @@ async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(wo
     assert sent_while_unwritten == [False]
     assert world.channel.ids == [id_]
     assert (await world.show(id_))["attempts"] == 1
-    assert any(isinstance(event, StoreTrouble) and event.where == "claim" for event in world.events)
+    assert any(isinstance(event, StoreError) and event.where == "claim" for event in world.events)
 
 
 async def test_an_answer_ahead_is_followed_by_what_the_commit_said(world: World) -> None:

@@ -606,9 +606,13 @@ INTENT = (Path(prompt.__file__).parent / "prompts" / "intent.md").read_text()
     ("old", "new", "told"),
     [
         ("{%message%}", "it", r"is missing the placeholder \{%message%\}.*below # Material"),
-        ("{%timezone%}", "{%timezones%}", r"unknown placeholder \{%timezones%\}.*Did you mean \{%timezone%\}"),
+        (
+            "{%timezone%}",
+            "{%timezones%}",
+            r"unknown placeholder \{%timezones%\}.*Did you mean \{%timezone%\}",
+        ),
         ("{%timezone%}", "{%speaker%}", r"\{%speaker%\} in its instructions.*Move it below # Material"),
-        ("{%timezone%}", "{% zone", "a placeholder that cannot be read"),
+        ("{%timezone%}", "{% timezone", "a malformed placeholder"),
         ('role = "small"', 'role = "huge"', r"invalid role \('huge'\)"),
         ("version = 1", "version = 0", "invalid version"),
         ("max_tokens = 200", "max_tokens = 200\ntop_p = 1", "unknown key 'top_p' in its front matter"),

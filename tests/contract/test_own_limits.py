@@ -46,6 +46,6 @@ async def test_a_task_of_a_kind_that_nobody_knows_waits_for_somebody_who_does(
     row = await people.get_task(store, strange)
     history = await store.read("history_of", task=strange)
     assert row is not None and row["state"] == TaskState.PENDING
-    assert "does not know 'of the future'" in history[-1]["detail"]
+    assert "has no handler for 'of the future'" in history[-1]["detail"]
     assert (await world.show(known))["state"] == "sent"
     assert row["attempts"] == 0

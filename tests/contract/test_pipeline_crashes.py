@@ -115,7 +115,7 @@ async def lived(store: Store, clock: ManualClock, shift: int | None) -> dict[str
 
 async def reborn(squad: Squad, store: Any) -> None:
     """Another process on the same database."""
-    squad.worker.runner._slots.close()
+    squad.worker.runner._executor.close()
     squad.store = store
     squad.calendar._store = store
     squad.build()

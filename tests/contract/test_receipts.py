@@ -20,7 +20,7 @@ from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome, Reject, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.model.time import DAY, SECOND, iso
-from tidings.observability.events import Event, ReceiptsTaken
+from tidings.observability.events import Event, ReceiptsReceived
 from tidings.outbound.channels.base import ChannelTraits
 from tidings.outbound.receipts.base import Callback
 from tidings.outbound.receipts.callbacks import CallbackService
@@ -79,7 +79,7 @@ class Town:
     @property
     def taken(self) -> list[tuple[int, int, int]]:
         """What the log says of each call-back: new, again, strange."""
-        return [(e.new, e.again, e.strange) for e in self.events if isinstance(e, ReceiptsTaken)]
+        return [(e.new, e.duplicate, e.unmatched) for e in self.events if isinstance(e, ReceiptsReceived)]
 
 
 @asynccontextmanager

@@ -87,7 +87,7 @@ def reconnects(world: World) -> None:
 
 async def goes_on(world: World) -> None:
     """One heartbeat of the node, which recovers if it must; then a step-by-step node takes its place."""
-    await world.worker._beat_once()
+    await world.worker._heartbeat_once()
     await world.worker.runner.stop()
     world.worker = world.node()
     await world.worker.node.join()
@@ -163,7 +163,7 @@ async def test_a_result_that_was_lost_is_not_taken_for_a_claim_that_had_not_begu
     await goes_on(world)
     assert (await world.worker.reaper.step()).waiting == 1, "its node is dead, its deadline has not passed"
     clock.advance(11)
-    assert (await world.worker.reaper.step()).in_doubt == 1
+    assert (await world.worker.reaper.step()).unknown == 1
     assert ((shown := await world.show(id_))["state"], shown["unknown"]) == ("failed", True)
 
 
@@ -205,7 +205,7 @@ async def test_an_occurrence_that_was_made_on_the_lost_copy_is_made_again_as_unk
     world = await World(store, clock).open()
     makers = {"message": MessageOccurrenceBuilder(world.messages)}
     scheduler = Scheduler(store, clock, makers, rest=timedelta(0))
-    world.worker.rewinds._makers = [scheduler]
+    world.worker.rewinds._task_creators = [scheduler]
     body = {"rule": {"every": "1h"}, "message": {"channel": "main", "to": "ada", "text": "hi"}}
     await ScheduleService(store, clock, makers).create(body, timezone=ZoneInfo("UTC"))
     await world.step(seconds=3598)
@@ -233,7 +233,7 @@ async def test_nothing_lost_raises_no_alarm(store: PostgresStore, clock: ManualC
         await world.send("later", at=clock.now() + HOUR)
         reconnects(world)
         assert not world.worker.node.is_trusted
-        await world.worker._beat_once()
+        await world.worker._heartbeat_once()
         assert world.worker.node.is_trusted
     assert not world.told(DatabaseRewound)
     assert await house.raised() == set()

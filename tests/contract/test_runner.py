@@ -154,7 +154,7 @@ class TestExpiry:
         world = await World(store, clock, lambda _m: BUSY).open()
         id_ = await world.send(expires_at=clock.now() + MINUTE)
         await world.step()
-        assert "no further try fits" in (await world.why(id_)).answer
+        assert "no further attempt before" in (await world.why(id_)).answer
 
         assert await world.step(seconds=61) == RunnerStep(0, 1, 0)
         assert (await world.show(id_))["state"] == "expired"
@@ -169,8 +169,8 @@ class TestExpiry:
         await store.write([Step("queue_pause", {"name": "main", "reason": "by hand"})])
         clock.advance(hours=25)
 
-        assert await world.worker.sweeper.step() == 1
-        assert await world.worker.sweeper.step() == 0
+        assert await world.worker.expirer.step() == 1
+        assert await world.worker.expirer.step() == 0
         assert (await world.show(id_))["state"] == "expired"
 
 
@@ -367,7 +367,7 @@ class TestDeadNodes:
         world.channel.script = meanwhile
         claimed, _ = await slow.runner._fetch()
         assert claimed == 1
-        await slow.runner._slots.quiet()
+        await slow.runner._executor.quiet()
         if store.sole_worker:
             pytest.skip("one working process: nobody else can reap while it lives")
         await self.reap(world, seconds=12)
@@ -400,7 +400,7 @@ class TestDeadNodes:
 
         shown = await world.show(ids[0])
         assert (shown["state"], shown["category"]) == ("failed", "system")
-        assert "took its node down" in shown["error"]
+        assert "crashed its node" in shown["error"]
         for _ in range(4):
             await world.step(seconds=1)
         assert [(await world.show(id_))["state"] for id_ in ids[1:]] == ["sent", "sent"]

@@ -21,7 +21,7 @@ from tidings.inbound.webhooks import InboundWebhooks
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import MINUTE, SECOND, micros
-from tidings.observability.events import SourceTakenOver, SourceTrouble
+from tidings.observability.events import SourceError, SourceTakenOver
 from tidings.store.port import Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
@@ -196,7 +196,7 @@ async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: 
     assert len(await world.all(source="other")) == 1
     assert world.notices[0].type == "source.failing"
     assert (await world.source())["failures"] == 0
-    assert sum(isinstance(event, SourceTrouble) for event in world.events) == 4
+    assert sum(isinstance(event, SourceError) for event in world.events) == 4
 
 
 async def test_an_unavailable_platform_is_reported_and_polled_again(world: Conversing) -> None:
@@ -378,7 +378,7 @@ def test_the_generic_webhook_accepts_signed_and_valid_messages(clock: ManualCloc
         with pytest.raises(Invalid, match=problem):
             call(body)
     signed = signature_headers([parse_secret(SECRET)], "m1", clock.now() // SECOND, one)
-    with pytest.raises(UnverifiedWebhook, match="no signature fits"):
+    with pytest.raises(UnverifiedWebhook, match="no signature matches"):
         source.called(WebhookRequest(signed, {}, one + b" "))
     with pytest.raises(UnverifiedWebhook):
         webhook.WebhookSource(SourceSettings("own", "webhook", secrets=(SECRET,)), now=clock.now).called(

@@ -94,10 +94,10 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
             await producing
             await asyncio.sleep(chance.uniform(0.2, 0.6))  # time to connect again, before the next is lost
         idle = await rig.idle()
-        trouble, lost = pair[0].facts("store_trouble"), pair[1].facts("node_lost")
+        trouble, lost = pair[0].facts("store_error"), pair[1].facts("node_lost")
         codes = [await rig.stop(sender) for sender in pair]
         verdict = await rig.verdict()
-    report(rig, verdict, answers_lost=rounds, store_trouble=trouble)
+    report(rig, verdict, answers_lost=rounds, store_error=trouble)
 
     assert idle and codes == [0, 0] and not lost
     assert not verdict.violations and not verdict.duplicates

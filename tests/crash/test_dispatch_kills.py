@@ -101,7 +101,7 @@ async def test_killed_transports_and_dispatchers_lose_nothing_and_repeat_nothing
         codes = await asyncio.gather(rig.stop(steady), rig.stop(second))
         verdict = await rig.verdict()
         doubted = sum(book.unknown for book in (await read_engine_records(rig.database)).values())
-        inherited = second.facts("tasks_inherited")
+        inherited = second.facts("tasks_recovered")
     report(rig, verdict, kills=len(rig.faults), inherited=inherited, doubted=doubted)
 
     assert idle and list(codes) == [0, 0]

@@ -17,7 +17,7 @@ from .rig import Options, drill, scaled
 pytestmark = pytest.mark.crash
 
 
-async def test_a_message_that_kills_its_workers_is_set_aside(
+async def test_a_message_that_kills_its_workers_is_quarantined(
     tmp_path: Path, database: Database, report: Report
 ) -> None:
     """Quarantined after its third victim; all its neighbours arrive, and the workers live on."""

@@ -64,11 +64,11 @@ async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
             resumed.append(time.time() - started)
         await rig.producer.produce(parts[-1])
         idle = await rig.idle()
-        trouble = [reason for sender in pair for reason in sender.reasons("store_trouble")]
+        trouble = [reason for sender in pair for reason in sender.reasons("store_error")]
         codes = [await rig.stop(sender) for sender in pair]
         verdict = await rig.verdict()
     report(
-        rig, verdict, kills_of_postgres=3, accepts_unknown=rig.producer.unknown, store_trouble=len(trouble),
+        rig, verdict, kills_of_postgres=3, accepts_unknown=rig.producer.unknown, store_error=len(trouble),
         resumed_in=[round(seconds, 1) for seconds in resumed],
     )  # fmt: skip
 

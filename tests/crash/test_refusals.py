@@ -31,7 +31,7 @@ _REFUSALS = {
 
 def _refused_results(worker: DrillProcess) -> int:
     lines = worker.log.read_text().splitlines()
-    return sum('"event":"store_trouble"' in line and '"settle"' in line for line in lines)
+    return sum('"event":"store_error"' in line and '"settle"' in line for line in lines)
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])

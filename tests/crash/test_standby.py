@@ -79,7 +79,7 @@ async def test_a_failover_that_loses_the_newest_commits_is_noticed_and_sends_not
     standby.start()
     await standby.promote()
     assert await claims(world) == 0, "nothing starts on a server that was not looked at"
-    await world.worker._beat_once()
+    await world.worker._heartbeat_once()
     [event] = world.told(DatabaseRewound)
     assert isinstance(event, DatabaseRewound)
     assert event.unknown == 1

@@ -166,8 +166,8 @@ async def work(options: dict[str, Any]) -> None:
         return
     app = engine.build(settings(options), emit=emit, share=share)
     await app.open()
-    if app.office is not None:
-        await app.office.start()
+    if app.dispatcher is not None:
+        await app.dispatcher.start()
     app.worker.start()
     if options.get("produce"):
         await DrillProducer(app, options["producer_log"], CHANNEL).produce(options["produce"], single=True)

@@ -113,8 +113,8 @@ class Fleet:
         app = engine.build(settings, clock=self.clock(), emit=self.emit, share=share)
         self.apps.append(app)
         await app.open()
-        assert app.office is not None
-        await app.office.start()
+        assert app.dispatcher is not None
+        await app.dispatcher.start()
         app.worker.start()
         return app
 
@@ -139,17 +139,17 @@ class Fleet:
         self.dead.append(transport)
         for loop in transport._loops:
             loop.cancel()
-        await transport._link.stop()
-        transport._link._publishing = None
+        await transport._broker.stop()
+        transport._broker._publishing = None
 
     async def vanish(self, app: App) -> None:
         """As if a dispatcher had been killed: nothing is settled or given back any more."""
         self.apps.remove(app)
-        for loop in (*app.worker._loops, *app.worker.runner._loops, app.worker._life):
+        for loop in (*app.worker._loops, *app.worker.runner._loops, app.worker._running):
             if loop is not None:
                 loop.cancel()
-        assert app.office is not None
-        await app.office._link.stop()
+        assert app.dispatcher is not None
+        await app.dispatcher._broker.stop()
         await app.store.close()
 
     async def close(self) -> None:
@@ -158,8 +158,8 @@ class Fleet:
         for transport in self.transports:
             await transport.stop(1)
         for transport in self.dead:
-            await transport._slots.quiet()
-            transport._slots.close()
+            await transport._executor.quiet()
+            transport._executor.close()
         for app in self.apps:
             await app.close()
 
@@ -179,13 +179,13 @@ async def accept(app: App, *recipients: str, **more: Any) -> list[str]:
 
 def token_of(app: App, task: int, claim: int = 1) -> ClaimKey:
     """What a genuine report calls a claim."""
-    return task, claim, office(app)._tokens.of(CHANNEL, task, claim)
+    return task, claim, runtime_of(app)._tokens.of(CHANNEL, task, claim)
 
 
-def office(app: App) -> DispatcherRuntime:
-    """Return the office of a dispatcher."""
-    assert app.office is not None
-    return app.office
+def runtime_of(app: App) -> DispatcherRuntime:
+    """Return the runtime of a dispatcher."""
+    assert app.dispatcher is not None
+    return app.dispatcher
 
 
 async def states(app: App, ids: list[str]) -> list[str]:

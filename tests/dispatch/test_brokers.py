@@ -18,7 +18,7 @@ from tidings.model.errors import Misconfigured
 from tidings.observability.events import BrokerLost, BrokerReached, Event
 
 from ..time_limits import within
-from .conftest import CHANNEL, SOON, Fleet, accept, office
+from .conftest import CHANNEL, SOON, Fleet, accept, runtime_of
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
 
@@ -96,7 +96,7 @@ async def test_a_dead_broker_of_several_does_not_keep_the_link_from_the_others(
     told: list[Event] = []
     link = BrokerConnection((DEAD, broker), clock, emit=told.append, channels=(CHANNEL,), name="test")
     async with linked(link):
-        assert link.is_up and link.problem is None and link.place == broker_address(broker)
+        assert link.is_up and link.problem is None and link.address == broker_address(broker)
     assert told == [BrokerReached(broker_address(broker))]
 
 
@@ -108,7 +108,7 @@ async def test_where_the_link_begins_is_chance(broker: str, relay: tuple[str, Re
             (broker, relay[0]), Chosen(chance), emit=lambda _: None, channels=(CHANNEL,), name="test"
         )
         async with linked(link):
-            used.add(link.place)
+            used.add(link.address)
     assert used == {broker_address(broker), broker_address(relay[0])}
 
 
@@ -123,21 +123,21 @@ async def test_a_fleet_moves_to_another_broker_when_its_own_is_lost(
     sender = fleet.sender()
     transport = await fleet.transport(sender)
     await fleet.all_are(app, await accept(app, "before"))
-    before = {office(app)._link.place, transport._link.place}
+    before = {runtime_of(app)._broker.address, transport._broker.address}
     proxy.stop()
     await fleet.until(lambda: BrokerReached(broker_address(broker)) in fleet.events)
     await fleet.all_are(app, await accept(app, "after"))
 
     assert before == {broker_address(url)}
-    assert {office(app)._link.place, transport._link.place} == {broker_address(broker)}
-    assert office(app).standing()["broker_at"] == broker_address(broker)
+    assert {runtime_of(app)._broker.address, transport._broker.address} == {broker_address(broker)}
+    assert runtime_of(app).status()["broker_at"] == broker_address(broker)
     assert any(
         isinstance(event, BrokerLost) and broker_address(url) in event.reason for event in fleet.events
     )
     assert sender.sent == ["before", "after"]
 
 
-async def test_what_needs_a_person_is_refused_even_if_another_broker_is_dead(broker: str) -> None:
+async def test_a_permanent_problem_prevents_the_start_even_if_another_broker_is_down(broker: str) -> None:
     """The error names each broker by host and port, and repeats no password."""
     wrong = broker.replace("guest:guest", "guest:CANARY")
     link = BrokerConnection(
@@ -145,7 +145,7 @@ async def test_what_needs_a_person_is_refused_even_if_another_broker_is_dead(bro
     )
     with pytest.raises(Misconfigured, match="user or password") as refused:
         await link.start()
-    assert "127.0.0.1:1: RabbitMQ does not answer" in refused.value.problem
+    assert "127.0.0.1:1: RabbitMQ does not respond" in refused.value.problem
     assert broker_address(wrong) in refused.value.problem and "CANARY" not in str(refused.value)
 
 
@@ -159,11 +159,11 @@ async def test_a_link_without_any_broker_goes_on_trying_all(broker: str, relay: 
         (DEAD, url), Chosen(0.0), emit=told.append, channels=(CHANNEL,), name="test", came=up.set
     )
     async with linked(link), within(SOON):
-        assert not link.is_up and link.place is None and link.problem is not None
+        assert not link.is_up and link.address is None and link.problem is not None
         assert broker_address(DEAD) in link.problem and broker_address(url) in link.problem
         server = await asyncio.start_server(proxy._serve, "127.0.0.1", urlsplit(url).port)
         await up.wait()
-        assert link.place == broker_address(url)
+        assert link.address == broker_address(url)
         server.close()
     assert isinstance(told[0], BrokerLost) and BrokerReached(broker_address(url)) in told
 

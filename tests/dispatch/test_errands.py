@@ -52,8 +52,8 @@ def test_an_outcome_ends_its_errand_once() -> None:
     """The same told again, after a lost confirm, is no news."""
     in_flight_tasks = held(in_flight_task())
 
-    first = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 0)
-    again = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 0)
+    first = in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 0)
+    again = in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 0)
 
     assert [(TaskId(1), Done())] == [(e.task.id, outcome) for e, outcome, _ in first.ended]
     assert not again.ended and not again.late and not in_flight_tasks.held
@@ -66,67 +66,67 @@ def test_a_report_counts_for_its_own_claim_and_channel_only(key: ClaimKey, chann
     """The claim is the fence, and a transport speaks for its own channel (rule 5)."""
     in_flight_tasks = held(in_flight_task())
 
-    heard = in_flight_tasks.hear(TransportReport(channel, "t", outcomes=[done(key)]), 0)
+    heard = in_flight_tasks.apply(TransportReport(channel, "t", outcomes=[done(key)]), 0)
 
     assert not heard.ended and [key] == [told.key for told in heard.late]
     assert in_flight_tasks.held
 
 
-def test_redelivered_and_not_started_is_given_back_at_once() -> None:
+def test_a_redelivered_task_that_was_not_started_is_released_immediately() -> None:
     """Where starts are told, silence is proof: the flag alone means nothing (design 7)."""
-    heard = held(in_flight_task()).hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
+    heard = held(in_flight_task()).apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
-    assert [why for _, why in heard.back] == [ReturnReason.REDELIVERED]
+    assert [why for _, why in heard.returned] == [ReturnReason.REDELIVERED]
 
 
 @pytest.mark.parametrize(
     ("started", "on_unknown"), [(True, OnUnknown.HOLD), (True, OnUnknown.ASK), (False, OnUnknown.RESEND)]
 )
-def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
+def test_a_redelivered_task_that_may_have_started_is_unknown_after_its_deadline(
     started: bool, on_unknown: OnUnknown
 ) -> None:
     """Until then whoever had it may still be sending it, and may still say so (rule 9)."""
     in_flight_tasks = held(in_flight_task(on_unknown=on_unknown, started=started))
 
-    heard = in_flight_tasks.hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 10)
+    heard = in_flight_tasks.apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 10)
 
-    assert not heard.back
-    assert not in_flight_tasks.doubtful(10 + DEADLINE - 0.1)
-    assert in_flight_tasks.doubtful(10 + DEADLINE)
+    assert not heard.returned
+    assert not in_flight_tasks.unknown(10 + DEADLINE - 0.1)
+    assert in_flight_tasks.unknown(10 + DEADLINE)
 
 
-def test_a_late_answer_of_a_living_transport_ends_the_doubt() -> None:
+def test_a_late_report_of_a_live_transport_settles_a_redelivered_task() -> None:
     """Its connection broke, it sent, and it says so with its next connection."""
     in_flight_tasks = held(in_flight_task(started=True))
-    in_flight_tasks.hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
+    in_flight_tasks.apply(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
-    heard = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 5)
+    heard = in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 5)
 
-    assert len(heard.ended) == 1 and not in_flight_tasks.doubtful(1000)
+    assert len(heard.ended) == 1 and not in_flight_tasks.unknown(1000)
 
 
-def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
+def test_a_report_after_an_unknown_outcome_was_settled_is_recorded_once() -> None:
     """Its transport lived, without a connection: what it tells at last is evidence of sending (rule 4)."""
     in_flight_tasks = held(doubted := in_flight_task(started=True))
     in_flight_tasks.drop(doubted)
 
-    heard = [in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 5) for _ in range(2)]
+    heard = [in_flight_tasks.apply(report(outcomes=[done(named(1, 1))]), 5) for _ in range(2)]
 
     assert [[told.key for told in each.late] for each in heard] == [[named(1, 1)], []]
 
 
 @pytest.mark.parametrize(
-    "why", [ReturnReason.EXPIRED, ReturnReason.LATE, ReturnReason.STOPPING, ReturnReason.STRANGE]
+    "why", [ReturnReason.EXPIRED, ReturnReason.LATE, ReturnReason.STOPPING, ReturnReason.UNKNOWN_CHANNEL]
 )
 @pytest.mark.parametrize("on_unknown", OnUnknown)
-def test_what_was_certainly_not_begun_is_given_back(why: ReturnReason, on_unknown: OnUnknown) -> None:
-    """Also on channels that resend: a parcel that nobody had is no doubt."""
-    heard = held(in_flight_task(on_unknown=on_unknown)).hear(report(returned=[(named(1, 1), why)]), 0)
+def test_a_task_that_certainly_did_not_start_is_released(why: ReturnReason, on_unknown: OnUnknown) -> None:
+    """Also on channels that resend: a batch that nobody had is no doubt."""
+    heard = held(in_flight_task(on_unknown=on_unknown)).apply(report(returned=[(named(1, 1), why)]), 0)
 
-    assert len(heard.back) == 1
+    assert len(heard.returned) == 1
 
 
-def test_silence_counts_only_after_every_bound() -> None:
+def test_silent_tasks_are_settled_only_after_all_timeouts() -> None:
     """Waiting in the broker, waiting for a slot, and the attempt itself."""
     length = completion_bound(ttl=10, within=5, lane=Lane("phone", deadline=timedelta(seconds=DEADLINE)))
     in_flight_tasks = held(in_flight_task())
@@ -135,7 +135,7 @@ def test_silence_counts_only_after_every_bound() -> None:
     assert not in_flight_tasks.silent(99.9) and in_flight_tasks.silent(100.0)
 
 
-def test_parcels_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone() -> None:
+def test_batches_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone() -> None:
     """Whoever may have taken a transport down is not packed with others (F31)."""
     suspect = in_flight_task(99, alone=True)
     pairs = [(in_flight_task(i), i) for i in range(60)] + [(suspect, 99)]
@@ -156,7 +156,7 @@ def test_parcels_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone(
         (50, 0, 50, 10, 10),  # few slots in all
     ],
 )
-def test_a_window_is_what_was_done_in_the_last_second(
+def test_adaptive_concurrency_follows_the_throughput_of_the_last_second(
     now: int, done_: int, most: int, slots: int, then: int
 ) -> None:
     """At most one second of work is with transports (design 7)."""

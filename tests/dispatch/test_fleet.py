@@ -29,17 +29,17 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.model.time import HOUR
-from tidings.observability.events import BrokerLost, NoTransport, ReportRefused, TasksInherited, TransportLost
+from tidings.observability.events import BrokerLost, NoTransport, ReportRefused, TasksRecovered, TransportLost
 from tidings.outbound.health import HealthStatus
 
-from .conftest import CHANNEL, Fleet, accept, office, states, token_of
+from .conftest import CHANNEL, Fleet, accept, runtime_of, states, token_of
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 
-def hands(app: App) -> RemoteExecutor:
-    """Return the remote hands of a dispatcher that has been started."""
-    found = office(app)._hands
+def executor_of(app: App) -> RemoteExecutor:
+    """Return the remote executor of a dispatcher that has been started."""
+    found = runtime_of(app)._executor
     assert found is not None
     return found
 
@@ -60,7 +60,7 @@ async def test_messages_go_out_by_transports_that_have_no_database(fleet: Fleet,
     assert shown["history"][-1]["detail"] == "r" and shown["attempts"] == 1
 
 
-async def test_outcomes_travel_whole(fleet: Fleet) -> None:
+async def test_outcomes_survive_encoding_and_decoding(fleet: Fleet) -> None:
     """A retry is tried again by its policy, a rejection is a dead letter with its reason (B6, B7)."""
 
     def answer(message: Message) -> Outcome:
@@ -89,39 +89,39 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
 
     async def came_back() -> bool:
         lines = (await app.messages.show(ids[0]))["history"]
-        return any("no transport took it in time" in (line["detail"] or "") for line in lines)
+        return any("no transport accepted it in time" in (line["detail"] or "") for line in lines)
 
     await fleet.until(came_back)
-    nobody = f"no transport takes messages of {CHANNEL}"
-    assert office(app).standing().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
-    await app.worker._beat_once()
+    nobody = f"no transport accepts messages of {CHANNEL}"
+    assert runtime_of(app).status().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
+    await app.worker._heartbeat_once()
     assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
     sender = fleet.sender()
     await fleet.transport(sender)
     await fleet.all_are(app, ids)
 
     assert sorted(sender.sent) == ["a", "b"]
-    assert office(app).standing()["broker"] == "connected"
+    assert runtime_of(app).status()["broker"] == "connected"
     assert (await app.messages.show(ids[0]))["attempts"] == 1
 
 
-async def test_what_expired_while_the_broker_was_away_says_nothing_about_transports(fleet: Fleet) -> None:
+async def test_batches_that_expire_while_the_broker_is_down_do_not_suspend_the_channel(fleet: Fleet) -> None:
     """It comes back and is given away again at once: there is no reason to rest, nor to raise an alarm."""
     app = await fleet.dispatcher(broker_message_ttl=timedelta(milliseconds=300))
-    office(app)._link.up_since = float("inf")  # as if it were back only now
+    runtime_of(app)._broker.up_since = float("inf")  # as if it were back only now
     ids = await accept(app, "a")
 
     async def came_back() -> bool:
         lines = (await app.messages.show(ids[0]))["history"]
-        return any("no transport took it in time" in (line["detail"] or "") for line in lines)
+        return any("no transport accepted it in time" in (line["detail"] or "") for line in lines)
 
     await fleet.until(came_back)
 
-    assert office(app).standing()["broker"] == "connected"
+    assert runtime_of(app).status()["broker"] == "connected"
     assert not [event for event in fleet.events if isinstance(event, NoTransport)]
 
 
-async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fleet: Fleet) -> None:
+async def test_tasks_started_by_a_dead_transport_are_held_and_the_rest_is_sent(fleet: Fleet) -> None:
     """Started is told before it is sent: two were, so two are in doubt, and none is sent twice (F44)."""
     app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "500ms"})
     doomed, heir = fleet.sender(), fleet.sender()
@@ -142,7 +142,7 @@ async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fl
     assert sorted("abcdefgh") == sorted(doomed.sent + heir.sent)
 
 
-async def test_a_transport_that_was_cut_off_settles_the_doubt_when_it_is_back(fleet: Fleet) -> None:
+async def test_a_transport_that_reconnects_settles_unknown_outcomes(fleet: Fleet) -> None:
     """It had begun, its connection broke, the message was held: what it tells then is evidence (rule 4)."""
     app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "300ms"})
     sender, may_connect = fleet.sender(), asyncio.Event()
@@ -150,14 +150,14 @@ async def test_a_transport_that_was_cut_off_settles_the_doubt_when_it_is_back(fl
     sender.gate.clear()
     ids = await accept(app, "a")
     await fleet.until(lambda: sender.sent == ["a"])
-    connect = transport._link._connect
+    connect = transport._broker._connect
 
     async def connect_later() -> None:
         await may_connect.wait()
         await connect()
 
-    transport._link._connect = connect_later  # type: ignore[method-assign]
-    await transport._link._connection.close()  # type: ignore[union-attr]
+    transport._broker._connect = connect_later  # type: ignore[method-assign]
+    await transport._broker._connection.close()  # type: ignore[union-attr]
     await fleet.all_are(app, ids, "failed")
     sender.gate.set()
     may_connect.set()
@@ -167,7 +167,7 @@ async def test_a_transport_that_was_cut_off_settles_the_doubt_when_it_is_back(fl
 
 
 async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_again(fleet: Fleet) -> None:
-    """Nobody told of starts, so all of its parcel is in doubt, flagged, and sent again after the deadline."""
+    """Nobody told of starts, so all of its batch is in doubt, flagged, and sent again after the deadline."""
     app = await fleet.dispatcher(channel={"deadline": "300ms"})
     doomed, heir = fleet.sender(), fleet.sender()
     doomed.gate.clear()
@@ -183,7 +183,7 @@ async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_aga
     assert all([(await app.messages.show(id_))["history"] for id_ in ids])
 
 
-async def test_a_parcel_that_was_out_is_never_taken_for_one_that_nobody_took(fleet: Fleet) -> None:
+async def test_a_delivered_batch_is_never_treated_as_undelivered(fleet: Fleet) -> None:
     """Its transport is gone, no other comes in time, and it may have been sent: that is said (rule 7)."""
     app = await fleet.dispatcher(
         channel={"deadline": "300ms"}, broker_message_ttl=timedelta(milliseconds=300)
@@ -203,7 +203,7 @@ async def test_a_parcel_that_was_out_is_never_taken_for_one_that_nobody_took(fle
     assert (await app.store.read("message_find", id=ids[0], tenant="default"))[0]["unknown"]
 
 
-async def test_a_transport_that_stops_gives_back_what_it_had_not_begun(fleet: Fleet) -> None:
+async def test_a_stopping_transport_returns_tasks_that_it_has_not_started(fleet: Fleet) -> None:
     """In order: what it had begun is told, the rest goes to another at once, nothing is in doubt (E8, F7)."""
     app = await fleet.dispatcher(channel={"on_unknown": "hold"})
     leaving, staying = fleet.sender(), fleet.sender()
@@ -221,7 +221,7 @@ async def test_a_transport_that_stops_gives_back_what_it_had_not_begun(fleet: Fl
     assert sorted("abc") == sorted(leaving.sent + staying.sent)
 
 
-async def test_a_dead_dispatchers_messages_are_settled_by_its_heir(fleet: Fleet) -> None:
+async def test_a_dead_dispatchers_messages_are_settled_by_another_dispatcher(fleet: Fleet) -> None:
     """Dispatched tasks belong to the dispatch: what was sent meanwhile is done, and sent once (design 7)."""
     dying = await fleet.dispatcher(channel={"on_unknown": "hold"})
     sender = fleet.sender()
@@ -234,12 +234,12 @@ async def test_a_dead_dispatchers_messages_are_settled_by_its_heir(fleet: Fleet)
     sender.gate.set()
     heir = await fleet.dispatcher(channel={"on_unknown": "hold"})
     await fleet.all_are(heir, ids)
-    await fleet.until(lambda: any(isinstance(event, TasksInherited) for event in fleet.events))
+    await fleet.until(lambda: any(isinstance(event, TasksRecovered) for event in fleet.events))
 
     assert sorted("abc") == sorted(sender.sent)
 
 
-async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_back(fleet: Fleet) -> None:
+async def test_tasks_that_a_dead_dispatcher_had_not_published_are_released(fleet: Fleet) -> None:
     """Only when every bound has passed and a marker is back: then nobody can have it (design 7)."""
     options = {
         "channel": {"on_unknown": "hold", "deadline": "100ms"},
@@ -251,9 +251,9 @@ async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_bac
         """The process dies before this line."""
         fleet.pulse.set()
 
-    hands(dying)._giving._publish = nothing  # type: ignore[method-assign]
+    executor_of(dying)._publisher._publish = nothing  # type: ignore[method-assign]
     ids = await accept(dying, "a")
-    await fleet.until(lambda: bool(hands(dying)._errands.held))
+    await fleet.until(lambda: bool(executor_of(dying)._in_flight.held))
     await fleet.vanish(dying)
 
     sender = fleet.sender()
@@ -281,7 +281,7 @@ async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> Non
     news = encode_report(
         TransportReport(CHANNEL, "late", outcomes=[ReportedOutcome(token_of(app, row["task"]), Done(), 5.0)])
     )
-    await office(app)._link.publish(OUTCOME_EXCHANGE, "999", news, kind=REPORT_TYPE)
+    await runtime_of(app)._broker.publish(OUTCOME_EXCHANGE, "999", news, kind=REPORT_TYPE)
 
     async def proved() -> bool:
         return await states(app, [held]) == ["sent"]
@@ -314,7 +314,8 @@ async def test_a_forged_report_changes_nothing(fleet: Fleet) -> None:
     ]
     for to in (str(app.worker.runner.node.id), "999"):
         for report in forged:
-            await app.office._link.publish(OUTCOME_EXCHANGE, to, encode_report(report), kind=REPORT_TYPE)  # type: ignore[union-attr]
+            body = encode_report(report)
+            await runtime_of(app)._broker.publish(OUTCOME_EXCHANGE, to, body, kind=REPORT_TYPE)
 
     def refused() -> list[ReportRefused]:
         return [event for event in fleet.events if isinstance(event, ReportRefused)]
@@ -328,17 +329,17 @@ async def test_a_forged_report_changes_nothing(fleet: Fleet) -> None:
     assert (await app.messages.show(in_hand))["attempts"] == 1
 
 
-async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> None:
+async def test_unknown_outcomes_are_looked_up_by_a_transport(fleet: Fleet) -> None:
     """On `ask` channels the credentials are with the transport, so it asks before it sends again (rule 7)."""
     app = await fleet.dispatcher()
     sender = fleet.sender()
     message = Message("id", "default", CHANNEL, "a", {"text": "hello"}, 0, 2)
-    parcel = encode_batch(
+    batch = encode_batch(
         DispatchBatch(CHANNEL, True, 1000, 1000, [DispatchItem(1, 2, "token", message, ask=True)])
     )
 
     await fleet.transport(sender)
-    await office(app)._link.publish(BATCH_EXCHANGE, CHANNEL, parcel, kind=BATCH_TYPE, reply_to="1")
+    await runtime_of(app)._broker.publish(BATCH_EXCHANGE, CHANNEL, batch, kind=BATCH_TYPE, reply_to="1")
     await fleet.until(lambda: bool(sender.looked_up))
 
     assert sender.looked_up == ["a"] and not sender.sent
@@ -350,7 +351,7 @@ async def test_without_a_broker_everything_waits_and_health_says_so(tmp_path: ob
     ids = await accept(app, "a")
 
     async def told() -> bool:
-        await app.worker._beat_once()
+        await app.worker._heartbeat_once()
         return any("RabbitMQ" in reason for reason in (await app.desk.health()).reasons)
 
     await fleet.until(lambda: app.worker.is_working)
@@ -368,7 +369,7 @@ async def test_a_queue_without_dead_letters_is_refused_at_the_start(fleet: Fleet
     await channel.declare_queue(batch_queue(CHANNEL), durable=True, arguments={"x-queue-type": "quorum"})
     await connection.close()
 
-    with pytest.raises(Misconfigured, match="made by somebody else"):
+    with pytest.raises(Misconfigured, match="exists with other arguments"):
         await fleet.dispatcher()
 
 
@@ -394,5 +395,5 @@ def test_a_dispatcher_without_a_broker_is_refused() -> None:
         (ProcessRole.DISPATCHER, engine.build),
         (ProcessRole.TRANSPORT, engine.build_transport),
     ):
-        with pytest.raises(Misconfigured, match="need a RabbitMQ"):
+        with pytest.raises(Misconfigured, match="need RabbitMQ"):
             build(settings, share=ProcessShare(frozenset({role})))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("rabbitmq")
 NODE = 7
 
 
-async def test_what_two_connections_brought_is_acknowledged_together(
+async def test_messages_of_two_connections_are_acknowledged_together(
     broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first connection is gone, and that keeps nothing that the second one brought from being over."""

@@ -21,7 +21,7 @@ from .conftest import CHANNEL, SOON
 pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 
-async def test_what_has_nowhere_to_go_was_not_published(broker: str) -> None:
+async def test_an_unroutable_message_was_not_published(broker: str) -> None:
     """The broker returns it, and that is said as a certain no; the link goes on (F43)."""
     link = BrokerConnection((broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
     await link.start()
@@ -32,7 +32,7 @@ async def test_what_has_nowhere_to_go_was_not_published(broker: str) -> None:
     await link.stop()
 
 
-async def test_confirms_of_a_closed_channel_are_in_doubt_and_the_link_comes_back(broker: str) -> None:
+async def test_missing_confirms_of_a_closed_channel_are_unconfirmed_and_it_reconnects(broker: str) -> None:
     """A protocol error closes it with twenty in flight: each is confirmed, or in doubt, or certainly not
     published, never simply gone; and it can be published again (F47)."""
     came = asyncio.Event()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("rabbitmq")
     ("right", "wrong", "problem"),
     [("guest:guest", "guest:wrong", "user or password"), ("/", "/nowhere", "virtual host 'nowhere'")],
 )
-async def test_what_never_gets_better_is_refused_at_the_start(
+async def test_permanent_broker_problems_prevent_the_start(
     broker: str, right: str, wrong: str, problem: str
 ) -> None:
     """One sentence that names the setting, instead of a process that waits for ever."""
@@ -40,7 +40,7 @@ async def test_what_never_gets_better_is_refused_at_the_start(
     assert refused.value.field == "broker" and refused.value.remedy
 
 
-async def test_a_transport_that_comes_before_its_dispatcher_says_what_it_waits_for(fleet: Fleet) -> None:
+async def test_a_transport_started_before_its_dispatcher_reports_the_missing_queue(fleet: Fleet) -> None:
     """Not that the broker was silent: it said that nobody has made the queue."""
     transport = await fleet.transport(fleet.sender())
     waits_for = transport.problem
@@ -48,10 +48,10 @@ async def test_a_transport_that_comes_before_its_dispatcher_says_what_it_waits_f
     await fleet.dispatcher()
     await fleet.until(lambda: transport.problem is None)
 
-    assert waits_for is not None and f"no tidings.parcels.{CHANNEL} yet" in waits_for
+    assert waits_for is not None and f"no tidings.batches.{CHANNEL} yet" in waits_for
 
 
-async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet, broker: str) -> None:
+async def test_a_missing_queue_does_not_prevent_the_others(fleet: Fleet, broker: str) -> None:
     """A transport whose file names one channel more than any dispatcher has still serves those that are."""
     came: asyncio.Queue[BrokerMessage] = asyncio.Queue()
 
@@ -72,28 +72,28 @@ async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet
     problem = link.problem
     await link.stop()
 
-    assert problem is not None and "no tidings.parcels.mail yet" in problem
+    assert problem is not None and "no tidings.batches.mail yet" in problem
 
 
 @pytest.mark.parametrize(
     ("error", "words"),
     [
         (ConnectionRefusedError(111, "Connection refused"), "(Connection refused)"),
-        (TimeoutError(), "(no answer in time)"),
+        (TimeoutError(), "(timed out)"),
         (ValueError("odd"), "(ValueError: odd)"),
     ],
 )
-def test_anything_else_is_told_as_it_came(error: Exception, words: str) -> None:
+def test_other_broker_errors_are_reported_as_they_are(error: Exception, words: str) -> None:
     """Without the numbers and classes that say nothing to whoever runs the broker."""
-    assert f"RabbitMQ does not answer {words}" == describe_error(error, "amqp://host/").problem
+    assert f"RabbitMQ does not respond {words}" == describe_error(error, "amqp://host/").problem
 
 
 @pytest.mark.parametrize(
     ("nodes", "grade", "said"),
     [
-        ([], FindingSeverity.NOTE, "no dispatcher runs, and phone goes by RabbitMQ"),
+        ([], FindingSeverity.NOTE, "no dispatcher is running for phone"),
         (
-            [("dispatcher@a:1", "RabbitMQ does not answer (x)")],
+            [("dispatcher@a:1", "RabbitMQ does not respond (x)")],
             FindingSeverity.WRONG,
             "dispatcher@a:1: RabbitMQ does not",
         ),

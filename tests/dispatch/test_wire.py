@@ -27,14 +27,14 @@ def vector(name: str) -> Any:
     return orjson.loads((VECTORS / f"{name}.json").read_bytes())
 
 
-def test_a_parcel_is_read_and_written_as_its_vector_says() -> None:
+def test_a_batch_is_read_and_written_as_its_vector_says() -> None:
     """Every field survives the way there and back, whatever the language of its text."""
-    parcel = decode_batch((VECTORS / "parcel.json").read_bytes())
+    batch = decode_batch((VECTORS / "batch.json").read_bytes())
 
-    assert parcel[:4] == ("phone", True, 5000, 30_000)
-    assert [(item.id, item.claim, item.ask) for item in parcel.items] == [(17, 3, False), (18, 1, True)]
-    assert parcel.items[1].message.text == "🥐"
-    assert vector("parcel") == orjson.loads(encode_batch(parcel))
+    assert batch[:4] == ("phone", True, 5000, 30_000)
+    assert [(item.id, item.claim, item.ask) for item in batch.items] == [(17, 3, False), (18, 1, True)]
+    assert batch.items[1].message.text == "🥐"
+    assert vector("batch") == orjson.loads(encode_batch(batch))
 
 
 def test_a_report_is_read_and_written_as_its_vector_says() -> None:
@@ -53,8 +53,8 @@ def test_a_marker_is_read_and_written_as_its_vector_says() -> None:
     assert vector("marker") == orjson.loads(encode_marker(5, 12))
 
 
-@pytest.mark.parametrize("body", vector("unreadable")["parcel"])
-def test_a_parcel_that_cannot_be_read_is_refused_with_a_reason(body: str) -> None:
+@pytest.mark.parametrize("body", vector("unreadable")["batch"])
+def test_a_batch_that_cannot_be_read_is_refused_with_a_reason(body: str) -> None:
     """Never guessed at: it goes to the dead letters (F45, R9)."""
     with pytest.raises(Unreadable, match=r"."):
         decode_batch(body.encode())

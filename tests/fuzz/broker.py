@@ -21,11 +21,11 @@ _ODD: tuple[Any, ...] = (
 
 
 def _read_report(body: bytes) -> object:
-    return ClaimTokens(b"secret").sift(decode_report(body))
+    return ClaimTokens(b"secret").verify(decode_report(body))
 
 
 READERS: dict[str, Callable[[bytes], object]] = {
-    "parcel": decode_batch, "report": _read_report, "marker": decode_marker
+    "batch": decode_batch, "report": _read_report, "marker": decode_marker
 }  # fmt: skip
 
 

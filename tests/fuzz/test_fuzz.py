@@ -38,7 +38,7 @@ async def test_whoever_needs_no_key_cannot_crash_slow_down_or_fill_the_engine(
     assert found.mails
 
 
-@pytest.mark.parametrize("kind", ["parcel", "report", "marker"])
+@pytest.mark.parametrize("kind", ["batch", "report", "marker"])
 def test_what_the_broker_delivers_is_read_or_refused_and_never_breaks_the_reader(kind: str) -> None:
     """S23: whatever is not the wire format is Unreadable, and nothing else."""
     assert broken_by_broker_messages(kind, cases=3000, seed=1) == []

@@ -44,7 +44,7 @@ ALLOWED_SIBLINGS = {
 
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-PURE = ("kernel/decisions.py", "kernel/retry.py", "kernel/breaker.py")
+PURE = ("kernel/decisions.py", "kernel/quarantine.py", "kernel/retry.py", "kernel/breaker.py")
 INPUT_OUTPUT = {
     "apsw",
     "asyncio",

@@ -55,7 +55,7 @@ PLANTS = {
         "tests/contract/test_sources.py::test_a_failed_insert_holds_the_cursor_and_notifies_after_three",
     ),
     "no_confirm": Elsewhere(
-        _no_confirm, "tests/dispatch/test_publishing.py::test_what_has_nowhere_to_go_was_not_published"
+        _no_confirm, "tests/dispatch/test_publishing.py::test_an_unroutable_message_was_not_published"
     ),
 }
 

@@ -132,9 +132,9 @@ def _moves(world: World, books: Books, violations: defaultdict[str, list[str]]) 
             told[ref_of[task]].append((origin, state))
         if detail is not None and detail.startswith("late result"):
             world.met["late result kept"] += 1
-        if detail == "the answer to its claim was lost":
+        if detail == "the response to its claim was lost":
             world.met["claim unanswered, given back"] += 1
-        if detail == "this node could not be sure of its claim any more":
+        if detail == "this node could not confirm its claim":
             world.met["not sent for want of trust"] += 1
     for host, task in world.lost_claims:
         kept = world.query("select 1 from history where task = ? and detail like '%late result%'", task)

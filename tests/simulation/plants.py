@@ -171,7 +171,7 @@ def no_start_mark(garden: ExitStack) -> None:
 @_plant("kill", "kill at", "pause at", first=20)
 def reaped_too_soon(garden: ExitStack) -> None:
     """What a silent node had begun is taken before its deadline."""
-    garden.enter_context(patch.object(reaper, "_is_ripe", lambda row, now: True))
+    garden.enter_context(patch.object(reaper, "_is_recoverable", lambda row, now: True))
 
 
 @_plant("receiver")
@@ -181,7 +181,7 @@ def no_doubt(garden: ExitStack) -> None:
     def instead(task: Any, evidence: str, lane: Any, now: int, chance: float) -> TaskDecision:
         return decisions._retry(task, Retry(Category.TEMPORARY, evidence), lane, now, chance)
 
-    garden.enter_context(patch.object(decisions, "_in_doubt", instead))
+    garden.enter_context(patch.object(decisions, "_unknown", instead))
 
 
 @_plant("cut", "cut all")
@@ -200,7 +200,7 @@ def refused_is_rejected(garden: ExitStack) -> None:
         self._results.append(spoilt._replace(outcome=Reject(Category.SYSTEM, str(error))))
 
     garden.enter_context(patch.object(Settler, "step", refused))
-    garden.enter_context(patch.object(Settler, "_spoil", spoil))
+    garden.enter_context(patch.object(Settler, "_replace_unwritable", spoil))
 
 
 @_plant("pause", "pause at")
@@ -257,9 +257,9 @@ def lost_claim(garden: ExitStack) -> None:
     """Nobody looks for what a claim took whose answer was lost."""
 
     async def nothing(self: TaskRunner) -> None:
-        self._doubtful_claim = False
+        self._may_hold_untracked = False
 
-    garden.enter_context(patch.object(TaskRunner, "_give_back_strangers", nothing))
+    garden.enter_context(patch.object(TaskRunner, "_release_untracked", nothing))
 
 
 @_plant(story=late_settle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import stories
 
 
-def test_a_node_with_a_wrong_clock_keeps_its_first_turns() -> None:
+def test_a_node_with_a_wrong_clock_keeps_its_first_rate_limit_slots() -> None:
     """It knows the database's time before its first claim (B13)."""
     report = stories.wrong_clock().tell()
 
@@ -19,14 +19,14 @@ def test_a_reaper_that_slept_does_not_bury_the_living() -> None:
     assert (report.violations, report.met["NodeLost"], report.met["NodeFenced"]) == ({}, 0, 0)
 
 
-def test_what_a_claim_took_after_its_node_was_buried_is_found() -> None:
+def test_tasks_claimed_after_their_node_was_declared_dead_are_reaped() -> None:
     """The claim was on its way when its node died; nobody expected anything more (B5)."""
     report = stories.late_claim().tell()
 
     assert (report.violations, report.met["claimed for the dead"]) == ({}, 1)
 
 
-def test_what_was_cut_off_before_it_had_begun_is_not_in_doubt() -> None:
+def test_an_attempt_cancelled_before_it_started_is_not_unknown() -> None:
     """Its start could not be written in time, so nothing left, and no person need decide (E2)."""
     report = stories.late_start().tell()
 
@@ -40,7 +40,7 @@ def test_a_result_that_comes_after_its_claim_has_gone_changes_nothing_and_is_kep
     assert (report.violations, report.met["ClaimLost"]) == ({}, 1)
 
 
-def test_a_claim_whose_commit_nobody_heard_of_is_given_back_though_nothing_else_comes() -> None:
+def test_a_claim_whose_response_was_lost_is_released_without_other_events() -> None:
     """E1: its node lives, so no reaper takes it away; it used to wait for whatever came next."""
     report = stories.unknown_commit().tell()
 

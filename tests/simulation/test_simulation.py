@@ -19,7 +19,7 @@ MORE = 200  # where a rare thing has not happened yet
 
 
 @pytest.mark.timeout(600)
-def test_in_many_worlds_nothing_is_lost_and_nothing_is_doubled_in_silence() -> None:
+def test_many_simulations_lose_nothing_and_have_no_silent_duplicates() -> None:
     """Every rule holds after every write and at the end; and every fault and every rare path was met (R7)."""
     total = Sum()
     for seed in chain(range(SEEDS), range(SEEDS, SEEDS + MORE)):

@@ -277,7 +277,7 @@ class World:
 
     def _told(self, host: Host, event: Event) -> None:
         match event:
-            case TasksReaped(given_back=given, in_doubt=doubt, set_aside=aside):
+            case TasksReaped(released=given, unknown=doubt, quarantined=aside):
                 self.met["reaped and given back"] += given
                 self.met["reaped in doubt"] += doubt
                 self.met["set aside as poison"] += aside
@@ -286,7 +286,7 @@ class World:
                 self.lost_claims.append((host, task))
             case NodeFenced() | NodeLost() | StoreSlow() | TasksExpired():
                 self.met[type(event).__name__] += 1
-            case ChannelStopped(how=how):
+            case ChannelStopped(state=how):
                 self.met[f"channel {how}"] += 1
             case _:
                 return

@@ -57,13 +57,13 @@ def test_the_usual_rule_is_five_failures_and_a_minute() -> None:
         ([SILENT, SILENT], BreakerUpdate(False, 2)),
     ],
 )
-def test_a_batch_is_folded_into_what_must_be_written(results: list[Outcome], trail: BreakerUpdate) -> None:
+def test_a_batch_is_folded_into_one_breaker_update(results: list[Outcome], trail: BreakerUpdate) -> None:
     """A5: in a row, so a success starts the count again and an answer about one message changes nothing."""
     assert fold_outcomes(results) == trail
 
 
 @pytest.mark.parametrize("outcome", [DOWN, BROKEN, Reject(Category.SYSTEM, "a bug of ours"), SILENT])
-def test_only_a_platform_that_is_not_there_counts(outcome: Outcome) -> None:
+def test_the_breaker_counts_only_an_unavailable_receiver(outcome: Outcome) -> None:
     """A5: temporary and system failures, and a request that nobody answered."""
     assert counts_as_failure(outcome)
 

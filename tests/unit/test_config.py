@@ -352,7 +352,7 @@ def test_policies_of_ones_own_join_the_ready_made_ones(loaded: Loader) -> None:
         "gentle",
     }
     assert settings.policies["gentle"].rule.max_attempts == 3
-    assert settings.describe()["policies"] == {"gentle": "3 tries, 1 min, 10 min"}
+    assert settings.describe()["policies"] == {"gentle": "3 attempts, 1 min, 10 min"}
 
 
 def test_a_secret_can_be_given_by_reference(loaded: Loader, tmp_path: Path) -> None:

@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.kernel.decisions import (
-    ISOLATE_AFTER,
     PauseChannel,
     TaskDecision,
     ThrottleChannel,
     decide,
-    decide_after_crash,
     sanitize_text,
 )
 from tidings.kernel.heartbeats import HeartbeatSighting, find_silent_nodes
 from tidings.kernel.lanes import Lane
+from tidings.kernel.quarantine import ISOLATE_AFTER, decide_after_crash
 from tidings.kernel.retry import POLICIES
 from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import (
@@ -107,7 +106,7 @@ def test_a_retry_after_the_expiry_waits_for_the_expiry() -> None:
     expires = NOW + 10 * SECOND
     move = outcome_of(Retry(Category.TEMPORARY, "busy"), expires_at=expires).move
     assert expires == move.due_at
-    assert "no further try fits" in (move.detail or "")
+    assert "no further attempt before" in (move.detail or "")
 
 
 def test_a_deferral_gives_its_try_back() -> None:
@@ -130,7 +129,7 @@ class TestDeath:
         move = self.judge(started=False)
         assert (move.to, move.attempts, move.unknown) == (TaskState.PENDING, 0, False)
 
-    def test_started_is_in_doubt(self) -> None:
+    def test_a_started_task_of_a_dead_node_is_unknown(self) -> None:
         """Held, or sent again and flagged."""
         assert ((m := self.judge(started=True)).to, m.unknown) == (TaskState.FAILED, True)
         again = self.judge(started=True, hold=False)
@@ -148,14 +147,14 @@ class TestDeath:
         """However often; blame is a guess with many in hand."""
         assert self.judge(started=False, crashes=ISOLATE_AFTER).crashes == ISOLATE_AFTER
 
-    def test_alone_three_times_it_is_set_aside(self) -> None:
+    def test_a_task_that_crashes_its_node_alone_three_times_is_quarantined(self) -> None:
         """Poison (F31)."""
         move = self.judge(started=False, alone=True, crashes=2)
         assert (move.to, move.category, move.crashes) == (TaskState.FAILED, Category.SYSTEM, 3)
 
 
 @given(st.text(st.characters(codec=None)))
-def test_whatever_others_say_can_be_stored(text: str) -> None:
+def test_sanitized_text_can_always_be_stored(text: str) -> None:
     """No NUL, no half characters, not endless: one bad answer must not stop a whole batch."""
     kept = sanitize_text(text)
     assert "\x00" not in kept

@@ -51,7 +51,7 @@ def test_a_limit_holds_where_messages_arrive_up_to_the_spread_later(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(-SECOND, 2 * SECOND)),
     st.integers(-SECOND, SECOND),
 )
-def test_turns_keep_both_limits_and_forget_nobody(
+def test_rate_limit_slots_keep_both_limits_and_skip_no_task(
     interval: int, keys: list[str], free: dict[str, int], ahead: int
 ) -> None:
     """Each task gets a start or a wait; starts are one step apart, a recipient's starts one gap apart."""
@@ -70,7 +70,7 @@ def test_turns_keep_both_limits_and_forget_nobody(
         assert not own or turns.free_at[key] == own[-1] + slot_interval(GAP)
 
 
-def test_who_must_wait_for_its_recipient_costs_the_channel_no_instant() -> None:
+def test_a_task_that_waits_for_its_recipient_costs_the_channel_no_slot() -> None:
     """The second to `a` waits for it; the next instant is for `b`."""
     turns = assign_slots(RateLimitState(33_333, 0), line("a", "a", "a", "b"), {}, GAP, NOW)
     assert list(turns.starts) == [1, 4]
@@ -78,13 +78,13 @@ def test_who_must_wait_for_its_recipient_costs_the_channel_no_instant() -> None:
     assert set(turns.waits.values()) == {NOW + slot_interval(GAP)}
 
 
-def test_nobody_gets_a_turn_and_nothing_is_taken() -> None:
+def test_without_a_free_recipient_no_slot_is_reserved() -> None:
     """The row stays as it is, for those who can use it."""
     turns = assign_slots(RateLimitState(33_333, NOW + 7), line("a"), {"a": NOW + GAP}, GAP, NOW)
     assert turns == SlotAssignment(NOW, {}, {TaskId(1): NOW + GAP}, NOW + 7, {})
 
 
-def test_those_who_wait_for_one_recipient_stand_in_a_line() -> None:
+def test_tasks_for_one_recipient_get_slots_one_after_another() -> None:
     """One gap apart and not all at once; after sixteen places the line begins again."""
     lines, free = RecipientSlots(), NOW + GAP
     places = [lines.place("a", free, GAP, NOW) for _ in range(MAX_SLOTS + 2)]
@@ -93,7 +93,7 @@ def test_those_who_wait_for_one_recipient_stand_in_a_line() -> None:
     assert lines.place("b", free, GAP, NOW) == free
 
 
-def test_who_is_only_a_little_early_keeps_its_place() -> None:
+def test_a_task_whose_recipient_is_free_soon_keeps_its_place() -> None:
     """The one before it was sent some milliseconds late: it waits for just that."""
     lines = RecipientSlots()
     for _ in range(5):

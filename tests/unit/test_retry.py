@@ -204,14 +204,14 @@ def test_every_message_is_given_up_in_the_end(
     assert (wait is None) == (category not in retry.RETRYABLE or spent >= allowed)
 
 
-def test_a_policy_can_be_told_in_one_line() -> None:
+def test_a_retry_policy_is_described_in_one_line() -> None:
     """A3, B6: what `why` shows."""
-    assert retry.describe_policy(POLICIES["default"]) == "6 tries, 5 min × tries², at most 12 h, ±15 %"
-    assert retry.describe_policy(POLICIES["stepped"]) == "6 tries, 5 min, 15 min, 1 h, 5 h, 15 h"
-    assert retry.describe_policy(POLICIES["exponential"]) == "5 tries, 2 s, doubling, at most 1 h, ±10 %"
+    assert retry.describe_policy(POLICIES["default"]) == "6 attempts, 5 min × attempts², at most 12 h, ±15 %"
+    assert retry.describe_policy(POLICIES["stepped"]) == "6 attempts, 5 min, 15 min, 1 h, 5 h, 15 h"
+    assert retry.describe_policy(POLICIES["exponential"]) == "5 attempts, 2 s, doubling, at most 1 h, ±10 %"
 
 
-def test_a_policy_of_ones_own_is_read_from_a_table() -> None:
+def test_a_custom_retry_policy_is_read_from_a_table() -> None:
     """A3: a policy, not a constant; durations as text or seconds, sub-tables for what differs."""
     policy = retry.parse_policy(
         "gentle",
@@ -265,22 +265,22 @@ PLAIN: Mapping[str, Any] = {"max_attempts": 3, "backoff": "fixed", "initial": "1
         ({**PLAIN, "max_attempts": True}, "not a whole number"),
         ({**PLAIN, "backoff": "cubic"}, "Use one of: exponential"),
         ({**PLAIN, "initial": "1 month"}, "policies.mine.initial: '1 month' is not a duration"),
-        ({**PLAIN, "initial": 0}, "initial must be longer"),
+        ({**PLAIN, "initial": 0}, "initial must be greater"),
         ({**PLAIN, "cap": "500ms"}, "cap must not be shorter"),
-        ({**PLAIN, "jitter": 15}, "jitter must be a share"),
+        ({**PLAIN, "jitter": 15}, "jitter must be at least 0"),
         ({**PLAIN, "jitter": "15%"}, "not a number"),
         ({**PLAIN, "jiter": 0.1}, "Did you mean 'jitter'"),
         ({**PLAIN, "zzz": 1}, "Known options: max_attempts"),
-        ({**PLAIN, "table": ["1s"]}, "go together"),
+        ({**PLAIN, "table": ["1s"]}, "table requires backoff"),
         ({**PLAIN, "table": "1s"}, "is not a list"),
-        ({"backoff": "table", "max_attempts": 3}, "go together"),
+        ({"backoff": "table", "max_attempts": 3}, "table requires backoff"),
         ({**PLAIN, "retry_on": ["permanent"]}, "permanent and validation are never retried"),
         ({**PLAIN, "retry_on": "temporary"}, "Use a list of"),
         ({**PLAIN, "throttling": 5}, "policies.mine.throttling is not a table"),
         ({**PLAIN, "throttling": {"attempts": 5}}, "Did you mean 'max_attempts'"),
     ],
 )
-def test_a_policy_that_cannot_be_meant_is_refused(options: Mapping[str, Any], words: str) -> None:
+def test_an_invalid_retry_policy_is_rejected(options: Mapping[str, Any], words: str) -> None:
     """A3: the start stops with the key and what to write instead."""
     with pytest.raises(Misconfigured, match=words):
         retry.parse_policy("mine", options)

@@ -59,7 +59,7 @@ def test_seconds_and_dates_are_honoured_within_bounds(value: str, seconds: float
         "5\r\n5",
     ],
 )
-def test_what_cannot_be_read_is_no_wish(value: str | None) -> None:
+def test_an_invalid_retry_after_is_ignored(value: str | None) -> None:
     """F27: the policy's own delay applies when the header says nothing that makes sense."""
     assert retry_after(value, now=NOW) is None
 

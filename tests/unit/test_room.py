@@ -14,7 +14,7 @@ def task(queue: str) -> Task:
     return Task(**{**fields, "queue": queue})
 
 
-def test_what_is_in_hand_takes_its_slot_until_it_is_dropped() -> None:
+def test_a_task_occupies_its_slot_until_it_is_dropped() -> None:
     """A1: never more at once than there are slots."""
     room = Capacity(8, {"q": Lane("q")}, ())
     tasks = [task("q") for _ in range(8)]
@@ -46,13 +46,13 @@ def test_a_channel_has_its_own_cap_and_says_when_it_was_full() -> None:
     assert (room.of("slow", 50), room.was_full("slow")) == (1, True)
 
 
-def test_a_keyed_queue_is_claimed_again_only_when_the_last_have_their_instants() -> None:
+def test_a_keyed_queue_is_claimed_again_only_when_claimed_tasks_have_slots() -> None:
     """A limit per recipient is shared out before more is taken."""
     room = Capacity(100, {"chat": Lane("chat"), "q": Lane("q")}, {"chat"})
     taken = [task("chat"), task("chat")]
     room.reserve(taken)
 
     assert (room.of("chat", 50), room.of("q", 50)) == (0, 50)
-    assert room.have_instants(taken)
+    assert room.have_slots(taken)
     assert room.of("chat", 50) == 50
-    assert not room.have_instants([task("q")])
+    assert not room.have_slots([task("q")])

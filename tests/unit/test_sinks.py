@@ -19,7 +19,7 @@ from tidings.observability.events import (
     DatabaseRewound,
     Event,
     NodeLost,
-    StoreTrouble,
+    StoreError,
     TasksExpired,
     TasksReaped,
 )
@@ -35,7 +35,7 @@ FACTS: list[Event] = [
     AttemptFailed(1, 7, "default", "q", 3, "retry:temporary", "temporary", "503", 5.0),
     AttemptFailed(1, 7, "default", "q", 2, "retry:temporary", "temporary", "503", 5.0),
     ClaimLost(1, 7, "q", "done"),
-    StoreTrouble("claim: now", "no answer"),
+    StoreError("claim: now", "no answer"),
     TasksExpired(3),
     TasksReaped(1, 2, 4, 0),
     NodeLost(1, "n"),
@@ -116,7 +116,7 @@ def test_a_large_batch_is_sampled_and_fits_its_packets(receiver: socket.socket) 
     assert max(map(len, packets)) <= MAX_PACKET
 
 
-def test_nobody_listening_disturbs_nothing() -> None:
+def test_statsd_without_a_listener_disturbs_nothing() -> None:
     """UDP says no at the second packet at the latest; the work does not hear of it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as gone:
         gone.bind(("127.0.0.1", 0))
@@ -151,8 +151,8 @@ def test_opentelemetry_gets_what_prometheus_counts() -> None:
     assert resource.resource.attributes["service.name"] == "tidings"
 
 
-def test_a_host_that_is_not_known_stops_the_start() -> None:
+def test_an_unknown_statsd_host_prevents_the_start() -> None:
     """With what to do about it; without extras there is none."""
     assert optional_sinks() == []
-    with pytest.raises(Misconfigured, match="cannot be found"):
+    with pytest.raises(Misconfigured, match="cannot be resolved"):
         optional_sinks(statsd=("no-such-host.invalid", 8125))

@@ -1,4 +1,4 @@
-"""Wiring of the ways out: channels, their lanes, who reads their call-backs, who makes broadcasts."""
+"""Wiring of channels: their lanes, callbacks, broadcasts and outgoing events."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ..outbound.templates.service import TemplateService
 from ..store.port import Store
 from ..wire.ssrf_guard import SsrfRules
 
-NEVER_OPEN = BreakerRule(threshold=1 << 30)  # of channels whose receivers have breakers of their own
+NEVER_OPEN = BreakerRule(threshold=1 << 30)  # for channels whose receivers have their own breakers
 
 
 def channel_options(name: str, channel: ChannelSettings, settings: Settings) -> Mapping[str, Any]:
-    """What follows from the other settings: the port of our own pretend phone, our own public address."""
+    """Return options that follow from other settings: the sandbox's port, our public address."""
     if channel.kind == "sandbox" and settings.sandbox_port:
         return {"url": f"http://127.0.0.1:{settings.sandbox_port}", **channel.options}
     if channel.kind == "twilio" and settings.public_url and "auth_token" in channel.options:
@@ -45,7 +45,7 @@ def channel_options(name: str, channel: ChannelSettings, settings: Settings) -> 
 
 
 def build_callback_readers(settings: Settings) -> dict[str, CallbackReader]:
-    """Who reads the call-backs of which channel."""
+    """Return the callback reader of each channel."""
     found: dict[str, CallbackReader] = {}
     for name, channel in settings.channels.items():
         if channel.kind in receipt_readers.CALLBACK_KINDS:
@@ -59,7 +59,7 @@ def build_callback_readers(settings: Settings) -> dict[str, CallbackReader]:
 def build_callbacks(
     store: Store, clock: Clock, readers: Mapping[str, CallbackReader], settings: Settings, emit: Emit
 ) -> CallbackService:
-    """The side that providers call."""
+    """Build the service for providers' callbacks."""
     base = settings.public_url or f"http://{settings.host}:{settings.port}"
     return CallbackService(store, clock, readers, emit=emit, base=base)
 
@@ -72,7 +72,7 @@ def build_recipient_snapshot(
     rules: message_validation.MessageLimits,
     settings: Settings,
 ) -> BroadcastCreator:
-    """Who makes broadcasts; webhooks of theirs may lead where events may go."""
+    """Build the recipient snapshot of broadcasts; their webhooks follow the rules of events."""
     contacts = ContactService(store, clock, [name for name in channels if name != event_types.EVENTS_CHANNEL])
     webhooks = getattr(channels[event_types.EVENTS_CHANNEL], "rules", SsrfRules())
     return BroadcastCreator(
@@ -88,23 +88,22 @@ def build_recipient_snapshot(
 
 
 def events_channel(settings: Settings, listeners: SubscriptionCache, clock: Clock) -> Channel:
-    """The built-in channel of events out."""
+    """Build the built-in channel of outgoing events."""
     if event_types.EVENTS_CHANNEL in settings.channels:
         raise Misconfigured(
-            f"the channel name {event_types.EVENTS_CHANNEL!r} is the engine's own",
-            remedy="give your channel another name",
+            f"the channel name {event_types.EVENTS_CHANNEL!r} is reserved", remedy="rename your channel"
         )
     chosen = EventsSettings(private=settings.events_private, secrets=settings.events_secrets)
     return EventsChannel(chosen, listeners, now=clock.now)
 
 
 def events_lane(lane: Lane, settings: Settings) -> Lane:
-    """Receivers have breakers of their own, and slow ones must leave slots to messages."""
+    """Adapt the lane: receivers have their own breakers, and slow ones must leave concurrency to messages."""
     return replace(lane, breaker=NEVER_OPEN, cap=max(1, settings.concurrency // 4))
 
 
 def build_breaker_rule(settings: Settings) -> BreakerRule:
-    """When a channel, or a destination of one, is left alone."""
+    """Return when a channel's or a destination's breaker opens."""
     return BreakerRule(settings.breaker_threshold, settings.breaker_timeout)
 
 
@@ -114,8 +113,8 @@ def build_lane(name: str, channel: Channel, settings: Settings) -> Lane:
     if policy is None:
         known = ", ".join(sorted(settings.all_policies))
         raise Misconfigured(
-            f"channel {name!r} names the retry policy {traits.policy!r}, which does not exist",
-            remedy=f"use one of: {known}, or write [policies.{traits.policy}]",
+            f"channel {name!r} uses the unknown retry policy {traits.policy!r}",
+            remedy=f"use one of: {known}, or define [policies.{traits.policy}]",
         )
     return Lane(
         name,

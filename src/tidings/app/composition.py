@@ -1,4 +1,4 @@
-"""Everything wired together, and nothing started."""
+"""Builds the application from its settings; nothing is started."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ from .store_wiring import build_cipher, build_read_store, open_store
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """Everything wired, nothing started."""
+    """All parts of an engine, wired and not started."""
 
     settings: Settings
     clock: Clock
@@ -98,10 +98,10 @@ class App:
     access: AccessService
     connections: ConnectorPool
     migrations: MigrationService
-    office: DispatcherRuntime | None = None  # of a dispatcher
+    dispatcher: DispatcherRuntime | None = None  # only in dispatcher processes
 
     async def open(self, *, upgrade: bool = False) -> None:
-        """Open the store and make the channels known to it."""
+        """Open the store and register the channels."""
         await self.store.open(upgrade=upgrade)
         known = {row["name"] for row in await self.store.read("queue_list")}
         for lane in self.lanes.values():
@@ -110,14 +110,14 @@ class App:
         await self.inbound.open()
 
     def narrow_to_migrations(self) -> None:
-        """Before the start: this process moves records and does nothing else."""
+        """Before the start: let this process run migrations only."""
         self.worker.narrow({batch_handler.QUEUE}, {Extractor.name, BatchScheduler.name})
 
     async def close(self) -> None:
-        """Stop working, then let go of everything."""
+        """Stop working, then close all resources."""
         await self.worker.stop()
-        if self.office is not None:
-            await self.office.stop()
+        if self.dispatcher is not None:
+            await self.dispatcher.stop()
         await self.access.audit.close()
         for channel in self.channels.values():
             await channel.close()
@@ -138,7 +138,7 @@ def build(
     emit: Emit = discard_event,
     share: ProcessShare = ProcessShare(),
 ) -> App:
-    """Wire an engine from its settings; a test may bring its own clock and store."""
+    """Build an engine from its settings; a test may pass its own clock and store."""
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)
     reading = build_read_store(settings, store, emit)
@@ -197,7 +197,7 @@ def build(
         **working.handlers,
     }
     guard = _guard(settings, store, clock, accepting, figures, emit)
-    office, worker = _worker(settings, share, store, cipher, clock, lanes, handlers, actors, guard, emit)
+    dispatcher, worker = _worker(settings, share, store, cipher, clock, lanes, handlers, actors, guard, emit)
     desk = build_outbound_service(
         reading,
         cipher,
@@ -232,7 +232,7 @@ def build(
         access=open_access(store, clock, settings.api_keys, is_local=settings.is_local, emit=emit),
         connections=connections,
         migrations=MigrationService(store, clock, connections),
-        office=office,
+        dispatcher=dispatcher,
     )
 
 
@@ -248,19 +248,19 @@ def _worker(
     guard: AlertEvaluator,
     emit: Emit,
 ) -> tuple[DispatcherRuntime | None, Worker]:
-    """What works on tasks here, by itself or through a dispatcher's office."""
+    """Build the worker, with a dispatcher if the process has that role."""
     runs = select_lanes(lanes, settings, share)
-    office = build_dispatcher(settings, share, store, clock, runs, handlers, emit, cipher)
+    dispatcher = build_dispatcher(settings, share, store, clock, runs, handlers, emit, cipher)
     worker = Worker(
         store,
         clock,
         lanes,
         handlers,
-        emit=emit if office is None else fan_out(emit, office.heard),
-        runs=runs if office is None else office.lanes,
-        hands=None if office is None else office.hands,
-        also_load=dict if office is None else office.standing,
-        name=None if office is None else f"{DISPATCHER_PREFIX}{host()}",
+        emit=emit if dispatcher is None else fan_out(emit, dispatcher.on_event),
+        runs=runs if dispatcher is None else dispatcher.lanes,
+        executor=None if dispatcher is None else dispatcher.executor,
+        also_load=dict if dispatcher is None else dispatcher.status,
+        name=None if dispatcher is None else f"{DISPATCHER_PREFIX}{host()}",
         tunables=RunnerOptions(slots=settings.concurrency, poll=settings.poll_interval),
         lease=settings.node_timeout,
         beat=settings.heartbeat_interval,
@@ -273,16 +273,16 @@ def _worker(
             "prune_message_rerun",
             "prune_job_batch_task",
         ),
-        actors=select_actors(actors, office, share),
+        actors=select_actors(actors, dispatcher, share),
         pruners=select_actors(_pruners(settings, store, clock), None, share),
         observers=[guard],
         memory_limit=settings.memory_limit,
     )
-    return office, worker
+    return dispatcher, worker
 
 
 def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
-    """Who forgets what is old, each in its own domain."""
+    """Return the pruners of the domains."""
     return [
         RetentionPruner("shadows", store, clock, {"shadow_prune": settings.history_retention}),
         RetentionPruner("frozen recipients", store, clock, {"frozen_prune": settings.message_retention}),
@@ -306,7 +306,7 @@ def _guard(
     figures: AlertMeasurements,
     emit: Emit,
 ) -> AlertEvaluator:
-    """Who raises alerts."""
+    """Build the alert evaluator."""
     return AlertEvaluator(
         store,
         clock,
@@ -319,11 +319,10 @@ def _guard(
 
 
 def _connections(settings: Settings, store: Store, clock: Clock, lanes: dict[str, Lane]) -> ConnectorPool:
-    """The systems of migrations, and the lane of their batches."""
+    """Build the connector pool of migrations, and the lane of their batches."""
     if batch_handler.QUEUE in lanes:
         raise Misconfigured(
-            f"the channel name {batch_handler.QUEUE!r} is the engine's own",
-            remedy="give your channel another name",
+            f"the channel name {batch_handler.QUEUE!r} is reserved", remedy="rename your channel"
         )
     lanes[batch_handler.QUEUE] = batch_handler.lane()
     files, private = settings.migration_api_files, settings.migration_api_private

@@ -1,4 +1,4 @@
-"""Wiring of a fleet: one share of the work, an office of a dispatcher, a transport without a database."""
+"""Wiring of a fleet: a process's share of the work, dispatchers, and transports without a database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .channel_wiring import channel_options
 
 
 def select_lanes(lanes: Mapping[str, Lane], settings: Settings, share: ProcessShare) -> dict[str, Lane]:
-    """The lanes that this process works on: its own share, sent by itself or given to transports."""
+    """Return the lanes of this process's share, run locally or dispatched to transports."""
     share.check(lanes)
     wanted = {
         name: ProcessRole.DISPATCHER if name in settings.dispatched else ProcessRole.WORKER
@@ -41,10 +41,10 @@ def select_lanes(lanes: Mapping[str, Lane], settings: Settings, share: ProcessSh
 
 
 def select_actors(
-    actors: Sequence[Actor], office: DispatcherRuntime | None, share: ProcessShare
+    actors: Sequence[Actor], dispatcher: DispatcherRuntime | None, share: ProcessShare
 ) -> list[Actor]:
-    """What this process does beside its tasks."""
-    chosen: list[Actor] = [] if office is None else [office.heir]
+    """Return the actors that this process runs."""
+    chosen: list[Actor] = [] if dispatcher is None else [dispatcher.recovery]
     for actor in actors:
         if isinstance(actor, Poller):
             wanted = ProcessRole.POLLER in share.roles and (share.part is None or share.part.has(actor.name))
@@ -66,7 +66,7 @@ def build_dispatcher(
     emit: Emit,
     cipher: Cipher,
 ) -> DispatcherRuntime | None:
-    """What a dispatcher needs besides."""
+    """Build a dispatcher's runtime, if the process has that role."""
     if ProcessRole.DISPATCHER not in share.roles:
         return None
     return DispatcherRuntime(
@@ -92,7 +92,7 @@ def _terms(settings: Settings) -> DispatchTimeouts:
 def _brokers(settings: Settings) -> tuple[str, ...]:
     if not settings.broker:
         raise Misconfigured(
-            "dispatchers and transports need a RabbitMQ, and none is set",
+            "dispatchers and transports need RabbitMQ, and no broker is set",
             remedy="Set broker to its URL, such as amqps://user@host/tidings",
             field="broker",
         )
@@ -111,7 +111,7 @@ class TransportProcess:
     transport: Transport
 
     async def close(self, grace: float = 20.0) -> None:
-        """Stop sending, then let go of everything."""
+        """Stop sending, then close all resources."""
         await self.transport.stop(grace)
         for channel in self.channels.values():
             await channel.close()
@@ -120,7 +120,7 @@ class TransportProcess:
 def build_transport(
     settings: Settings, *, share: ProcessShare, clock: Clock | None = None, emit: Emit = discard_event
 ) -> TransportProcess:
-    """Wire a transport for its share of the channels: only theirs need credentials here."""
+    """Build a transport for its share of the channels: only these need credentials here."""
     clock = clock or SystemClock()
     share.check(settings.channels)
     urls = _brokers(settings)

@@ -1,4 +1,4 @@
-"""Wiring of the ways in: sources, workflows with their minds, the shift calendar."""
+"""Wiring of sources, workflows with their interpreters, and the shift calendar."""
 
 from __future__ import annotations
 
@@ -32,13 +32,10 @@ from ..store.port import Store
 def build_inbound(
     store: Store, clock: Clock, lanes: dict[str, Lane], settings: Settings, emit: Emit
 ) -> InboundService:
-    """What comes in; its lane is there where a source is."""
+    """Build the inbound service; it has a lane if there is a source."""
     chosen = settings.inbound
     if chosen.sources and ingestion.QUEUE in lanes:
-        raise Misconfigured(
-            f"the channel name {ingestion.QUEUE!r} is the engine's own",
-            remedy="give your channel another name",
-        )
+        raise Misconfigured(f"the channel name {ingestion.QUEUE!r} is reserved", remedy="rename your channel")
     if chosen.sources:
         lanes[ingestion.QUEUE] = message_handler.lane()
     tell = workflows.source_notice_steps(_workflow_settings(settings), clock)
@@ -46,7 +43,7 @@ def build_inbound(
 
 
 class OutboundReplyPort:
-    """Replies and notices of inbound are messages of outbound."""
+    """Sends replies and notices of inbound as outbound messages."""
 
     table: str = "messages"
     columns: tuple[str, ...] = message_validation.MESSAGE_COLUMNS
@@ -66,7 +63,7 @@ class OutboundReplyPort:
         now: int,
         in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
-        """One message, ready for a transaction of inbound's."""
+        """Prepare one message for a transaction of inbound."""
         way_out = self._channels.get(channel)
         if in_chat and isinstance(way_out, HasChats):
             to = way_out.chat(to)
@@ -75,7 +72,7 @@ class OutboundReplyPort:
 
 
 def _workflow_settings(settings: Settings) -> WorkflowSettings:
-    """With what the other settings say where nothing was set."""
+    """Return the workflow settings, with defaults from other settings."""
     chosen, shifts = settings.inbound.workflow or WorkflowSettings(), shift_settings(settings)
     return replace(
         chosen,
@@ -94,7 +91,7 @@ def build_workflows(
     channels: Mapping[str, Channel],
     settings: Settings,
 ) -> workflows.WorkflowService:
-    """Workflows over what comes in, with the mind that is configured."""
+    """Build the workflows with the configured interpreter."""
     chosen, model = _workflow_settings(settings), settings.inbound.model
     for option, named in (
         ("admins", {admin.partition(":")[0] for admin in chosen.admins}),
@@ -103,11 +100,11 @@ def build_workflows(
         if chosen.enabled and (unknown := sorted(named - set(settings.channels))):
             raise Misconfigured(
                 f"inbound.{option} needs the channel {unknown[0]!r}, which is not configured",
-                remedy=f"write [channels.{unknown[0]}], or name another one under inbound.{option}",
+                remedy=f"define [channels.{unknown[0]}], or use another one in inbound.{option}",
                 field=f"inbound.{option}",
             )
 
-    def minds() -> workflows.Interpreters:
+    def interpreters() -> workflows.Interpreters:
         from ..inbound.language.rule_interpreter import RuleInterpreter
         from ..inbound.llm.factory import build_interpreter as build_mind
         from ..inbound.llm.prompt import load_prompts
@@ -123,22 +120,19 @@ def build_workflows(
         return workflows.Interpreters(rules, build_mind(model, rules, store, clock, shifts=shifts), recorded)
 
     return workflows.build_workflow_service(
-        chosen, store, clock, calendar, OutboundReplyPort(accepting, channels), minds
+        chosen, store, clock, calendar, OutboundReplyPort(accepting, channels), interpreters
     )
 
 
 def shift_settings(settings: Settings) -> CalendarSettings:
-    """Those that are configured, or the built-in calendar's."""
+    """Return the configured calendar settings, or those of the built-in calendar."""
     if ledger.QUEUE in settings.channels:
-        raise Misconfigured(
-            f"the channel name {ledger.QUEUE!r} is the engine's own",
-            remedy="give your channel another name",
-        )
+        raise Misconfigured(f"the channel name {ledger.QUEUE!r} is reserved", remedy="rename your channel")
     return settings.inbound.calendar or CalendarSettings()
 
 
 def build_calendar(chosen: CalendarSettings, store: Store, clock: Clock) -> ShiftCalendar:
-    """The shift calendar that commands go to."""
+    """Build the shift calendar that receives commands."""
     if chosen.kind == "http":
         return HttpCalendar(chosen, now=clock.now)
     return BuiltinCalendar(store, chosen.name)

@@ -1,4 +1,4 @@
-"""Wiring of the store that the settings name."""
+"""Wiring of the store that the settings select."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..store.sqlite import SqliteStore
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
-    """The store that the database URL names."""
+    """Return the store of the database URL."""
     path = settings.database_path
     if path is not None:
         return SqliteStore(path, now=clock.wall)
@@ -22,19 +22,19 @@ def open_store(settings: Settings, clock: Clock) -> Store:
         from ..store.postgres import PostgresStore
     except ImportError as error:
         raise Misconfigured(
-            "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"
+            "the PostgreSQL driver is not installed", remedy="pip install 'tidings[postgres]'"
         ) from error
     return PostgresStore(settings.database)
 
 
 def build_cipher(settings: Settings, store: Store) -> Cipher:
-    """What encrypts the secrets in the store. On one file a key is created when it is first needed."""
+    """Build the cipher for secrets in the store. With SQLite a key is created when it is first needed."""
     file = store.path.parent / KEY_FILE if isinstance(store, SqliteStore) else None
     return Cipher(store, settings.encryption_keys, file)
 
 
 def build_read_store(settings: Settings, store: Store, emit: Emit) -> Store:
-    """What lists, pages and exports read from."""
+    """Return the store for lists, pages and exports."""
     if settings.replica is None:
         return store
     from ..store.postgres import PostgresStore

@@ -42,7 +42,9 @@ def _move(path: Path, to: str, *, as_json: bool) -> None:
         ) from error
     where = mask_url(to)
     with output.working("moving", is_shown=not as_json) as say:
-        work = move_database(path, to, where=where, told=lambda table, rows: say(f"{table}: {rows:,} rows"))
+        work = move_database(
+            path, to, where=where, progress=lambda table, rows: say(f"{table}: {rows:,} rows")
+        )
         counted = engine.run(work)
     rows = sum(counted.values())
     if as_json:

@@ -26,7 +26,7 @@ async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event
             await app.cipher.check()
             await sync_clock(app)
             await start_worker(app)
-            problem = None if app.office is None else app.office.problem
+            problem = None if app.dispatcher is None else app.dispatcher.problem
         if ProcessRole.TRANSPORT in share.roles:
             problem = (await start_transport(settings, share, stack, emit=emit)).transport.problem
         banner.show_roles(settings, share, problem)
@@ -35,8 +35,8 @@ async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event
 
 async def start_worker(app: App) -> None:
     """Start the worker; a dispatcher connects to its broker first."""
-    if app.office is not None:
-        await app.office.start()
+    if app.dispatcher is not None:
+        await app.dispatcher.start()
     tune_gc()
     app.worker.start()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..model.errors import TemporaryError
 from ..observability import memory_usage
-from ..observability.events import BatchSettled, Emit, Event, ParcelsSent, Recycling
+from ..observability.events import BatchSettled, Emit, Event, ProcessRecycling, TransportAttempts
 
 EXIT_CODE = TemporaryError.exit_code
 _INTERVAL = 1.0  # seconds between two checks
@@ -39,7 +39,7 @@ class Recycler:
         """Count the messages of an event."""
         if isinstance(event, BatchSettled):
             self._done += event.record_count
-        elif isinstance(event, ParcelsSent):
+        elif isinstance(event, TransportAttempts):
             self._done += event.count
 
     async def watch(self, emit: Emit) -> None:
@@ -53,6 +53,6 @@ class Recycler:
             )
             if why is not None:
                 self.code = EXIT_CODE
-                emit(Recycling(why))
+                emit(ProcessRecycling(why))
                 self._stop()
                 return

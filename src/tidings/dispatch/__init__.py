@@ -3,6 +3,7 @@
 See docs/how-to/fleet.md.
 
 roles: process roles and partitions of the work.
+context: what all parts of one dispatcher share.
 dispatcher_runtime: everything a dispatcher needs besides its runner.
 remote_executor: publishes claimed tasks and settles them by the reports of transports.
 publisher: packs tasks into batches and publishes them, once per claim.

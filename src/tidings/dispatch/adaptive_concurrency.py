@@ -1,17 +1,18 @@
-"""Windows: at most one second of work is given away per channel, so that a pause is soon a pause. Pure.
+"""Adaptive concurrency: how many tasks of a channel may be in flight. Pure.
 
-What was done in the last second is what may be in flight in the next one. A channel that answers within a
-second so gets more and more, until its slots are all in use or its answers take a second.
+At most one second of work is published ahead, so that a pause takes effect quickly: the throughput of the
+last second is the window of the next one. A channel that responds faster gets a larger window each time,
+until all its slots are in use or its responses take a second.
 """
 
 from __future__ import annotations
 
-MIN_WINDOW = 50  # two parcels: below that, nothing could be learned
+MIN_WINDOW = 50  # two batches: less would not allow a measurement
 
 
 def next_window(now: int, *, done: int, most_in_flight: int, slots: int) -> int:
-    """How much may be in flight next, after a second in which so much was done and was in flight."""
+    """Return the next window, from the tasks done and the most in flight within the last second."""
     least = min(MIN_WINDOW, slots)
     if most_in_flight < now // 2 and done <= now:
-        return now  # it was not used up, so nothing was learned about it
+        return now  # the window was not used up, so it stays
     return max(least, min(slots, max(done, now // 2)))

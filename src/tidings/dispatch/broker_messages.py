@@ -1,4 +1,4 @@
-"""What was read from the broker, and how it is acknowledged."""
+"""Received broker messages and their acknowledgement."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class BrokerMessage:
-    """One message that was read; `ack` when what it says is durable."""
+    """A received message; `ack` it when its content is durable."""
 
     __slots__ = ("_message", "body", "channel", "headers", "kind", "redelivered", "reply_to")
 
     def __init__(self, message: AbstractIncomingMessage, channel: object) -> None:
         self._message = message
-        self.channel = channel  # where it was read
+        self.channel = channel  # on which it was received
         self.body = message.body
         self.kind = message.type or ""
         self.reply_to = message.reply_to or ""
@@ -26,18 +26,18 @@ class BrokerMessage:
         self.headers: Mapping[str, Any] = message.headers
 
     async def ack(self, *, and_before: bool = False) -> None:
-        """It need not come again. On a connection that is gone this changes nothing: it comes again."""
-        with contextlib.suppress(Exception):  # the library raises many things for a channel that is closed
+        """Acknowledge. After a lost connection this has no effect: the message is redelivered."""
+        with contextlib.suppress(Exception):  # the library raises various errors for a closed channel
             await self._message.ack(multiple=and_before)
 
     async def refuse(self) -> None:
-        """It cannot be read: to the dead letters."""
+        """Reject: the broker dead-letters the message."""
         with contextlib.suppress(Exception):
             await self._message.reject(requeue=False)
 
 
 async def ack_all(messages: Sequence[BrokerMessage]) -> None:
-    """None of these need come again, nor anything that was read before them."""
+    """Acknowledge these messages and all that were received before them."""
     for message, after in pairwise([*messages, None]):
         if message is not None and (after is None or after.channel is not message.channel):
             await message.ack(and_before=True)

@@ -1,7 +1,7 @@
-"""The office: everything a dispatcher needs beside its runner, wired together.
+"""The dispatcher's runtime: everything it needs besides its runner.
 
-It keeps the link, gives each incarnation of the node its hands, reads the two queues that no node owns
-(parcels that came back, reports that came too late), and says how things stand.
+It owns the broker connection, creates an executor for each incarnation of the node, consumes the two queues
+that no node owns (dead-lettered batches, late reports), and reports its status.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..kernel.runner import TaskRunner
 from ..model.task import NodeId
 from ..observability.events import (
     BatchSettled,
+    BatchUnreadable,
     Emit,
     Event,
-    ParcelUnreadable,
     ReportRefused,
     ReportUnreadable,
 )
@@ -27,6 +27,7 @@ from ..store.encryption import Cipher
 from ..store.port import Store
 from .broker_messages import BrokerMessage
 from .claim_tokens import ClaimTokens
+from .context import DispatchContext
 from .flow_control import dispatched_lane
 from .in_flight_tasks import DispatchTimeouts
 from .rabbitmq import (
@@ -53,7 +54,7 @@ from .wire_format import (
 
 
 class DispatcherRuntime:
-    """One dispatcher process. `lanes` is its own, and changes with the windows."""
+    """One dispatcher process. Its `lanes` change with the flow control."""
 
     def __init__(
         self,
@@ -70,138 +71,110 @@ class DispatcherRuntime:
         name: str,
         cipher: Cipher,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._queues = queues
-        self._handlers = handlers
-        self._terms = terms
-        self._emit = emit
         self._name = name
+        self._cipher = cipher
         self._limits = {queue: min(slots, lanes[queue].cap or slots) for queue in queues}
+        self._executor: RemoteExecutor | None = None
+        self._runner: TaskRunner | None = None
+        self._broker = BrokerConnection(
+            urls,
+            clock,
+            emit=emit,
+            channels=tuple(queues),
+            name=name,
+            came=self._connection_changed,
+            went=self._connection_changed,
+        )
         self.lanes = {
             queue: dispatched_lane(lane, 0) if queue in queues else lane for queue, lane in lanes.items()
         }
-        self._tokens = ClaimTokens()
-        self._cipher = cipher
-        self._hands: RemoteExecutor | None = None
-        self._runner: TaskRunner | None = None
-        self._link = BrokerConnection(
-            urls, clock, emit=emit, channels=tuple(queues), name=name, came=self._came, went=self._went
+        self._store, self._queues, self._emit, self._tokens = store, queues, emit, ClaimTokens()
+        self._context = DispatchContext(
+            self._broker, store, clock, self.lanes, queues, handlers, terms, self._tokens, emit
         )
-        self.heir = DispatcherRecovery(store, self._me, self._inherit, self._prepare)
+        self.recovery = DispatcherRecovery(store, self._me, self._takeover, self._prepare)
 
     async def start(self) -> None:
-        """Connect; what can never work is refused here."""
+        """Connect. Raises Misconfigured for problems that waiting cannot fix."""
         await self._tokens.load(self._store, self._cipher)
-        await self._link.read(DEAD_LETTER_EXCHANGE, self._came_back, prefetch=PREFETCH)
-        await self._link.read(LATE_EXCHANGE, self._came_late, prefetch=PREFETCH)
-        await self._link.start()
+        await self._broker.read(DEAD_LETTER_EXCHANGE, self._on_dead_letters, prefetch=PREFETCH)
+        await self._broker.read(LATE_EXCHANGE, self._on_late_reports, prefetch=PREFETCH)
+        await self._broker.start()
 
     async def stop(self) -> None:
-        """Let go of the broker; the runner has stopped before."""
-        if self._hands is not None:
-            await self._hands.left()
-        await self._link.stop()
+        """Close the broker connection, after the runner has stopped."""
+        if self._executor is not None:
+            await self._executor.left()
+        await self._broker.stop()
 
-    def hands(self, runner: TaskRunner, local: LocalExecutor) -> Executor:
-        """The hands of one incarnation."""
+    def executor(self, runner: TaskRunner, local: LocalExecutor) -> Executor:
+        """Create the executor of one incarnation of the node."""
         self._runner = runner
-        self._hands = RemoteExecutor(
-            self._link,
-            self._store,
-            self._clock,
-            runner,
-            self.lanes,
-            self._queues,
-            self._handlers,
-            local=local,
-            limits=self._limits,
-            terms=self._terms,
-            tokens=self._tokens,
-            emit=self._emit,
-        )
-        return self._hands
+        self._executor = RemoteExecutor(self._context, runner, local=local, limits=self._limits)
+        return self._executor
 
-    def heard(self, event: Event) -> None:
-        """A sink for events: what was settled can be acknowledged."""
-        if isinstance(event, BatchSettled) and self._hands is not None:
-            self._hands.settled()
+    def on_event(self, event: Event) -> None:
+        """Acknowledge reports after their results are settled (an event sink)."""
+        if isinstance(event, BatchSettled) and self._executor is not None:
+            self._executor.settled()
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be given away, if the broker is the reason."""
-        return self._link.problem
+        """Why nothing can be published, if the broker is the reason."""
+        return self._broker.problem
 
-    def standing(self) -> Mapping[str, Any]:
-        """For the node's row: what the others should know."""
-        unserved = [] if self._hands is None else self._hands.unserved
-        idle = f"no transport takes messages of {', '.join(unserved)}" if unserved else None
-        stuck = unserved if self._link.problem is None else sorted(self._queues)
-        said = {"broker": self._link.problem or idle or "connected", "broker_at": self._link.place}
-        return {**said, "stuck": stuck} if stuck else said
+    def status(self) -> Mapping[str, Any]:
+        """Return the status for the node's row."""
+        unserved = [] if self._executor is None else self._executor.unserved
+        idle = f"no transport accepts messages of {', '.join(unserved)}" if unserved else None
+        stuck = unserved if self._broker.problem is None else sorted(self._queues)
+        state = {"broker": self._broker.problem or idle or "connected", "broker_at": self._broker.address}
+        return {**state, "stuck": stuck} if stuck else state
 
     def _me(self) -> NodeId:
         return NodeId(0) if self._runner is None else self._runner.node.id
 
-    def _inherit(self, node: NodeId) -> DispatcherTakeover:
-        return DispatcherTakeover(
-            node,
-            self._me,
-            self._link,
-            self._store,
-            self._clock,
-            self.lanes,
-            self._queues,
-            self._handlers,
-            terms=self._terms,
-            tokens=self._tokens,
-            emit=self._emit,
-        )
+    def _takeover(self, node: NodeId) -> DispatcherTakeover:
+        return DispatcherTakeover(node, self._me, self._context)
 
     async def _prepare(self) -> float:
-        return 1.0 if self._hands is None else await self._hands.prepare()
+        return 1.0 if self._executor is None else await self._executor.prepare()
 
-    def _came(self) -> None:
-        self._turn()
-
-    def _went(self) -> None:
-        self._turn()
-
-    def _turn(self) -> None:
-        if self._hands is not None and self._runner is not None:
-            self._hands.open_or_shut()
+    def _connection_changed(self) -> None:
+        if self._executor is not None and self._runner is not None:
+            self._executor.update_windows()
             self._runner.wake()
 
-    async def _came_back(self, batch: list[BrokerMessage]) -> None:
+    async def _on_dead_letters(self, batch: list[BrokerMessage]) -> None:
         for incoming in batch:
-            await self._take_back(incoming)
+            await self._return_batch(incoming)
 
-    async def _take_back(self, incoming: BrokerMessage) -> None:
-        """Tell its dispatcher; a parcel that was never delivered has certainly not begun."""
+    async def _return_batch(self, incoming: BrokerMessage) -> None:
+        """Return a dead-lettered batch to its dispatcher; if it was never delivered, it has not started."""
         try:
-            parcel = decode_batch(incoming.body)
+            batch = decode_batch(incoming.body)
         except Unreadable as error:
-            self._emit(ParcelUnreadable(str(error)))
-            await incoming.ack()  # the bounds of its tasks decide
+            self._emit(BatchUnreadable(str(error)))
+            await incoming.ack()  # its tasks are settled after their timeouts
             return
-        why = ReturnReason.REDELIVERED if _was_out(incoming.headers) else ReturnReason.EXPIRED
-        returned = [(item.key, why) for item in parcel.items]
-        body = encode_report(TransportReport(parcel.channel, self._name, returned=returned))
+        reason = ReturnReason.REDELIVERED if _was_delivered(incoming.headers) else ReturnReason.EXPIRED
+        returned = [(item.key, reason) for item in batch.items]
+        body = encode_report(TransportReport(batch.channel, self._name, returned=returned))
         try:
-            await self._link.publish(OUTCOME_EXCHANGE, incoming.reply_to, body, kind=REPORT_TYPE)
+            await self._broker.publish(OUTCOME_EXCHANGE, incoming.reply_to, body, kind=REPORT_TYPE)
         except (BrokerDown, PublishRefused, PublishUnconfirmed):
-            return  # it comes again, with the next connection
+            return  # it is redelivered on the next connection
         await incoming.ack()
 
-    async def _came_late(self, batch: list[BrokerMessage]) -> None:
-        """Reports to a queue that is gone: their claims have been judged, and these are evidence."""
+    async def _on_late_reports(self, batch: list[BrokerMessage]) -> None:
+        """Record reports for an outcome queue that no longer exists as evidence: their claims are settled."""
         for incoming in batch:
-            await self._keep(incoming)
+            await self._record_late(incoming)
 
-    async def _keep(self, incoming: BrokerMessage) -> None:
+    async def _record_late(self, incoming: BrokerMessage) -> None:
         try:
             if incoming.kind == REPORT_TYPE:
-                report, refused = self._tokens.sift(decode_report(incoming.body))
+                report, refused = self._tokens.verify(decode_report(incoming.body))
                 if refused:
                     self._emit(ReportRefused(report.transport, report.channel, refused))
                 await record_late_outcomes(
@@ -212,7 +185,7 @@ class DispatcherRuntime:
         await incoming.ack()
 
 
-def _was_out(headers: Mapping[str, Any]) -> bool:
-    """Whether a transport had it: it was refused, or came back from one that is gone."""
+def _was_delivered(headers: Mapping[str, Any]) -> bool:
+    """Whether a transport had received it, as opposed to expired in the queue."""
     deaths = headers.get("x-death") or [{}]
     return bool(deaths[0].get("reason") != "expired")

@@ -1,7 +1,7 @@
-"""Gates: how much of each channel may be claimed and given away now.
+"""Flow control: how many tasks of each channel may be claimed and published now.
 
-A channel's gate is a cap on its lane. It is shut while its window is full, while nobody takes what is given
-away, and while there is no broker to give it to.
+The limit is set as the cap of the channel's lane. It is 0 while the window is full, while no transport
+consumes the channel's batches, and while the broker is unavailable.
 """
 
 from __future__ import annotations
@@ -15,71 +15,71 @@ from .adaptive_concurrency import MIN_WINDOW, next_window
 
 
 def dispatched_lane(lane: Lane, cap: int) -> Lane:
-    """A lane whose attempts are made by transports: they say when they start, and a window caps it."""
+    """Return a lane whose attempts are made by transports: they report starts, and the window is its cap."""
     made = replace(lane, cap=cap)
     object.__setattr__(made, "marks_start", False)
     return made
 
 
 class FlowControl:
-    """One node's gates. `can_give` says whether the broker can be relied on."""
+    """The windows of one node. `can_publish` tells whether the broker is available."""
 
     def __init__(
         self,
         lanes: dict[str, Lane],
         queues: Collection[str],
-        limits: Mapping[str, int],  # most in flight by channel
+        limits: Mapping[str, int],  # maximum in flight by channel
         *,
         monotonic: Callable[[], float],
-        can_give: Callable[[], bool],
-        opened: Callable[[], None],  # called when a gate that was shut is not any more
+        can_publish: Callable[[], bool],
+        opened: Callable[[], None],  # called when a cap of 0 is raised
     ) -> None:
         self._lanes = lanes
         self._queues = queues
         self._limits = limits
         self._monotonic = monotonic
-        self._can_give = can_give
+        self._can_publish = can_publish
         self._opened = opened
         self._windows = {queue: min(MIN_WINDOW, limits[queue]) for queue in queues}
-        self._out: Counter[str] = Counter()
-        self._most: Counter[str] = Counter()  # out at once since the last turn
-        self._done: Counter[str] = Counter()  # since the last turn
-        self._unserved: dict[str, float] = {}  # channels that no transport serves; until when they rest
+        self._in_flight: Counter[str] = Counter()
+        self._most: Counter[str] = Counter()  # maximum in flight since the last adjustment
+        self._done: Counter[str] = Counter()  # since the last adjustment
+        self._unserved: dict[str, float] = {}  # channels without transports, until when to wait
 
     @property
     def unserved(self) -> list[str]:
-        """The channels whose messages no transport takes."""
+        """The channels whose messages no transport accepts."""
         return sorted(self._unserved)
 
-    def give(self, queues: Collection[str]) -> None:
-        """These are out from now on, one for each name."""
-        self._out.update(queues)
+    def add(self, queues: Collection[str]) -> None:
+        """Count tasks as in flight, one for each name."""
+        self._in_flight.update(queues)
         for queue in set(queues):
-            self._most[queue] = max(self._most[queue], self._out[queue])
+            self._most[queue] = max(self._most[queue], self._in_flight[queue])
             self._set(queue)
 
-    def take_back(self, queue: str) -> None:
-        """One is not out any more."""
-        self._out[queue] -= 1
+    def remove(self, queue: str) -> None:
+        """Count one task less in flight."""
+        self._in_flight[queue] -= 1
         self._set(queue)
 
     def note_done(self, queue: str) -> None:
-        """A transport did one."""
+        """Count a completed attempt."""
         self._done[queue] += 1
 
     def is_served(self, queue: str) -> None:
-        """A transport was heard of."""
+        """Note that a transport serves this channel."""
         self._unserved.pop(queue, None)
 
-    def rest(self, queue: str, seconds: float) -> bool:
-        """Nobody took what was given away, and claiming more only fills the history; True at first."""
+    def suspend(self, queue: str, seconds: float) -> bool:
+        """Stop publishing for a while, because no transport consumed a batch. Return True the first time."""
         is_new = queue not in self._unserved
         self._unserved[queue] = self._monotonic() + seconds
         self._windows[queue] = min(MIN_WINDOW, self._limits[queue])
         return is_new
 
-    def turn(self) -> None:
-        """Once a second: the next window of each channel."""
+    def adjust(self) -> None:
+        """Adjust the window of each channel; called once a second."""
         for queue in self._queues:
             self._windows[queue] = next_window(
                 self._windows[queue],
@@ -87,23 +87,23 @@ class FlowControl:
                 most_in_flight=self._most[queue],
                 slots=self._limits[queue],
             )
-            self._most[queue] = self._out[queue]
+            self._most[queue] = self._in_flight[queue]
         self._done.clear()
         self.set_all()
 
     def set_all(self) -> None:
-        """Open or shut every gate."""
+        """Set the caps of all lanes."""
         for queue in self._queues:
             self._set(queue)
 
     def _set(self, queue: str) -> None:
-        """A window that is full opens again when a good part of it is free: claims and parcels stay large."""
-        window, out = self._windows[queue], self._out[queue]
-        was_shut = self._lanes[queue].cap == 0
-        is_full = out >= (window * 2 // 3 if was_shut else window)
-        rests = bool(self._unserved) and self._unserved.get(queue, 0.0) > self._monotonic()
-        cap = 0 if is_full or rests or not self._can_give() else window
+        """Set one cap. A full window reopens when a third is free, so that claims and batches stay large."""
+        window, in_flight = self._windows[queue], self._in_flight[queue]
+        was_closed = self._lanes[queue].cap == 0
+        is_full = in_flight >= (window * 2 // 3 if was_closed else window)
+        is_suspended = bool(self._unserved) and self._unserved.get(queue, 0.0) > self._monotonic()
+        cap = 0 if is_full or is_suspended or not self._can_publish() else window
         if self._lanes[queue].cap != cap:
             self._lanes[queue] = dispatched_lane(self._lanes[queue], cap)
-            if was_shut:
+            if was_closed:
                 self._opened()

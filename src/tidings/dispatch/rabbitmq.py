@@ -1,16 +1,17 @@
-"""The link to RabbitMQ: one connection that comes back by itself, its topology, publishing and reading.
+"""The connection to RabbitMQ: automatic reconnects, topology, publisher confirms and consumers.
 
-Of several URLs, the nodes of one cluster, it uses one: a random one first, and the next after a loss.
+Several URLs are the nodes of one cluster: a random one is used first, and the next after a lost connection.
 
-The only module that knows the client library. Everything is durable: quorum queues, persistent messages,
-confirms, `mandatory`, and a dead-letter exchange under each queue of parcels; a queue that is there without
-one is refused, because its broker would drop what it cannot deliver. One virtual host for each engine.
+This is the only module that uses the client library. Everything is durable: quorum queues, persistent
+messages, publisher confirms, `mandatory`, and a dead-letter exchange for each batch queue. An existing queue
+without one is rejected, because the broker would drop what it cannot deliver. Each engine needs its own
+virtual host.
 
-    exchange           key       queue                     read by
-    tidings.parcels    channel   tidings.parcels.CHANNEL   transports of that channel
-    tidings.dead       (any)     tidings.dead              dispatchers: parcels that came back
-    tidings.outcomes   node id   tidings.outcomes.NODE     that dispatcher or its heir, one at a time
-    tidings.late       (any)     tidings.late              dispatchers: reports to a queue that is gone
+    exchange               key       queue                     consumers
+    tidings.batches        channel   tidings.batches.CHANNEL   transports of that channel
+    tidings.dead_letters   (any)     tidings.dead_letters      dispatchers: batches that came back
+    tidings.outcomes       node id   tidings.outcomes.NODE     that dispatcher or its successor, one at a time
+    tidings.late           (any)     tidings.late              dispatchers: reports for a deleted queue
 """
 
 from __future__ import annotations
@@ -31,34 +32,32 @@ from .broker_messages import BrokerMessage
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange, AbstractIncomingMessage
 
-BATCH_EXCHANGE = "tidings.parcels"
+BATCH_EXCHANGE = "tidings.batches"
 OUTCOME_EXCHANGE = "tidings.outcomes"
-DEAD_LETTER_EXCHANGE = "tidings.dead"
+DEAD_LETTER_EXCHANGE = "tidings.dead_letters"
 LATE_EXCHANGE = "tidings.late"
 
-QUEUE_SETTLE_TIME = (
-    2.0  # seconds that a new queue needs: RabbitMQ has forgotten younger ones when it was killed
-)
-_HEARTBEAT = 10  # seconds; a peer that has been silent for two of them is gone
-_PATIENCE = 10.0  # seconds for an answer to anything but a publish
-_FORGOTTEN = 24 * 3600 * 1000  # milliseconds after which an outcome queue that nobody reads is dropped
+QUEUE_SETTLE_TIME = 2.0  # seconds; a killed RabbitMQ has lost queues that were younger
+_HEARTBEAT = 10  # seconds; a peer that misses two is gone
+_TIMEOUT = 10.0  # seconds for a response to anything but a publish
+_QUEUE_EXPIRY_MS = 24 * 3600 * 1000  # milliseconds until an outcome queue without consumer is deleted
 
-_LOOK_AGAIN = 1.0  # seconds until a queue that was not there is looked for again
+_RECHECK = 1.0  # seconds until a missing queue is checked again
 _NEVER = "not connected yet"
 
 MessageCallback = Callable[[list[BrokerMessage]], Awaitable[None]]
 
 
 class BrokerDown(Exception):
-    """There is no broker to talk to; nothing was published."""
+    """There is no connection; nothing was published."""
 
 
 class PublishRefused(Exception):
-    """The broker said no; nothing was published."""
+    """The broker rejected the message; nothing was published."""
 
 
 class PublishUnconfirmed(Exception):
-    """The connection went away before the broker had confirmed: it counts as published."""
+    """The connection was lost before the confirm: the message counts as published."""
 
 
 @dataclass(slots=True)
@@ -66,15 +65,15 @@ class _Subscription:
     queue: str
     take: MessageCallback
     prefetch: int
-    own: bool  # an outcome queue of a node: declared here
-    declared: float | None = None  # monotonic; when it was made
-    line: asyncio.Queue[BrokerMessage | None] | None = None  # what has arrived on the present connection
-    halt: Callable[[], Awaitable[None]] | None = None  # nothing new; what was read can be acknowledged
+    own: bool  # a node's outcome queue: declared here
+    declared: float | None = None  # monotonic
+    messages: asyncio.Queue[BrokerMessage | None] | None = None  # received on the current connection
+    halt: Callable[[], Awaitable[None]] | None = None  # cancels the consumer, but keeps the channel for acks
     stop: Callable[[], Awaitable[None]] | None = None
 
 
 class BrokerConnection:
-    """`start` and `stop`; in between it reconnects by itself, and what was being read is read on."""
+    """Connects at `start` and reconnects until `stop`. Subscriptions survive reconnects."""
 
     def __init__(
         self,
@@ -84,12 +83,12 @@ class BrokerConnection:
         emit: Emit,
         channels: tuple[str, ...],
         name: str,
-        declares: bool = True,  # a transport needs no right to
+        declares: bool = True,  # a transport needs no permission to declare
         came: Callable[[], None] = lambda: None,
         went: Callable[[], None] = lambda: None,
     ) -> None:
         self._urls = urls
-        self._turn = int(clock.chance() * len(urls))  # of the URL in use
+        self._url_index = int(clock.chance() * len(urls))  # index of the URL in use
         self._clock = clock
         self._emit = emit
         self._channels = channels
@@ -97,55 +96,55 @@ class BrokerConnection:
         self._declares = declares
         self._came = came
         self._went = went
-        self._readings: dict[str, _Subscription] = {}
+        self._subscriptions: dict[str, _Subscription] = {}
         self._connection: AbstractConnection | None = None
         self._publishing: AbstractChannel | None = None
         self._exchanges: dict[str, AbstractExchange] = {}
         self._closed = asyncio.Event()
-        self._life: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._missing: list[_Subscription] = []
         self._was_up = False
         self.problem: str | None = _NEVER
         self.up_since = clock.monotonic()
 
-    # -- life
+    # -- start and stop
 
     async def start(self) -> None:
-        """Connect once, so that what can never work is refused at the start; then stay connected."""
+        """Connect once, so that permanent problems prevent the start (Misconfigured); then stay connected."""
         found = await self._connect()
         if found is not None:
             if found.remedy is not None:
                 raise Misconfigured(found.problem, remedy=found.remedy, field="broker")
             self._lost(found)
-        self._life = asyncio.create_task(self._live())
+        self._running = asyncio.create_task(self._stay_connected())
 
     async def stop(self) -> None:
-        """Close the connection; what was not acknowledged comes again, to somebody else."""
-        if self._life is not None:
-            self._life.cancel()
+        """Close the connection; unacknowledged messages are redelivered to other consumers."""
+        if self._running is not None:
+            self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._life
+                await self._running
         connection, self._connection, self._publishing = self._connection, None, None
         if connection is not None:
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(_TIMEOUT):
                     await connection.close()
 
     @property
     def is_up(self) -> bool:
-        """Whether something can be published now."""
+        """Whether messages can be published now."""
         return self._publishing is not None and not self._publishing.is_closed
 
     @property
-    def place(self) -> str | None:
+    def address(self) -> str | None:
         """The host and port of the broker in use."""
         return broker_address(self._url) if self.is_up else None
 
     @property
     def _url(self) -> str:
-        return self._urls[self._turn % len(self._urls)]
+        return self._urls[self._url_index % len(self._urls)]
 
-    async def _live(self) -> None:
+    async def _stay_connected(self) -> None:
         pause = 0.1
         while True:
             if not self.is_up:
@@ -163,12 +162,12 @@ class BrokerConnection:
     async def _until_closed(self) -> None:
         while self._missing:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closed.wait(), _LOOK_AGAIN)
+                await asyncio.wait_for(self._closed.wait(), _RECHECK)
                 return
             try:
-                async with asyncio.timeout(_PATIENCE):
-                    await self._begin_all(self._missing)
-            except Exception:  # the library raises many things; the next connection begins them all
+                async with asyncio.timeout(_TIMEOUT):
+                    await self._subscribe_all(self._missing)
+            except Exception:  # the library raises various errors; the next connection subscribes again
                 return
         await self._closed.wait()
 
@@ -187,13 +186,13 @@ class BrokerConnection:
             self._went()
 
     async def _connect(self) -> BrokerProblem | None:
-        """Use the first broker that works, each is tried once; gives what is wrong where none does."""
+        """Connect to the first broker that works. Return the problem if none does."""
         found: dict[str, BrokerProblem] = {}
         for _ in self._urls:
-            self._turn += 1
+            self._url_index += 1
             try:
                 await self._connect_to(self._url)
-            except Exception as error:  # the library raises many things; the next one must be tried
+            except Exception as error:  # the library raises various errors
                 found[self._url] = describe_error(error, self._url)
             else:
                 return None
@@ -206,7 +205,7 @@ class BrokerConnection:
                 async with asyncio.timeout(1):
                     await self._connection.close()
         self._closed = closed = asyncio.Event()
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             connection = await aio_pika.connect(url, heartbeat=_HEARTBEAT, name=self._name)
             connection.close_callbacks.add(lambda *_: closed.set())
             channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
@@ -216,19 +215,19 @@ class BrokerConnection:
             self._publishing = channel
             self._was_up = True
             self.problem = _NEVER
-            await self._begin_all(list(self._readings.values()))
+            await self._subscribe_all(list(self._subscriptions.values()))
         self.up_since = self._clock.monotonic()
         self._came()
 
-    async def _begin_all(self, readings: Sequence[_Subscription]) -> None:
-        """Read these; a queue that is not there yet keeps nobody from the others, and is looked for again."""
+    async def _subscribe_all(self, subscriptions: Sequence[_Subscription]) -> None:
+        """Subscribe; a missing queue does not prevent the others, and is checked again."""
         missing: list[_Subscription] = []
         was, problem = self.problem, None
-        for reading in readings:
+        for subscription in subscriptions:
             try:
-                await self._begin(reading)
+                await self._subscribe(subscription)
             except load_aio_pika().exceptions.ChannelNotFoundEntity as error:
-                missing.append(reading)
+                missing.append(subscription)
                 problem = describe_error(error, self._url).problem
         self._missing, self.problem = missing, problem
         if problem != was:
@@ -241,23 +240,18 @@ class BrokerConnection:
             self._exchanges = {OUTCOME_EXCHANGE: await channel.get_exchange(OUTCOME_EXCHANGE, ensure=False)}
             return
         kinds = load_aio_pika().ExchangeType
-        late = await self._exchange(channel, LATE_EXCHANGE, kinds.FANOUT)
-        dead = await self._exchange(channel, DEAD_LETTER_EXCHANGE, kinds.FANOUT)
-        outcomes = await self._exchange(
-            channel, OUTCOME_EXCHANGE, kinds.DIRECT, {"alternate-exchange": LATE_EXCHANGE}
-        )
-        parcels = await self._exchange(channel, BATCH_EXCHANGE, kinds.DIRECT)
+        late = {"alternate-exchange": LATE_EXCHANGE}
         self._exchanges = {
-            LATE_EXCHANGE: late,
-            DEAD_LETTER_EXCHANGE: dead,
-            OUTCOME_EXCHANGE: outcomes,
-            BATCH_EXCHANGE: parcels,
+            LATE_EXCHANGE: await self._exchange(channel, LATE_EXCHANGE, kinds.FANOUT),
+            DEAD_LETTER_EXCHANGE: await self._exchange(channel, DEAD_LETTER_EXCHANGE, kinds.FANOUT),
+            OUTCOME_EXCHANGE: await self._exchange(channel, OUTCOME_EXCHANGE, kinds.DIRECT, late),
+            BATCH_EXCHANGE: await self._exchange(channel, BATCH_EXCHANGE, kinds.DIRECT),
         }
-        for name, exchange in ((LATE_EXCHANGE, late), (DEAD_LETTER_EXCHANGE, dead)):
-            await (await self._queue(channel, name, {})).bind(exchange)
+        for name in (LATE_EXCHANGE, DEAD_LETTER_EXCHANGE):
+            await (await self._queue(channel, name, {})).bind(self._exchanges[name])
         for name in self._channels:
-            queue = await self._queue(channel, batch_queue(name), _PARCEL_QUEUE)
-            await queue.bind(parcels, name)
+            queue = await self._queue(channel, batch_queue(name), _BATCH_QUEUE)
+            await queue.bind(self._exchanges[BATCH_EXCHANGE], name)
 
     async def _exchange(
         self, channel: AbstractChannel, name: str, kind: Any, arguments: Mapping[str, Any] | None = None
@@ -274,89 +268,94 @@ class BrokerConnection:
             )
         except aio_pika.exceptions.ChannelPreconditionFailed as error:
             raise Misconfigured(
-                f"the queue {name!r} of the broker was made by somebody else ({error})",
-                remedy="delete that queue, or give Tidings a virtual host of its own",
+                f"the queue {name!r} of the broker exists with other arguments ({error})",
+                remedy="delete that queue, or use a separate virtual host for Tidings",
                 field="broker",
             ) from None
 
-    # -- reading
+    # -- consuming
 
     async def read(self, queue: str, take: MessageCallback, *, prefetch: int, own: bool = False) -> None:
-        """Read a queue from now on, over reconnects, until `leave`; messages come in their order."""
-        reading = self._readings[queue] = _Subscription(queue, take, prefetch, own)
+        """Consume a queue until `leave`, across reconnects; messages arrive in order."""
+        subscription = self._subscriptions[queue] = _Subscription(queue, take, prefetch, own)
         if self.is_up:
             try:
-                async with asyncio.timeout(_PATIENCE):
-                    await self._begin(reading)
-            except Exception as error:  # the reconnect begins it
+                async with asyncio.timeout(_TIMEOUT):
+                    await self._subscribe(subscription)
+            except Exception as error:  # the reconnect subscribes again
                 self._closed.set()
                 raise BrokerDown(str(error)) from None
 
     def is_settled(self, queue: str) -> bool:
-        """Whether a queue of our own is old enough to be sure of."""
-        reading = self._readings.get(queue)
-        made = None if reading is None else reading.declared
+        """Whether a queue declared here is old enough to rely on."""
+        subscription = self._subscriptions.get(queue)
+        made = None if subscription is None else subscription.declared
         return made is not None and self._clock.monotonic() - made >= QUEUE_SETTLE_TIME
 
     async def halt(self, queue: str) -> None:
-        """Take nothing new; what was read may still be acknowledged."""
-        reading = self._readings.get(queue)
-        if reading is not None and reading.halt is not None:
-            with contextlib.suppress(Exception):  # if the connection is gone, so is the reading
-                async with asyncio.timeout(_PATIENCE):
-                    await reading.halt()
+        """Stop consuming; received messages can still be acknowledged."""
+        subscription = self._subscriptions.get(queue)
+        if subscription is not None and subscription.halt is not None:
+            with contextlib.suppress(Exception):  # without a connection there is no consumer
+                async with asyncio.timeout(_TIMEOUT):
+                    await subscription.halt()
 
     async def leave(self, queue: str, *, drop: bool = False) -> None:
-        """Stop reading; with `drop` the queue is not needed any more."""
-        reading = self._readings.pop(queue, None)
-        with contextlib.suppress(Exception):  # if the connection is gone, so is the reading
-            async with asyncio.timeout(_PATIENCE):
-                if reading is not None and reading.stop is not None:
-                    await reading.stop()
+        """Unsubscribe; `drop` also deletes the queue."""
+        subscription = self._subscriptions.pop(queue, None)
+        with contextlib.suppress(Exception):  # without a connection there is no consumer
+            async with asyncio.timeout(_TIMEOUT):
+                if subscription is not None and subscription.stop is not None:
+                    await subscription.stop()
                 if drop and self._connection is not None:
                     channel = await self._connection.channel()
                     await channel.queue_delete(queue, if_unused=False, if_empty=False)
                     await channel.close()
 
-    async def _begin(self, reading: _Subscription) -> None:
+    async def _subscribe(self, subscription: _Subscription) -> None:
         assert self._connection is not None
         channel = await self._connection.channel()
-        await channel.set_qos(prefetch_count=reading.prefetch)
-        if reading.own:
-            if reading.declared is not None and not self.is_settled(reading.queue):
-                await channel.queue_delete(reading.queue, if_unused=False, if_empty=False)
-                reading.declared = None  # nothing points to it as yet, and it may be only half there
-            queue = await self._queue(channel, reading.queue, _OUTCOME_QUEUE)
-            reading.declared = reading.declared or self._clock.monotonic()
+        await channel.set_qos(prefetch_count=subscription.prefetch)
+        if subscription.own:
+            if subscription.declared is not None and not self.is_settled(subscription.queue):
+                await channel.queue_delete(subscription.queue, if_unused=False, if_empty=False)
+                subscription.declared = None  # unused so far, and it may be incomplete
+            queue = await self._queue(channel, subscription.queue, _OUTCOME_QUEUE)
+            subscription.declared = subscription.declared or self._clock.monotonic()
             await queue.bind(
-                self._exchanges[OUTCOME_EXCHANGE], reading.queue.removeprefix(f"{OUTCOME_EXCHANGE}.")
+                self._exchanges[OUTCOME_EXCHANGE], subscription.queue.removeprefix(f"{OUTCOME_EXCHANGE}.")
             )
         else:
-            queue = await channel.get_queue(reading.queue, ensure=False)
-        before, reading.line = reading.line, (line := asyncio.Queue[BrokerMessage | None]())
+            queue = await channel.get_queue(subscription.queue, ensure=False)
+        before, subscription.messages = (
+            subscription.messages,
+            (messages := asyncio.Queue[BrokerMessage | None]()),
+        )
         if before is not None:
-            before.put_nowait(None)  # what is left in it comes again
+            before.put_nowait(None)  # its messages are redelivered
 
         async def arrived(message: AbstractIncomingMessage) -> None:
-            line.put_nowait(BrokerMessage(message, channel))
+            messages.put_nowait(BrokerMessage(message, channel))
 
         tag = await queue.consume(arrived)
-        worker = asyncio.create_task(_take_in_turn(reading, line))
-        channel.close_callbacks.add(lambda *_, closed=self._closed: closed.set() if reading.stop else None)
+        worker = asyncio.create_task(_pass_on(subscription, messages))
+        channel.close_callbacks.add(
+            lambda *_, closed=self._closed: closed.set() if subscription.stop else None
+        )
 
         async def halt() -> None:
-            reading.halt = None
+            subscription.halt = None
             await queue.cancel(tag)
 
         async def stop() -> None:
-            reading.stop = None
-            if reading.halt is not None:
-                await reading.halt()
-            line.put_nowait(None)
+            subscription.stop = None
+            if subscription.halt is not None:
+                await subscription.halt()
+            messages.put_nowait(None)
             await worker
             await channel.close()
 
-        reading.halt, reading.stop = halt, stop
+        subscription.halt, subscription.stop = halt, stop
 
     # -- publishing
 
@@ -370,9 +369,9 @@ class BrokerConnection:
         reply_to: str | None = None,
         expires: float | None = None,
     ) -> None:
-        """Publish and wait for the confirm. Raises Down or Refused (not published) or Doubtful (perhaps)."""
+        """Publish and wait for the confirm. Raises BrokerDown, PublishRefused or PublishUnconfirmed."""
         if not self.is_up:
-            raise BrokerDown(self.problem or "RabbitMQ does not answer")
+            raise BrokerDown(self.problem or "RabbitMQ does not respond")
         aio_pika = load_aio_pika()
         message = aio_pika.Message(
             body,
@@ -385,56 +384,56 @@ class BrokerConnection:
         try:
             await self._exchanges[exchange].publish(message, key, mandatory=True)
         except aio_pika.exceptions.DeliveryError as error:
-            raise PublishRefused(f"RabbitMQ did not take it ({type(error).__name__})") from None
+            raise PublishRefused(f"RabbitMQ did not accept the batch ({type(error).__name__})") from None
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # the library raises many things for a connection that broke
+        except Exception as error:  # the library raises various errors for a lost connection
             raise PublishUnconfirmed(f"{type(error).__name__}: {error}") from None
 
 
-async def _take_in_turn(reading: _Subscription, line: asyncio.Queue[BrokerMessage | None]) -> None:
-    """All that is there, in its order; what a connection brought that is gone now is left."""
-    while (message := await line.get()) is not None and reading.line is line:
+async def _pass_on(subscription: _Subscription, messages: asyncio.Queue[BrokerMessage | None]) -> None:
+    """Pass on received messages in order, until the connection has been replaced."""
+    while (message := await messages.get()) is not None and subscription.messages is messages:
         batch = [message]
-        while not line.empty():
-            if (more := line.get_nowait()) is None:
+        while not messages.empty():
+            if (more := messages.get_nowait()) is None:
                 return
             batch.append(more)
         try:
-            await reading.take(batch)
-        except Exception:  # whoever reads must not stop reading; unacknowledged, it comes again
-            logging.getLogger("tidings").exception("a message of %s could not be taken in", reading.queue)
+            await subscription.take(batch)
+        except Exception:  # keep consuming; the unacknowledged message is redelivered
+            logging.getLogger("tidings").exception("could not process a message of %s", subscription.queue)
 
 
-# Delivered at most once, so that its cause of death tells whether a parcel was ever with a transport: one
-# that was has met the limit, one that nobody took has expired. No header would tell the two apart.
-_PARCEL_QUEUE = {
+# A batch is delivered at most once, so its x-death reason tells whether a transport ever had it: the delivery
+# limit was reached, or it expired in the queue. No other header distinguishes the two.
+_BATCH_QUEUE = {
     "x-delivery-limit": 0,
     "x-dead-letter-exchange": DEAD_LETTER_EXCHANGE,
     "x-dead-letter-strategy": "at-least-once",
     "x-overflow": "reject-publish",
 }
-_OUTCOME_QUEUE = {"x-single-active-consumer": True, "x-expires": _FORGOTTEN}
+_OUTCOME_QUEUE = {"x-single-active-consumer": True, "x-expires": _QUEUE_EXPIRY_MS}
 
 
 def batch_queue(channel: str) -> str:
-    """The queue of a channel's parcels."""
+    """Return the name of a channel's batch queue."""
     return f"{BATCH_EXCHANGE}.{channel}"
 
 
 def outcome_queue(node: int) -> str:
-    """The queue of a dispatcher's outcomes."""
+    """Return the name of a dispatcher's outcome queue."""
     return f"{OUTCOME_EXCHANGE}.{node}"
 
 
 def load_aio_pika() -> Any:
-    """The client library, which is an extra."""
+    """Import the client library; raises Misconfigured if it is not installed."""
     try:
         import aio_pika
     except ImportError as error:
         raise Misconfigured(
-            "RabbitMQ needs a library that is not installed", remedy="pip install 'tidings[rabbitmq]'"
+            "the RabbitMQ client library is not installed", remedy="pip install 'tidings[rabbitmq]'"
         ) from error
     for name in ("aio_pika", "aiormq"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what it says here, our events say better
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # our events report the same
     return aio_pika

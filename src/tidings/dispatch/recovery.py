@@ -1,34 +1,33 @@
-"""The heir: takes over what a dead dispatcher had given to transports.
+"""Recovery: takes over the in-flight tasks of a dead dispatcher.
 
-Its outcome queue lives on in the broker and has one reader at a time, so the heir reads on where the dead one
-stopped and settles in its name: the claims are still its claims. When every bound has passed and a marker has
-come back through that queue, what nobody spoke of is given back, or in doubt if it may have begun.
+The dead dispatcher's outcome queue remains in the broker and has one consumer at a time. The successor
+consumes it and settles in the dead node's name, because the claims are still that node's. When all timeouts
+have passed and a marker has come returned through the queue, tasks without a report are released, or unknown
+if they may have started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from ..kernel.channel_states import ChannelStates
-from ..kernel.clock import Clock
-from ..kernel.decisions import ISOLATE_AFTER
-from ..kernel.handler import Handler
 from ..kernel.heartbeats import Node, is_dispatcher
 from ..kernel.lanes import Lane
+from ..kernel.node_context import NodeContext
+from ..kernel.quarantine import ISOLATE_AFTER
 from ..kernel.settler import AttemptResult, Settler
 from ..model.errors import TemporaryError
 from ..model.outcome import Defer
-from ..model.task import NodeId, Task
+from ..model.task import NodeId, claimed_task
 from ..model.time import SECOND
-from ..observability.events import Emit, ReportRefused, TasksInherited
+from ..observability.events import ReportRefused, TasksRecovered
 from ..store.port import Row, Step, Store
 from .broker_messages import BrokerMessage
-from .claim_tokens import ClaimTokens
-from .in_flight_tasks import RETURN_REASONS, DispatchTimeouts, InFlightTask, InFlightTasks, completion_bound
+from .context import DispatchContext
+from .in_flight_tasks import RETURN_REASONS, InFlightTask, InFlightTasks, completion_bound
 from .rabbitmq import (
     OUTCOME_EXCHANGE,
-    BrokerConnection,
     BrokerDown,
     PublishRefused,
     PublishUnconfirmed,
@@ -38,74 +37,57 @@ from .reconciliation import interpret_outcome, record_late_outcomes, settle_unkn
 from .wire_format import MARKER_TYPE, Unreadable, decode_marker, decode_report, encode_marker
 
 PREFETCH = 200
-_AGAIN = 5.0  # seconds after which a marker that has not come back is sent again
+_MARKER_RETRY = 5.0  # seconds until a lost marker is sent again
 _PAGE = 1000
 
 
 class DispatcherTakeover:
-    """What one dead dispatcher left."""
+    """Recovers the tasks of one dead dispatcher."""
 
-    def __init__(
-        self,
-        node: NodeId,
-        me: Callable[[], NodeId],
-        link: BrokerConnection,
-        store: Store,
-        clock: Clock,
-        lanes: Mapping[str, Lane],
-        queues: Collection[str],
-        handlers: Mapping[str, Handler],
-        *,
-        terms: DispatchTimeouts,
-        tokens: ClaimTokens,
-        emit: Emit,
-    ) -> None:
+    def __init__(self, node: NodeId, me: Callable[[], NodeId], context: DispatchContext) -> None:
+        (
+            self._broker, self._store, self._clock, self._lanes, self._queues, self._handlers,
+            self._terms, self._tokens, self._emit,
+        ) = context  # fmt: skip
         self.node = node
         self._me = me
-        self._link = link
-        self._store = store
-        self._clock = clock
-        self._lanes = lanes
-        self._queues = queues
-        self._handlers = handlers
-        self._terms = terms
-        self._emit = emit
-        self._tokens = tokens
-        self._errands = InFlightTasks(tokens)
-        self._told = [0, 0, 0]  # ended, given back, in doubt
+        self._in_flight = InFlightTasks(context.tokens)
+        self._counts = [0, 0, 0]  # ended, released, unknown
         self._marker: tuple[int, float] | None = None
         self._markers = 0
         self._reading = False
-        dead = Node(store, clock, lease=timedelta(seconds=1))
+        dead = Node(context.store, context.clock, lease=timedelta(seconds=1))
         dead.id = node
-        standing = ChannelStates(store, clock, lanes, emit=emit)
+        states = ChannelStates(context.store, context.clock, context.lanes, emit=context.emit)
         self._settler = Settler(
-            store, clock, dead, lanes, standing, handlers, emit=emit, settled=lambda _may_claim: None
+            NodeContext(context.store, context.clock, dead, context.lanes, context.handlers, context.emit),
+            states,
+            settled=lambda _may_claim: None,
         )
 
     async def step(self) -> bool:
-        """Go on; True when nothing is left."""
+        """Continue the recovery. Return True when no task is left."""
         await self._load()
-        if not self._errands.held:
+        if not self._in_flight.held:
             return await self._finish()
-        if not self._link.is_up:
+        if not self._broker.is_up:
             return False
         if not self._reading:
-            await self._link.read(outcome_queue(self.node), self._take, prefetch=PREFETCH, own=True)
+            await self._broker.read(outcome_queue(self.node), self._take, prefetch=PREFETCH, own=True)
             self._reading = True
         now = self._clock.monotonic()
-        await self._doubt(self._errands.doubtful(now))
-        if self._errands.silent(now) and (self._marker is None or now - self._marker[1] > _AGAIN):
+        await self._settle_unknown(self._in_flight.unknown(now))
+        if self._in_flight.silent(now) and (self._marker is None or now - self._marker[1] > _MARKER_RETRY):
             await self._ask(now)
         return False
 
     async def leave(self) -> None:
-        """Somebody else goes on."""
+        """Stop; another dispatcher continues."""
         if self._reading:
-            await self._link.leave(outcome_queue(self.node))
+            await self._broker.leave(outcome_queue(self.node))
 
     async def _load(self) -> None:
-        """What it still holds, by the database; somebody else may have been here meanwhile."""
+        """Read which tasks it still holds; another dispatcher may have settled some."""
         rows: list[Row] = []
         while True:
             after = rows[-1]["id"] if rows else 0
@@ -113,16 +95,16 @@ class DispatcherTakeover:
             rows += page
             if len(page) < _PAGE:
                 break
-        self._errands.held = {
-            row["id"]: self._errands.held.get(row["id"]) or self._errand(row) for row in rows
+        self._in_flight.held = {
+            row["id"]: self._in_flight.held.get(row["id"]) or self._in_flight_task(row) for row in rows
         }
 
-    def _errand(self, row: Row) -> InFlightTask:
-        task = Task(*(row[name] for name in Task._fields[:14]))
+    def _in_flight_task(self, row: Row) -> InFlightTask:
+        task = claimed_task(row)
         lane = self._lanes.get(task.queue) or Lane(task.queue)
         age = max(0.0, (self._clock.now() - row["changed_at"]) / SECOND)
         length = completion_bound(ttl=self._terms.ttl, within=self._terms.within, lane=lane)
-        if task.queue not in self._queues:  # it ran it in slots of its own
+        if task.queue not in self._queues:  # it ran in a local slot
             length = lane.deadline.total_seconds() if row["started_at"] is not None else 0.0
         return InFlightTask(
             task,
@@ -138,14 +120,14 @@ class DispatcherTakeover:
         number = self._tokens.marker(self.node, self._markers)
         self._marker = (number, now)
         try:
-            await self._link.publish(
+            await self._broker.publish(
                 OUTCOME_EXCHANGE, str(self.node), encode_marker(number, self._me()), kind=MARKER_TYPE
             )
         except (BrokerDown, PublishRefused, PublishUnconfirmed):
             self._marker = None
 
     async def _take(self, batch: list[BrokerMessage]) -> None:
-        """Reports and markers of the dead one's queue."""
+        """Process reports and markers of the dead dispatcher's queue."""
         for incoming in batch:
             await self._take_one(incoming)
 
@@ -154,74 +136,70 @@ class DispatcherTakeover:
             if incoming.kind == MARKER_TYPE:
                 await self._marked(*decode_marker(incoming.body))
             else:
-                await self._hear(incoming)
+                await self._apply(incoming)
         except Unreadable:
-            pass  # its bounds decide
+            pass  # its tasks are settled after their timeouts
         except TemporaryError:
-            await self._link.leave(outcome_queue(self.node))  # unacknowledged, it comes again in its place
+            await self._broker.leave(outcome_queue(self.node))  # unacknowledged, it is redelivered in order
             self._reading = False
             return
         await incoming.ack()
 
-    async def _hear(self, incoming: BrokerMessage) -> None:
+    async def _apply(self, incoming: BrokerMessage) -> None:
         report = decode_report(incoming.body)
-        heard = self._errands.hear(report, self._clock.monotonic())
-        if heard.refused:
-            self._emit(ReportRefused(report.transport, report.channel, heard.refused))
-        if heard.started:
-            await self._store.start(self.node, [in_flight_task.task for in_flight_task in heard.started])
-        for in_flight_task, outcome, seconds in heard.ended:
-            said = interpret_outcome(self._handlers, in_flight_task, outcome)
-            self._settler.hand_in(
-                AttemptResult(in_flight_task.task, said, in_flight_task.claimed_at, seconds)
-            )
-        for in_flight_task, why in heard.back:
-            given_back = Defer(in_flight_task.task.due_at, RETURN_REASONS[why])
-            self._settler.hand_in(
-                AttemptResult(in_flight_task.task, given_back, in_flight_task.claimed_at, 0.0)
-            )
+        effect = self._in_flight.apply(report, self._clock.monotonic())
+        if effect.refused:
+            self._emit(ReportRefused(report.transport, report.channel, effect.refused))
+        if effect.started:
+            await self._store.start(self.node, [entry.task for entry in effect.started])
+        for entry, outcome, seconds in effect.ended:
+            final = interpret_outcome(self._handlers, entry, outcome)
+            self._settler.hand_in(AttemptResult(entry.task, final, entry.claimed_at, seconds))
+        for entry, why in effect.returned:
+            released = Defer(entry.task.due_at, RETURN_REASONS[why])
+            self._settler.hand_in(AttemptResult(entry.task, released, entry.claimed_at, 0.0))
         while self._settler.unwritten:
             await self._settler.step()
-        if heard.late:
-            await record_late_outcomes(self._store, self.node, report.channel, heard.late, emit=self._emit)
-        self._told[0] += len(heard.ended)
-        self._told[1] += len(heard.back)
+        if effect.late:
+            await record_late_outcomes(self._store, self.node, report.channel, effect.late, emit=self._emit)
+        self._counts[0] += len(effect.ended)
+        self._counts[1] += len(effect.returned)
 
     async def _marked(self, number: int, by: int) -> None:
         if self._marker is None or (number, by) != (self._marker[0], self._me()):
             return
         sent, self._marker = self._marker[1], None
-        silent = self._errands.silent(sent)
-        for in_flight_task in silent:
-            if not in_flight_task.may_have_begun:
-                why = Defer(in_flight_task.task.due_at, "its dispatcher died, and nobody had begun it")
-                self._settler.hand_in(AttemptResult(in_flight_task.task, why, in_flight_task.claimed_at, 0.0))
-                self._errands.drop(in_flight_task)
-                self._told[1] += 1
+        silent = self._in_flight.silent(sent)
+        for entry in silent:
+            if not entry.may_have_started:
+                why = Defer(entry.task.due_at, "its dispatcher died before an attempt started")
+                self._settler.hand_in(AttemptResult(entry.task, why, entry.claimed_at, 0.0))
+                self._in_flight.drop(entry)
+                self._counts[1] += 1
         while self._settler.unwritten:
             await self._settler.step()
-        await self._doubt([in_flight_task for in_flight_task in silent if in_flight_task.may_have_begun])
+        await self._settle_unknown([entry for entry in silent if entry.may_have_started])
 
-    async def _doubt(self, in_flight_tasks: list[InFlightTask]) -> None:
-        if in_flight_tasks:
+    async def _settle_unknown(self, entries: list[InFlightTask]) -> None:
+        if entries:
             await settle_unknown(
-                self._store, self.node, in_flight_tasks, self._handlers,
+                self._store, self.node, entries, self._handlers,
                 now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
             )  # fmt: skip
-            self._told[2] += len(in_flight_tasks)
-            for in_flight_task in in_flight_tasks:
-                self._errands.drop(in_flight_task)
+            self._counts[2] += len(entries)
+            for entry in entries:
+                self._in_flight.drop(entry)
 
     async def _finish(self) -> bool:
-        await self._link.leave(outcome_queue(self.node), drop=True)
+        await self._broker.leave(outcome_queue(self.node), drop=True)
         await self._store.write([Step("node_gone", {"id": self.node})])
-        if any(self._told):
-            self._emit(TasksInherited(self.node, *self._told))
+        if any(self._counts):
+            self._emit(TasksRecovered(self.node, *self._counts))
         return True
 
 
 class DispatcherRecovery:
-    """An actor on every dispatcher; the broker lets one of them read at a time."""
+    """An actor on every dispatcher; the broker allows one consumer at a time."""
 
     name = "heir"
 
@@ -229,17 +207,17 @@ class DispatcherRecovery:
         self,
         store: Store,
         me: Callable[[], NodeId],
-        inherit: Callable[[NodeId], DispatcherTakeover],
+        create_takeover: Callable[[NodeId], DispatcherTakeover],
         prepare: Callable[[], Awaitable[float]],
     ) -> None:
         self._store = store
         self._me = me
-        self._inherit = inherit
+        self._create_takeover = create_takeover
         self._prepare = prepare
         self._open: dict[NodeId, DispatcherTakeover] = {}
 
     async def step(self) -> float:
-        """Be ready to dispatch; look for dead dispatchers, and go on with what each of them left."""
+        """Prepare this dispatcher for publishing; find dead dispatchers and recover their tasks."""
         soon = await self._prepare()
         dead = {
             NodeId(row["id"])
@@ -249,10 +227,10 @@ class DispatcherRecovery:
         for node in [node for node in self._open if node not in dead]:
             await self._open.pop(node).leave()
         for node in dead:
-            inheritance = self._open.setdefault(node, self._inherit(node))
+            takeover = self._open.setdefault(node, self._create_takeover(node))
             try:
-                if await inheritance.step():
+                if await takeover.step():
                     del self._open[node]
             except BrokerDown:
-                pass  # the broker is away: later
+                pass  # the broker is unavailable: retry later
         return min(soon, 0.25) if self._open else soon

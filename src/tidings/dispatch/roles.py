@@ -1,6 +1,6 @@
-"""Roles: which part of the work a process takes. Pure.
+"""Process roles and partitions of the work. Pure.
 
-A part is a filter by name: channel and source `name` belong to part i of n when their stable hash says so.
+A partition filters by name: channels and sources belong to partition i of n by a stable hash of their name.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ..model.errors import Invalid
 
 
 class ProcessRole(StrEnum):
-    """What a process may do."""
+    """What a process does."""
 
-    API = "api"  # accept, show, answer providers
-    SCHEDULER = "scheduler"  # schedules, broadcasts, events, upkeep
-    WORKER = "worker"  # claim and send
-    POLLER = "poller"  # read the sources of inbound
-    DISPATCHER = "dispatcher"  # claim, hand to transports by RabbitMQ, settle
-    TRANSPORT = "transport"  # send what dispatchers hand out; no database
+    API = "api"  # accepts and shows messages, receives callbacks
+    SCHEDULER = "scheduler"  # schedules, broadcasts, events, maintenance
+    WORKER = "worker"  # claims and sends
+    POLLER = "poller"  # reads inbound sources
+    DISPATCHER = "dispatcher"  # claims, publishes to transports through RabbitMQ, settles
+    TRANSPORT = "transport"  # sends what dispatchers publish; has no database
 
 
 DEFAULT_ROLES = frozenset({ProcessRole.API, ProcessRole.SCHEDULER, ProcessRole.WORKER, ProcessRole.POLLER})
@@ -33,7 +33,7 @@ WORKING_ROLES = frozenset(
 
 
 def partition_of(name: str, parts: int) -> int:
-    """Which part a name belongs to, from 0; the same on every machine and in every version."""
+    """Return the partition of a name, from 0; the same on every machine and in every version."""
     return zlib.crc32(name.encode()) % parts
 
 
@@ -45,41 +45,41 @@ class Partition:
     of: int
 
     def has(self, name: str) -> bool:
-        """Whether this name is in this part."""
+        """Whether this name is in this partition."""
         return partition_of(name, self.of) == self.number - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessShare:
-    """What a process takes of the whole."""
+    """The part of the work that a process does."""
 
     roles: frozenset[ProcessRole] = DEFAULT_ROLES
     queues: frozenset[str] | None = None  # only these channels; None: all
     part: Partition | None = None
 
     def takes(self, name: str) -> bool:
-        """Whether this process serves a channel or reads a source of this name."""
+        """Whether this process serves the channel or source of this name."""
         return (self.queues is None or name in self.queues) and (self.part is None or self.part.has(name))
 
     def check(self, known: Collection[str]) -> None:
-        """Refuse a channel that does not exist."""
+        """Raise Invalid for an unknown channel."""
         if unknown := sorted((self.queues or frozenset()) - set(known)):
             remedy = f"use one of: {', '.join(sorted(known))}"
-            raise Invalid(f"there is no channel {unknown[0]!r} to serve", remedy=remedy, field="queue")
+            raise Invalid(f"unknown channel {unknown[0]!r}", remedy=remedy, field="queue")
 
     @property
     def works(self) -> bool:
-        """Whether it does more than accept and show."""
+        """Whether it does more than accept and show messages."""
         return bool(self.roles & WORKING_ROLES)
 
     @property
     def needs_database(self) -> bool:
-        """Whether it may not do without one."""
+        """Whether it needs a database."""
         return bool(self.roles & DATABASE_ROLES)
 
 
 def parse_share(roles: Iterable[str], queues: Iterable[str], partition: str | None) -> ProcessShare:
-    """What the flags of `serve` say; raises Invalid."""
+    """Parse the options of `serve`; raises Invalid."""
     return ProcessShare(
         frozenset(map(_role, roles)) or DEFAULT_ROLES,
         frozenset(queues) or None,
@@ -92,13 +92,13 @@ def _role(word: str) -> ProcessRole:
         return ProcessRole(word)
     except ValueError:
         remedy = f"use one of: {', '.join(ProcessRole)}"
-        raise Invalid(f"{word!r} is no role", remedy=remedy, field="role") from None
+        raise Invalid(f"unknown role {word!r}", remedy=remedy, field="role") from None
 
 
 def _part(word: str) -> Partition:
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", word)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise Invalid(
-            f"{word!r} is no partition", remedy="write i/n, such as 1/3, 2/3 and 3/3", field="partition"
+            f"invalid partition {word!r}", remedy="use i/n, such as 1/3, 2/3 and 3/3", field="partition"
         )
     return Partition(int(found[1]), int(found[2]))

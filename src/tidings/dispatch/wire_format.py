@@ -1,7 +1,7 @@
-"""The wire format between dispatchers and transports: parcels out, reports and markers back. Pure.
+"""The wire format between dispatchers and transports: batches, reports and markers. Pure.
 
-Told in full, with examples, in docs/reference/dispatch-wire.md; `tests/dispatch/vectors` holds it. What
-cannot be read raises `Unreadable` with a reason and is never guessed at.
+Described with examples in docs/reference/dispatch-wire.md and fixed by `tests/dispatch/vectors`. Anything
+invalid raises `Unreadable` with a reason.
 """
 
 from __future__ import annotations
@@ -18,58 +18,59 @@ from ..model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, 
 from ..model.task import Category
 
 VERSION = 1
-MAX_BATCH_SIZE = 25  # tasks in one parcel
+MAX_BATCH_SIZE = 25  # tasks per batch
 
 _LONGEST_MS = 1e9
+_MESSAGE_FIELDS = ("id", "tenant", "recipient", "content", "accepted_at", "attempt")
 
-BATCH_TYPE = "tidings.parcel"  # AMQP's property `type`
+BATCH_TYPE = "tidings.batch"  # the AMQP property `type`
 REPORT_TYPE = "tidings.report"
 MARKER_TYPE = "tidings.marker"
 
-ClaimKey = tuple[int, int, str]  # a task, its claim and its token: one attempt, once
+ClaimKey = tuple[int, int, str]  # task id, claim number and token: one attempt
 
 
 class Unreadable(ValueError):
-    """Not what this page describes."""
+    """A body that does not follow the wire format."""
 
 
 class ReturnReason(StrEnum):
-    """Why a transport gives a task back without having sent it."""
+    """Why a transport returns a task without having sent it."""
 
-    REDELIVERED = "redelivered"  # it had been given to somebody who is gone: whether he began is not known
-    LATE = "late"  # it waited for a free slot for too long
+    REDELIVERED = "redelivered"  # it was delivered to a lost transport: it may have started
+    LATE = "late"  # no free slot in time
     STOPPING = "stopping"
-    EXPIRED = "expired"  # nobody took it in time; told by the broker
-    STRANGE = "strange"  # this transport does not have the channel
+    EXPIRED = "expired"  # no transport accepted it in time; reported by the broker
+    UNKNOWN_CHANNEL = "unknown_channel"  # this transport does not have the channel
 
 
 class DispatchItem(NamedTuple):
-    """One task of a parcel."""
+    """One task of a batch."""
 
     id: int
     claim: int
-    token: str  # proof that it was dispatched; its reports repeat it
+    token: str  # proof that it was dispatched; reports repeat it
     message: Message
-    ask: bool = False  # an earlier attempt is in doubt: look it up before sending
+    ask: bool = False  # the outcome of an earlier attempt is unknown: look it up before sending
 
     @property
     def key(self) -> ClaimKey:
-        """What a report names it by."""
+        """Identifies it in reports."""
         return self.id, self.claim, self.token
 
 
 class DispatchBatch(NamedTuple):
-    """Up to 25 tasks of one channel. Each has an outcome of its own."""
+    """Up to 25 tasks of one channel. Each has its own outcome."""
 
     channel: str
-    marks_start: bool  # report the start, and have it confirmed, before sending
-    within_ms: int  # from receipt to start, at the most
-    deadline_ms: int  # for one attempt, overall
+    marks_start: bool  # report the start, and wait for the confirm, before sending
+    within_ms: int  # from receipt to start
+    deadline_ms: int  # of one attempt
     items: Sequence[DispatchItem]
 
 
 class ReportedOutcome(NamedTuple):
-    """What came of one attempt."""
+    """The outcome of one attempt."""
 
     key: ClaimKey
     outcome: Outcome
@@ -77,7 +78,7 @@ class ReportedOutcome(NamedTuple):
 
 
 class TransportReport(NamedTuple):
-    """What a transport says: what it is about to send, what came of what it sent, what it did not send."""
+    """A transport's report: tasks about to be sent, outcomes, and tasks that were not sent."""
 
     channel: str
     transport: str
@@ -86,41 +87,24 @@ class TransportReport(NamedTuple):
     returned: Sequence[tuple[ClaimKey, ReturnReason]] = ()
 
 
-# -- parcels
+# -- batches
 
 
-def encode_batch(parcel: DispatchBatch) -> bytes:
-    """The body of a delivery."""
-    return orjson.dumps(
+def encode_batch(batch: DispatchBatch) -> bytes:
+    """Encode a batch as a message body."""
+    tasks = [
         {
-            "version": VERSION,
-            "channel": parcel.channel,
-            "marks_start": parcel.marks_start,
-            "within_ms": parcel.within_ms,
-            "deadline_ms": parcel.deadline_ms,
-            "tasks": [
-                {
-                    "id": item.id,
-                    "claim": item.claim,
-                    "token": item.token,
-                    "ask": item.ask,
-                    "message": {
-                        "id": item.message.id,
-                        "tenant": item.message.tenant,
-                        "recipient": item.message.recipient,
-                        "content": item.message.content,
-                        "accepted_at": item.message.accepted_at,
-                        "attempt": item.message.attempt,
-                    },
-                }
-                for item in parcel.items
-            ],
+            "id": item.id, "claim": item.claim, "token": item.token, "ask": item.ask,
+            "message": {name: getattr(item.message, name) for name in _MESSAGE_FIELDS},
         }
-    )
+        for item in batch.items
+    ]  # fmt: skip
+    rules = {name: getattr(batch, name) for name in ("channel", "marks_start", "within_ms", "deadline_ms")}
+    return orjson.dumps({"version": VERSION, **rules, "tasks": tasks})
 
 
 def decode_batch(body: bytes) -> DispatchBatch:
-    """What a delivery says."""
+    """Decode a batch."""
     table = _table(body)
     try:
         channel = _text(table["channel"])
@@ -132,19 +116,19 @@ def decode_batch(body: bytes) -> DispatchBatch:
             [_item(channel, task) for task in table["tasks"]],
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise Unreadable(f"a parcel without {error}") from None
+        raise Unreadable(f"batch without {error}") from None
 
 
 def _item(channel: str, task: Mapping[str, Any]) -> DispatchItem:
-    said = task["message"]
+    fields = task["message"]
     message = Message(
-        _text(said["id"]),
-        _text(said["tenant"]),
+        _text(fields["id"]),
+        _text(fields["tenant"]),
         channel,
-        _text(said["recipient"]),
-        _content(said["content"]),
-        _whole(said["accepted_at"]),
-        _whole(said["attempt"]),
+        _text(fields["recipient"]),
+        _content(fields["content"]),
+        _whole(fields["accepted_at"]),
+        _whole(fields["attempt"]),
     )
     return DispatchItem(*_key(task), message, bool(task.get("ask")))
 
@@ -153,24 +137,24 @@ def _item(channel: str, task: Mapping[str, Any]) -> DispatchItem:
 
 
 def encode_report(report: TransportReport) -> bytes:
-    """The body of a report."""
+    """Encode a report as a message body."""
     return orjson.dumps(
         {
             "version": VERSION,
             "channel": report.channel,
             "transport": report.transport,
-            "started": [_named(key) for key in report.started],
+            "started": [_key_fields(key) for key in report.started],
             "outcomes": [
-                {**_named(told.key), "ms": round(told.ms, 3), **encode_outcome(told.outcome)}
-                for told in report.outcomes
+                {**_key_fields(reported.key), "ms": round(reported.ms, 3), **encode_outcome(reported.outcome)}
+                for reported in report.outcomes
             ],
-            "returned": [{**_named(key), "why": why} for key, why in report.returned],
+            "returned": [{**_key_fields(key), "why": why} for key, why in report.returned],
         }
     )
 
 
 def decode_report(body: bytes) -> TransportReport:
-    """What a report says."""
+    """Decode a report."""
     table = _table(body)
     try:
         return TransportReport(
@@ -184,37 +168,28 @@ def decode_report(body: bytes) -> TransportReport:
             [(_key(entry), _why(entry["why"])) for entry in table.get("returned", ())],
         )
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise Unreadable(f"a report without {error}") from None
+        raise Unreadable(f"report without {error}") from None
 
 
-def _why(said: object) -> ReturnReason:
+def _why(word: object) -> ReturnReason:
     try:
-        return ReturnReason(str(said))
+        return ReturnReason(str(word))
     except ValueError:
-        raise Unreadable(f"a reason {said!r}") from None
+        raise Unreadable(f"unknown reason {word!r}") from None
 
 
 def encode_outcome(outcome: Outcome) -> dict[str, Any]:
-    """An outcome in words."""
+    """Encode an outcome as a dictionary."""
     match outcome:
         case Done(receipt=receipt):
             return {"outcome": "done", "receipt": receipt}
         case Retry(category=category, reason=reason, after=after, whole_channel=whole):
             wait = None if after is None else round(after.total_seconds() * 1000)
-            return {
-                "outcome": "retry",
-                "category": category.value,
-                "reason": reason,
-                "after_ms": wait,
-                "whole_channel": whole,
-            }
+            failed = {"category": category.value, "reason": reason, "after_ms": wait, "whole_channel": whole}
+            return {"outcome": "retry", **failed}
         case Reject(category=category, reason=reason, whole_channel=whole):
-            return {
-                "outcome": "reject",
-                "category": category.value,
-                "reason": reason,
-                "whole_channel": whole,
-            }
+            failed = {"category": category.value, "reason": reason, "whole_channel": whole}
+            return {"outcome": "reject", **failed}
         case Defer(until=until, why=why):
             return {"outcome": "defer", "until": until, "why": why}
         case Skip(why=why):
@@ -226,7 +201,7 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
-    """The outcome that these words say."""
+    """Decode an outcome."""
     try:
         match entry["outcome"]:
             case "done":
@@ -248,7 +223,7 @@ def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
             case "unknown":
                 return Unknown(_text(entry["evidence"]))
             case other:
-                raise Unreadable(f"an outcome {other!r}")
+                raise Unreadable(f"unknown outcome {other!r}")
     except Unreadable:
         raise
     except ValueError as error:
@@ -259,20 +234,20 @@ def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
 
 
 def encode_marker(number: int, by: int) -> bytes:
-    """A marker: whoever gets it back has read everything before it."""
+    """Encode a marker: when it comes back, all messages before it have been consumed."""
     return orjson.dumps({"version": VERSION, "marker": number, "by": by})
 
 
 def decode_marker(body: bytes) -> tuple[int, int]:
-    """Its number, and the node that sent it."""
+    """Decode a marker: its number, and the node that sent it."""
     table = _table(body)
     try:
         return _whole(table["marker"]), _whole(table["by"])
     except KeyError as error:
-        raise Unreadable(f"a marker without {error}") from None
+        raise Unreadable(f"marker without {error}") from None
 
 
-# -- small change
+# -- checks
 
 
 def _table(body: bytes) -> Mapping[str, Any]:
@@ -281,9 +256,9 @@ def _table(body: bytes) -> Mapping[str, Any]:
     except orjson.JSONDecodeError as error:
         raise Unreadable(f"not JSON: {error}") from None
     if not isinstance(table, dict):
-        raise Unreadable("not a table")
+        raise Unreadable("not a JSON object")
     if table.get("version") != VERSION:
-        raise Unreadable(f"version {table.get('version')!r}, and only {VERSION} is known here")
+        raise Unreadable(f"version {table.get('version')!r} is not supported (only {VERSION})")
     return table
 
 
@@ -291,7 +266,7 @@ def _key(entry: Mapping[str, Any]) -> ClaimKey:
     return _whole(entry["id"]), _whole(entry["claim"]), _text(entry["token"])
 
 
-def _named(key: ClaimKey) -> dict[str, Any]:
+def _key_fields(key: ClaimKey) -> dict[str, Any]:
     return {"id": key[0], "claim": key[1], "token": key[2]}
 
 
@@ -309,11 +284,11 @@ def _duration(value: object) -> float:
 
 def _content(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unreadable(f"{value!r} is not a content")
+        raise Unreadable(f"{value!r} is not an object")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise Unreadable(f"{value!r} is not a text")
+        raise Unreadable(f"{value!r} is not a string")
     return value

@@ -16,7 +16,7 @@ from ..kernel.clock import Clock
 from ..model.errors import TemporaryError, error_text
 from ..model.task import NewTask
 from ..model.time import micros
-from ..observability.events import Emit, MessagesHeard, discard_event
+from ..observability.events import Emit, MessagesReceived, discard_event
 from ..store.port import Row, Step, Store, TableRows, WriteConflict
 from .admission import CHANGES, AdmissionResult, SenderLookup, admit, find_impersonation
 from .domain import IncomingKind, IncomingMessage
@@ -88,7 +88,7 @@ class InboxIngestion:
         if taken.handled:
             await self._store.hint()
         if pieces:
-            self._emit(MessagesHeard(source.name, *taken))
+            self._emit(MessagesReceived(source.name, *taken))
         return taken
 
     async def called(self, source: SourceSettings, heard: Sequence[IncomingMessage]) -> IngestionResult:

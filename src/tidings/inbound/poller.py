@@ -11,7 +11,7 @@ from datetime import timedelta
 from ..kernel.clock import Clock
 from ..model.errors import TemporaryError, error_text
 from ..model.time import SECOND
-from ..observability.events import Emit, SourceTakenOver, SourceTrouble, discard_event
+from ..observability.events import Emit, SourceError, SourceTakenOver, discard_event
 from ..store.port import Step, Store, WriteConflict
 from .ingestion import NOTIFY_AFTER, InboxIngestion, IngestionFailed, source_failing_notice
 from .leases import SourceLease, SourceLeases, SourceLeaseState
@@ -131,7 +131,7 @@ class Poller:
 
     async def _failed(self, lease: SourceLease, problem: str) -> None:
         """Count the failure, and notify an admin in the transaction of the third consecutive one."""
-        self._emit(SourceTrouble(self._settings.name, lease.failures + 1, problem))
+        self._emit(SourceError(self._settings.name, lease.failures + 1, problem))
         steps = [lease.failed(problem[:500])]
         if lease.failures + 1 == NOTIFY_AFTER:
             steps += self._tell(source_failing_notice(self._settings, problem))

@@ -2,6 +2,7 @@
 
 worker: one node's loops: join, heartbeat, reap, run, prune, leave.
 runner: claims due tasks, runs them and settles their results.
+node_context: what the parts of one node's runner share.
 claim_backoff: random wait after a wake-up hint, so that nodes do not all claim at once (thundering herd).
 claim_release: returns unused claims.
 capacity: how many tasks a node may claim now, in total and per queue.
@@ -11,7 +12,8 @@ rate_limit_slots: waits for the send time that a rate limit has reserved.
 executor: runs tasks in a fixed number of slots (concurrency).
 attempts: one attempt; its outcome is always reported.
 settler: writes results in batches.
-decisions: what an outcome means for its task and channel; quarantine of poison tasks (pure).
+decisions: what an outcome means for its task and channel (pure).
+quarantine: isolates and quarantines poison tasks, which kill their nodes (pure).
 retry: retry policies, backoff, jitter and Retry-After (pure).
 breaker: the circuit breaker of a channel (pure).
 receiver_breakers: circuit breakers of many receivers within one process.

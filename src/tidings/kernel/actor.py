@@ -1,14 +1,21 @@
-"""Actors: what a domain does beside its tasks (a scheduler's tick, a pump): one step, no loop."""
+"""Actors: background jobs of a domain, such as the scheduler. The worker calls their steps in a loop."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Actor(Protocol):
-    """Runs on every working node; what only one may do at a time is settled in the database (rule 18)."""
+    """Runs on every worker node. Steps that must not run twice at once are serialized by the database."""
 
     name: str
 
     async def step(self) -> float:
-        """Do what is due; gives the seconds after which to look again, at the latest. A hint comes sooner."""
+        """Do the work that is due. Return the seconds until the next step; a hint may run it sooner."""
+
+
+@runtime_checkable
+class TaskCreator(Actor, Protocol):
+    """An actor that creates due tasks; recovery from a failover runs its step before tasks are claimed."""
+
+    makes_tasks: bool

@@ -1,26 +1,26 @@
-"""Pressure: a node asks less of a database that is slow, and says so.
+"""Backpressure: a node claims less often while the database is slow.
 
-One claim is under way at a time. When claims take long, the node rests as long as the last one took before
-it asks again, so that claims are never more than half of what a slow database works on.
+A node has one claim in progress at a time. After a slow claim it waits as long as that claim took, so claims
+use at most half of a slow database's time.
 """
 
 from __future__ import annotations
 
 from ..observability.events import Emit, StoreSlow
 
-SLOW_CLAIM = 0.5  # seconds for a claim, from which on the database counts as slow
-MAX_REST = 2.0  # seconds of rest
+SLOW_CLAIM = 0.5  # seconds; a claim that takes longer means that the database is slow
+MAX_REST = 2.0  # seconds between claims
 
 
 class Backpressure:
-    """What one node has seen of the database lately."""
+    """Tracks how long the claims of one node take."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self.rest = 0.0  # seconds to rest before the next claim
+        self.rest = 0.0  # seconds to wait before the next claim
 
     def note(self, seconds: float) -> None:
-        """A claim took so long."""
+        """Record the duration of a claim."""
         if seconds < (SLOW_CLAIM / 2 if self.rest else SLOW_CLAIM):
             self.rest = 0.0
             return

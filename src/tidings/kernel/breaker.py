@@ -5,13 +5,12 @@
        └──────────────── success ───────────────┼─────────────────────┤
                                                 └────── failure ──────┘
 
-What counts: a temporary or system failure, and a request that left and was never answered, because each
-of them says that the other side is not there. A success resets. Everything else (permanent, validation,
-throttling, deferred) is an answer about one message or about our pace: it neither counts nor resets, and a
-probe that ends so gives the probe back.
+Temporary and system failures count, and so do requests without a response: they suggest that the receiver is
+down. A success resets the count. Other outcomes (permanent, validation, throttling, deferred) concern one
+message or our rate: they neither count nor reset, and a probe with such an outcome is repeated.
 
-State lives on the channel's row, so it survives restarts and is shared by all nodes; results of claims made
-before the breaker opened are ignored by whoever applies a Trail.
+The state is stored in the channel's row, so it survives restarts and is shared by all nodes. Results of
+claims made before the breaker opened are ignored when a BreakerUpdate is applied.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class BreakerRule:
 
 
 class BreakerUpdate(NamedTuple):
-    """What a batch of results leaves behind: failures in a row at its end, and whether one reset came before.
+    """The effect of a batch of results: failures since the last success, and whether there was a success.
 
     To apply: failures = (0 if reset else the row's failures) + these failures; open at the threshold.
     """
@@ -55,20 +54,19 @@ class BreakerUpdate(NamedTuple):
     failures: int
 
     def after(self, failures: int) -> int:
-        """The channel's failures in a row once this trail is applied."""
+        """Return the channel's consecutive failures after this update."""
         return (0 if self.reset else failures) + self.failures
 
     @property
     def is_blank(self) -> bool:
-        """Nothing to write, except to give back a probe."""
+        """Whether there is nothing to write, except to return a probe."""
         return not self.reset and not self.failures
 
 
 def fold_outcomes(outcomes: Iterable[Outcome]) -> BreakerUpdate:
-    """Fold results of one channel, in the order in which they came in, into what must be written.
+    """Fold the results of one channel, in order of arrival, into one update.
 
-    Judged at the end of the batch: five failures followed by a success leave the breaker closed, because
-    by then the other side has answered.
+    Only the end of the batch counts: five failures followed by a success leave the breaker closed.
     """
     reset, failures = False, 0
     for outcome in outcomes:
@@ -80,19 +78,19 @@ def fold_outcomes(outcomes: Iterable[Outcome]) -> BreakerUpdate:
 
 
 def counts_as_failure(outcome: Outcome) -> bool:
-    """Whether this result speaks against the channel as a whole."""
+    """Whether this outcome counts as a failure of the whole channel."""
     if isinstance(outcome, Retry | Reject):
         return outcome.category in COUNTED_CATEGORIES
     return isinstance(outcome, Unknown)
 
 
 def state(opened_at: int | None, *, probing: bool, now: int, rule: BreakerRule) -> BreakerState:
-    """Where the breaker stands, from the channel's row, for showing; claims are decided in the store."""
+    """Return the breaker's state for display, from the channel's row. Claims are decided in the store."""
     if opened_at is None:
         return BreakerState.CLOSED
     return BreakerState.HALF_OPEN if probing or now >= probe_at(opened_at, rule) else BreakerState.OPEN
 
 
 def probe_at(opened_at: int, rule: BreakerRule) -> Instant:
-    """When an open breaker lets its probe through."""
+    """Return when an open breaker allows its probe."""
     return Instant(opened_at + micros(rule.cooldown))

@@ -1,4 +1,4 @@
-"""Room: how many tasks a node may take on now, over all and of each queue. Pure bookkeeping."""
+"""Capacity: how many tasks a node may claim now, in total and per queue. Pure bookkeeping."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from .lanes import Lane
 
 
 class Capacity:
-    """Counts what is in hand. Whatever was reserved is dropped once, however it ends."""
+    """Counts tasks in progress. Every reserved task is dropped exactly once."""
 
     def __init__(self, slots: int, lanes: Mapping[str, Lane], keyed: Collection[str]) -> None:
         self.slots = slots
-        self.worth_a_claim = max(1, slots // 4)  # with less than this free, a claim waits a moment for more
-        self.in_hand = 0
+        self.worth_a_claim = max(1, slots // 4)  # with fewer free slots, a claim waits briefly for more
+        self.in_progress = 0
         self._lanes = lanes
         self._keyed = keyed
-        self._busy: Counter[str] = Counter()  # in hand, by queue
-        self._turnless: Counter[str] = Counter()  # of keyed queues: claimed, and without an instant as yet
+        self._busy: Counter[str] = Counter()  # in progress, by queue
+        self._without_slot: Counter[str] = Counter()  # claimed from keyed queues, no rate-limit slot yet
 
     def free(self, unwritten: int) -> int:
-        """Free slots; none while results pile up that cannot be written."""
-        return max(0, min(self.slots - self.in_hand, 2 * self.slots - self.in_hand - unwritten))
+        """Return the number of free slots; 0 while too many results are unwritten."""
+        return max(0, min(self.slots - self.in_progress, 2 * self.slots - self.in_progress - unwritten))
 
     def of(self, queue: str, room: int) -> int:
-        """How many of `room` the channel's own cap leaves; none while the last ones have no instants yet."""
-        if self._turnless[queue]:
+        """Return how many of `room` the queue's own limit allows; 0 while claimed tasks lack their slots."""
+        if self._without_slot[queue]:
             return 0
         cap = self._lanes[queue].cap
         return room if cap is None else max(0, min(room, cap - self._busy[queue]))
 
     def reserve(self, tasks: Collection[Task]) -> None:
-        """From here on these hold their slots."""
+        """Occupy a slot for each of these tasks."""
         for task in tasks:
             self._busy[task.queue] += 1
             if task.queue in self._keyed:
-                self._turnless[task.queue] += 1
-        self.in_hand += len(tasks)
+                self._without_slot[task.queue] += 1
+        self.in_progress += len(tasks)
 
-    def have_instants(self, tasks: Iterable[Task]) -> bool:
-        """These know when they may go; True: a queue was held up by them, and may be free now."""
+    def have_slots(self, tasks: Iterable[Task]) -> bool:
+        """Record that these tasks have rate-limit slots. Return whether this may free their queues."""
         keyed = [task.queue for task in tasks if task.queue in self._keyed]
-        self._turnless.subtract(keyed)
+        self._without_slot.subtract(keyed)
         return bool(keyed)
 
     def drop(self, task: Task) -> None:
-        """Its slot is free."""
+        """Free the task's slot."""
         self._busy[task.queue] -= 1
-        self.in_hand -= 1
+        self.in_progress -= 1
 
     @property
     def is_worth_a_look(self) -> bool:
-        """Whether whoever waits for room wants to know: nothing is in hand, or just enough is free."""
-        return not self.in_hand or self.slots - self.in_hand == self.worth_a_claim
+        """Whether a waiting claim should continue: nothing is in progress, or just enough slots are free."""
+        return not self.in_progress or self.slots - self.in_progress == self.worth_a_claim
 
     def was_full(self, queue: str) -> bool:
-        """Whether the last one that was dropped had its channel's last place: there may be more of it."""
+        """Whether the task that was just dropped freed its queue's last slot."""
         return self._busy[queue] + 1 == self._lanes[queue].cap

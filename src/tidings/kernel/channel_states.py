@@ -1,6 +1,6 @@
-"""Standing: how the channels are doing, as last read, and what results mean for their breakers.
+"""Cached states of the channels, and the effect of results on their circuit breakers.
 
-The rows are the truth and shared by all nodes; what is kept here only saves asking when nothing is wrong.
+The rows in the database are authoritative and shared by all nodes. The cache only saves reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .lanes import Lane
 
 
 class ChannelStates:
-    """The channels of one node."""
+    """The channel states of one node."""
 
     def __init__(self, store: Store, clock: Clock, lanes: Mapping[str, Lane], *, emit: Emit) -> None:
         self._store = store
@@ -29,11 +29,11 @@ class ChannelStates:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether some breaker is not closed, so that it is worth looking often."""
+        """Whether any breaker is not closed, so that the states should be refreshed often."""
         return any(row["opened_at"] is not None for row in self._rows.values())
 
     async def refresh(self) -> None:
-        """Read the rows anew, and tell what has changed."""
+        """Read all rows and emit an event for each change."""
         before = self._rows
         self._rows = {row["name"]: row for row in await self._store.read("queue_list")}
         for name, row in self._rows.items():
@@ -41,7 +41,7 @@ class ChannelStates:
                 self._emit(event)
 
     async def ask_for_probes(self, queues: Collection[str]) -> set[str]:
-        """The half-open channels among these that this node may try with one message."""
+        """Return the half-open channels among these for which this node may send a probe."""
         now = self._clock.now()
         granted: set[str] = set()
         for queue in queues:
@@ -54,38 +54,38 @@ class ChannelStates:
         return granted
 
     async def return_probes(self, unused: Iterable[str]) -> None:
-        """There was nothing to try them with."""
+        """Return probes that were not used."""
         for queue in unused:
             self._probing.discard(queue)
             await self._store.write([Step("breaker_return", {"name": queue})])
 
     def steps(self, results: Mapping[tuple[str, int], Collection[Outcome]]) -> list[Step]:
-        """What these results, by channel and time of claim, mean for the breakers; mostly nothing."""
+        """Return the breaker statements for these results, keyed by channel and claim time; usually none."""
         steps: list[Step] = []
         for (queue, claimed_at), outcomes in results.items():
-            trail = fold_outcomes(outcomes)
+            update = fold_outcomes(outcomes)
             row = self._rows.get(queue)
             rule = self._lanes[queue].breaker
-            if trail.failures:
+            if update.failures:
                 failed = {
                     "name": queue,
-                    "reset": trail.reset,
-                    "count": trail.failures,
+                    "reset": update.reset,
+                    "count": update.failures,
                     "threshold": rule.threshold,
                     "cooldown": micros(rule.cooldown),
                     "claimed_at": claimed_at,
                 }
                 steps.append(Step("breaker_failed", failed))
-            elif trail.reset and (row is None or row["failures"] or row["opened_at"] is not None):
+            elif update.reset and (row is None or row["failures"] or row["opened_at"] is not None):
                 steps.append(Step("breaker_closed", {"name": queue, "claimed_at": claimed_at}))
-            elif queue in self._probing and not trail.reset:
+            elif queue in self._probing and not update.reset:
                 steps.append(Step("breaker_return", {"name": queue}))
             self._probing.discard(queue)
         return steps
 
 
 def channel_events(before: Row | None, now: Row) -> list[Event]:
-    """What has changed about a channel since it was last looked at."""
+    """Return the events for a channel's change between two reads."""
     stood, stands = None if before is None else _stopped(before), _stopped(now)
     if stands is not None and (stood is None or stood[0] != stands[0]):
         return [ChannelStopped(now["name"], *stands, now["blocked_until"])]
@@ -93,9 +93,9 @@ def channel_events(before: Row | None, now: Row) -> list[Event]:
 
 
 def _stopped(row: Row) -> tuple[str, str] | None:
-    """How and why a channel stands still; None when it does not."""
+    """Return the state and the reason of a channel that is stopped, otherwise None."""
     if row["paused"]:
-        return "paused", row["pause_reason"] or "by hand"
+        return "paused", row["pause_reason"] or "by an operator"
     if row["session_state"] not in (None, "connected"):
         return str(row["session_state"]).replace("_", " "), row["session_reason"]
     if row["opened_at"] is not None:

@@ -1,9 +1,9 @@
-"""A clock that was set back: what was to happen at once, or a while later, must not wait until it catches up.
+"""Handles a clock that was set back, so that immediate and delayed work does not wait until it catches up.
 
-The database's time went back if it is behind the latest time that the database has seen. Instants that were
-counted from that time move by the difference, in one transaction: what was accepted to be sent at once, waits
-between attempts, rate-limit slots, breakers, throttled channels, leases. Instants that people gave stay: a
-message for 09:00 is not sent before 09:00, and an occurrence of a schedule that was made is not made again.
+The clock was set back if the database's time is behind the latest time that it has recorded. Computed
+instants (immediate messages, waits between attempts, rate-limit slots, breakers, throttled channels, leases)
+move by the difference, in one transaction. Instants given by people stay: a message for 09:00 is not sent
+before 09:00, and a schedule's occurrence is not created twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOVED = (
 
 
 async def apply_clock_change(store: Store, me: NodeId, emit: Emit) -> None:
-    """Move what was counted from a later time, if the clock was set back since."""
+    """Move computed times back by the difference if the clock was set back."""
     [seen] = await store.read("clock_high")
     back, least = seen["high"] - seen["now"], micros(NOTED_DRIFT)
     if back <= least:

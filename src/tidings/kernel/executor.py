@@ -1,7 +1,7 @@
-"""Slots: a fixed number of workers fed by one fetcher.
+"""Executors: run claimed tasks in a fixed number of slots (concurrency).
 
-A slot takes one job after the other. What the first slot does not finish in its stride (because it waits for
-the outside world) is spread over the others, so a channel that answers at once costs no switch of tasks.
+A slot runs one task after another. The first slot starts each task and spreads those that have to wait over
+the other slots, so tasks that finish immediately cost no task switch.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ class ReadyTask(NamedTuple):
     content: Any
     run: Callable[[Task, Any], Awaitable[Any]]
     claimed_at: int
-    give_up: float  # monotonic; after this it is cut off
+    give_up: float  # monotonic; later it is cancelled
 
 
 class Executor(Protocol):
-    """Who does what the runner claimed: slots of its own, or somebody elsewhere."""
+    """Runs claimed tasks: in local slots, or in other processes."""
 
     @property
     def ids(self) -> Collection[TaskId]:
-        """The tasks in hand."""
+        """The tasks in progress."""
 
     def feed(self, jobs: Sequence[ReadyTask]) -> None:
-        """Start these."""
+        """Start these tasks."""
 
     async def quiet(self) -> None:
-        """Wait until nothing is in hand."""
+        """Wait until no task is in progress."""
 
     def cut_off(self, *, after: float = float("inf")) -> None:
-        """End the jobs whose time was up before `after` (monotonic)."""
+        """Cancel the tasks whose deadline passed before `after` (monotonic)."""
 
     def close(self) -> None:
-        """Nothing more will be fed."""
+        """Close the executor; no task may be fed afterwards."""
 
 
 class LocalExecutor:
-    """Runs jobs; `attempt` must end normally whatever happens, also when its job is cut off."""
+    """Runs tasks in this process. `attempt` must return normally, even if its task is cancelled."""
 
     def __init__(self, count: int, attempt: Callable[[ReadyTask], Awaitable[None]]) -> None:
         self._count = count
@@ -61,11 +61,11 @@ class LocalExecutor:
 
     @property
     def ids(self) -> Collection[TaskId]:
-        """The tasks in hand."""
+        """The tasks in progress."""
         return {*self._running, *(job.task.id for job in self._ready)}
 
     def feed(self, jobs: Sequence[ReadyTask]) -> None:
-        """Start these; never more than there are free slots."""
+        """Start these tasks; never more than there are free slots."""
         if jobs:
             self._ready.extend(jobs)
             self._quiet.clear()
@@ -73,17 +73,17 @@ class LocalExecutor:
             asyncio.get_running_loop().call_soon(self._spread)
 
     async def quiet(self) -> None:
-        """Wait until nothing is in hand."""
+        """Wait until no task is in progress."""
         await self._quiet.wait()
 
     def cut_off(self, *, after: float = float("inf")) -> None:
-        """Cancel the jobs whose time was up before `after` (monotonic)."""
+        """Cancel the tasks whose deadline passed before `after` (monotonic)."""
         for worker, job in list(self._running.values()):
             if job.give_up < after:
                 worker.cancel()
 
     def close(self) -> None:
-        """End the slots; nothing is in hand any more."""
+        """Cancel all slots; no task is in progress any more."""
         for worker in self._workers:
             worker.cancel()
 

@@ -1,30 +1,30 @@
-"""Rewinds: the database has gone back, and what was due may have been sent on the copy that is lost.
+"""Recovery after a failover or restore that lost committed data (a rewind of the database).
 
-The nodes that notice share one row for the server on which they do; one of them at a time works on it, and
-none of them starts anything before it is finished. Plans make their due tasks once more first. What waits and
-was due is unknown then, and follows its channel's rule as if its node had died. What was claimed counts as
-started, and is left to the reaper.
+Tasks that were due may have been sent before the data was lost. All nodes share one row per server; one node
+at a time recovers, and no node starts a task before it has finished. First, schedulers create their due tasks
+again. Then due pending tasks get the outcome `unknown` and follow their channel's rule, as if their node had
+died. Claimed tasks count as started and are left to the reaper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..model.task import NodeId, Task
+from ..model.task import NodeId, claimed_task
 from ..model.time import SECOND
 from ..observability.events import DatabaseRewound, Emit
 from ..store.port import Row, Step, Store, WriteConflict, ordering_keys
-from .actor import Actor
+from .actor import Actor, TaskCreator
 from .decisions import decide_after_rewind
 from .handler import Handler, collect_effects
 from .heartbeats import RewindDetected
 
 _PAGE = 500
-_STALE = 10 * SECOND  # after which another node takes over
+_STALE = 10 * SECOND  # then another node takes over
 
 
 class RewindRecovery:
-    """One node's part in them. `open` and `step` may be repeated at any time."""
+    """One node's part in the recovery. `open` and `step` may be repeated at any time."""
 
     def __init__(
         self,
@@ -39,15 +39,15 @@ class RewindRecovery:
         self._handlers = handlers
         self._emit = emit
         self._me = me
-        self._makers = [actor for actor in actors if getattr(actor, "makes_tasks", False)]
+        self._task_creators = [actor for actor in actors if isinstance(actor, TaskCreator)]
 
     async def open(self, found: RewindDetected) -> None:
-        """Write down that the database has gone back, unless another node has."""
+        """Record the rewind, unless another node has done so."""
         known = {"server": self._store.server, "survived_at": found.survived_at, "again": found.again}
         await self._store.write([Step("rewind_open", known)])
 
     async def step(self) -> bool:
-        """Mark what may have been sent, if a rewind is unfinished; False while another node does that."""
+        """Recover from an open rewind. Return False while another node is working on it."""
         server = self._store.server
         open_ = [] if self._store.sole_worker else await self._store.read("rewind_find", server=server)
         if not open_:
@@ -55,8 +55,8 @@ class RewindRecovery:
         until = open_[0]["found_at"]
         try:
             await self._store.write([self._take(), Step("rewind_started", {"until": until})])
-            for maker in self._makers:  # what they had made on the lost copy: now, while nothing is claimed
-                await maker.step()
+            for creator in self._task_creators:  # create again what was lost, while nothing can be claimed
+                await creator.step()
             while page := await self._store.read("rewind_page", until=until, limit=_PAGE):
                 await self._mark(page, until)
             finish = Step("rewind_finish", {"server": server, "node": self._me()}, needed=True)
@@ -71,7 +71,7 @@ class RewindRecovery:
         return Step("rewind_take", mine, needed=True)
 
     async def _mark(self, page: list[Row], until: int) -> None:
-        tasks = [Task(*(row[name] for name in Task._fields[:14])) for row in page]
+        tasks = [claimed_task(row) for row in page]
         moves = [
             decide_after_rewind(task, row["on_unknown"], at=until + row["deadline"])
             for task, row in zip(tasks, page, strict=True)

@@ -1,18 +1,18 @@
-"""Python's collector, set for a process that only works. Called by whoever owns the process, never a library.
+"""Garbage collector settings of a worker process. Called by the process's main function, never by a library.
 
-A worker makes some ten small objects per message, which die by themselves; by default they are looked through
-every few hundred, and from time to time all that was loaded at the start.
+A worker allocates about ten small objects per message, freed by reference counting. The default thresholds
+scan them every few hundred allocations, and from time to time everything that was loaded at startup.
 """
 
 from __future__ import annotations
 
 import gc
 
-_YOUNG, _MIDDLE, _OLD = 20_000, 20, 20  # new objects before a look, looks before one at the older ones
+_YOUNG, _MIDDLE, _OLD = 20_000, 20, 20  # thresholds of the three generations
 
 
 def tune_gc() -> None:
-    """Leave out what is there already, and look at new objects in larger portions."""
+    """Exclude existing objects from collection and raise the thresholds."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)

@@ -1,4 +1,4 @@
-"""Handlers: what a kind of task does. The kernel knows no more of a domain than this."""
+"""Handlers: the interface of a task kind, and all that the kernel knows of a domain."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ..store.port import Step
 
 
 class Handler(Protocol):
-    """Knows nothing of queues, claims or retries."""
+    """Runs the tasks of one kind. It does not deal with queues, claims or retries."""
 
     @property
     def listens(self) -> bool:
-        """Whether `collect_effects` has anything to say just now; asked for every batch."""
+        """Whether `effects` may return steps at the moment; read for every batch."""
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
-        """The contents of these tasks, in one batch."""
+        """Return the contents of these tasks, in one batch."""
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """One attempt."""
+        """Run one attempt."""
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """What the domain writes down with these moves: run after them, in their transaction.
+        """Return the domain's writes for these transitions; they run after them, in the same transaction.
 
-        A claim may have been lost meanwhile: a statement looks for itself whether its task has moved.
+        A claim may have been lost meanwhile: each statement must check whether its task has moved.
         """
 
 
 class ReservedSlot(NamedTuple):
-    """A content that is to start at an instant, which is reserved for it."""
+    """A content with the send time that is reserved for it."""
 
     at: int
     content: Any
@@ -40,30 +40,30 @@ class ReservedSlot(NamedTuple):
 
 @runtime_checkable
 class RateLimitedHandler(Protocol):
-    """What a handler may fill besides, for queues that have a rate and whose recipients have one, too."""
+    """Optional interface: reserves send times, for queues with a rate limit and rate limits per recipient."""
 
     async def take_slots(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
-        """These contents, each as a `ReservedSlot` with the instant reserved for it; or a Defer instead."""
+        """Return these contents as `ReservedSlot`, or a Defer where no time can be reserved."""
 
     async def move_slot(self, task: Task, turn: ReservedSlot, by: int | None) -> None:
-        """It is used so much later; None: it is not used, and its recipient is free again."""
+        """Move the recipient's reservation by microseconds; None releases it."""
 
 
 @runtime_checkable
 class RemoteHandler(Protocol):
-    """What a handler may fill besides: its attempts can be made by somebody who has no database."""
+    """Optional interface: attempts can run in a process without a database."""
 
     async def outgoing(self, task: Task, content: Any) -> Message | Outcome:
-        """What is to be sent, or what became of the task without."""
+        """Return the message to send, or an outcome if nothing is to be sent."""
 
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
-        """What came of it, in the eyes of whoever knows its content."""
+        """Return the final outcome of a remote attempt, adjusted by the content."""
 
 
 def collect_effects(
     handlers: Mapping[str, Handler], tasks: Sequence[Task], moves: Sequence[Transition]
 ) -> list[Step]:
-    """What the domains write down with these tasks' moves."""
+    """Return the writes of all domains for these transitions."""
     steps: list[Step] = []
     for kind, handler in handlers.items():
         if handler.listens:

@@ -1,12 +1,13 @@
-"""Nodes: who is alive, told without comparing wall clocks.
+"""Nodes: registration, heartbeats and leases; detects silent nodes and database rewinds.
 
-A node beats a number. Another one gives it up only after it has itself seen the same number for a full lease
-on its own monotonic clock, without a failed read in between; so after an outage of the database everyone
-reports first. A node that could not beat for most of a lease stops starting things before others take over.
+A heartbeat increments a counter. Another node declares this one dead only after it has seen the same value
+for a full lease on its own monotonic clock, without a failed read in between; so after a database outage all
+nodes can report first. A node without a heartbeat for most of a lease stops starting tasks before others take
+over.
 
-The same number shows whether the database has gone back (a failover to a standby that lagged, a restored
-backup): it only ever grows. On another server, or a restarted one, nothing is started before the next beat,
-which also looks for the newest work that this node has seen committed.
+The counter also detects a rewind of the database (failover to a standby that lagged, a restored backup),
+because it only grows. On another or a restarted server nothing starts before the next heartbeat, which also
+checks that the newest work this node has seen committed is present.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from ..model.task import NodeId, Task
 from ..store.port import Row, Step, Store
 from .clock import Clock
 
-TRUST_FRACTION = 0.7  # share of the lease for which a node believes in itself after its last beat
-_BEATS = 1000  # whose times a node remembers
-DISPATCHER_PREFIX = "dispatcher@"  # how the names of nodes begin that give their tasks to transports
+TRUST_FRACTION = 0.7  # fraction of the lease during which a node trusts its last heartbeat
+_BEATS = 1000  # remembered with their times
+DISPATCHER_PREFIX = "dispatcher@"  # name prefix of nodes that publish their tasks to transports
 
 
 def is_dispatcher(row: Row) -> bool:
-    """Whether what this node holds is with transports, who may go on when it is dead."""
+    """Whether this node's tasks are with transports, which may continue after its death."""
     return str(row["name"]).startswith(DISPATCHER_PREFIX)
 
 
 class HeartbeatSighting(NamedTuple):
-    """The number that was last seen of a node, and since when by our own clock."""
+    """The last heartbeat seen of a node, and since when (monotonic)."""
 
     beat: int
     since: float
@@ -43,7 +44,7 @@ class HeartbeatSighting(NamedTuple):
 def find_silent_nodes(
     seen: Mapping[int, HeartbeatSighting], rows: Iterable[Row], *, now: float, lease: timedelta
 ) -> tuple[dict[int, HeartbeatSighting], list[Row]]:
-    """What has been seen by now, and the nodes whose number has stood still for a lease. Pure."""
+    """Return the updated sightings, and the nodes whose counter has not changed for a lease. Pure."""
     fresh: dict[int, HeartbeatSighting] = {}
     dead: list[Row] = []
     for row in rows:
@@ -59,14 +60,14 @@ def find_silent_nodes(
 
 @dataclass
 class RewindDetected(Exception):
-    """The database has gone back."""
+    """The database lost committed data."""
 
-    survived_at: int  # when it was last known to be as it is now
-    again: bool  # on a server that this node had already worked on
+    survived_at: int  # the last time at which it is known to have been complete
+    again: bool  # on a server on which this node had already worked
 
 
 class Node:
-    """This process, as the others see it."""
+    """This process as a member of the fleet."""
 
     def __init__(self, store: Store, clock: Clock, *, lease: timedelta, name: str | None = None) -> None:
         self._store = store
@@ -75,27 +76,27 @@ class Node:
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.id = NodeId(0)
         self.beats = 0
-        self._seen: tuple[int, int, bool] | None = None  # task, claim, whether its result was kept
+        self._seen: tuple[int, int, bool] | None = None  # task, claim number, whether its result was written
         self._started_at = 0
         self._beaten_at = float("-inf")
-        self._beats: deque[tuple[int, int]] = deque(maxlen=_BEATS)  # number, the database's time
+        self._beats: deque[tuple[int, int]] = deque(maxlen=_BEATS)  # counter, database time
         self._server = store.server
-        self._newest = 0  # the newest task that this process had created at the last beat
+        self._newest = 0  # the newest task that this process had created at the last heartbeat
         self._rewound: RewindDetected | None = None
 
     @property
     def is_trusted(self) -> bool:
-        """Whether this node may still start something: its last beat is recent, and was to this server."""
+        """Whether this node may start tasks: its last heartbeat is recent and went to the current server."""
         is_recent = self._clock.monotonic() - self._beaten_at < self.lease * TRUST_FRACTION
         return self._store.sole_worker or (is_recent and self.knows_server)
 
     @property
     def knows_server(self) -> bool:
-        """Whether the last beat was to the server that answers now; another may have lost what we know."""
+        """Whether the last heartbeat went to the current server; another server may lack committed data."""
         return self._server == self._store.server
 
     async def join(self) -> None:
-        """A new incarnation, which knows the database's time; claims of an earlier one are no longer ours."""
+        """Register a new incarnation, which fences claims of earlier ones, and learn the database's time."""
         asked = self._clock.monotonic()
         rows = await self._store.write([Step("node_join", {"name": self.name, "info": "{}"})])
         self._clock.learn(rows[0][0]["seen_at"], asked, self._clock.monotonic())
@@ -106,14 +107,14 @@ class Node:
         self._beaten_at = asked
 
     def see(self, task: Task, *, settled: bool) -> None:
-        """Remember the newest claim or result that is committed on the server of the last beat."""
+        """Remember the newest claim or result that is committed on the server of the last heartbeat."""
         if self.knows_server:
             self._seen = (task.id, task.claim_no, settled)
 
     async def beat(self, info: str = "{}") -> bool:
-        """Say 'alive'; False means that the others have given this incarnation up.
+        """Send a heartbeat. Return False if others have declared this incarnation dead.
 
-        Raises Rewound, from then on every time, where the database has forgotten what this node knows of it.
+        Raises RewindDetected, from then on every time, if the database lacks data that this node has seen.
         """
         me = {"id": self.id, "started_at": self._started_at, "info": info}
         asked, newest = self._clock.monotonic(), dict(self._store.newest)
@@ -130,14 +131,14 @@ class Node:
         if not rows:
             return False
         self._clock.learn(rows[0]["seen_at"], asked, self._clock.monotonic())
-        self._beaten_at = asked  # the moment before the question: never later than what the others saw
+        self._beaten_at = asked  # the time before the request: never later than what others saw
         self.beats, self._server, self._newest = beat, server, newest.get(server, 0)
         self._beats.append((beat, rows[0]["seen_at"]))
         self._seen = None
         return True
 
     async def _is_missed(self) -> bool:
-        """Whether this server lacks what this node has seen committed since its last beat on another."""
+        """Whether this server lacks data that this node saw committed after its last heartbeat on another."""
         newest = self._store.newest.get(self._server, 0)
         task, claim_no, settled = self._seen or (0, 0, False)
         known = {
@@ -147,6 +148,6 @@ class Node:
         return bool((await self._store.read("rewind_look", **known))[0]["lost"])
 
     async def leave(self) -> None:
-        """Gone for good, if it holds nothing any more."""
+        """Unregister, if this node holds no tasks."""
         if self.id:
             await self._store.write([Step("node_gone", {"id": self.id})])

@@ -1,4 +1,4 @@
-"""Lanes: how the tasks of one queue are run. A channel, a source or a job is one lane each."""
+"""Lanes: the rules for the tasks of one queue. Each channel, source and job has a lane."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from ..store.port import Step
 from .breaker import BreakerRule
 from .retry import POLICIES, RetryPolicy
 
-STALE_SESSION = MINUTE  # a session that nobody has looked at for so long is not trusted
+STALE_SESSION = MINUTE  # an older session state is not trusted
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A queue with its rules; what must be shared by all nodes is also on the queue's row."""
+    """A queue with its rules. What all nodes must share is also in the queue's row."""
 
     queue: str
     policy: RetryPolicy = POLICIES["default"]
     on_unknown: OnUnknown = OnUnknown.RESEND
-    deadline: timedelta = timedelta(seconds=30)  # overall, for one attempt
-    cap: int | None = None  # most attempts at once on one node; None = all its slots
+    deadline: timedelta = timedelta(seconds=30)  # of one attempt
+    cap: int | None = None  # concurrent attempts on one node; None: no limit besides the node's slots
     per_second: float | None = None
-    keyed: bool = False  # each recipient has a rate, too: instants are reserved once the recipients are known
+    keyed: bool = False  # recipients have rate limits, too: slots are reserved once they are known
     breaker: BreakerRule = field(default_factory=BreakerRule)
-    stop_on_failure: bool = False  # a failed task keeps its order key
-    has_session: bool = False  # somebody looks at whether it is connected, and nothing starts while it is not
+    stop_on_failure: bool = False  # a failed task blocks its ordering key
+    has_session: bool = False  # a session monitor reports its state; nothing starts while it is disconnected
 
-    marks_start: bool = field(init=False)  # it is written down before it acts, unless resending is safe
-    patience: float = field(init=False)  # seconds until an attempt is cut off: its deadline and a little
+    marks_start: bool = field(init=False)  # write a start mark before sending, unless resending is safe
+    patience: float = field(init=False)  # seconds until an attempt is cancelled: its deadline and a margin
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "marks_start", self.on_unknown is not OnUnknown.RESEND)
         object.__setattr__(self, "patience", self.deadline.total_seconds() + 2)
 
     def join(self) -> list[Step]:
-        """The statements that make this lane known to the database."""
+        """Return the statements that register this lane in the database."""
         known = {
             "name": self.queue,
             "on_unknown": self.on_unknown.value,
@@ -53,7 +53,7 @@ class Lane:
 
     @property
     def interval(self) -> int:
-        """The least time between two sends, in microseconds, that the rate limit allows."""
+        """The minimum interval between two sends in microseconds."""
         return 1 if self.per_second is None else max(1, round(SECOND / self.per_second))
 
     def _link(self) -> Step:

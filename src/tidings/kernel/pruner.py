@@ -1,4 +1,4 @@
-"""The pruner: forgets what is old, a bounded page at a time. One node does it, by a conditional update."""
+"""The pruner: deletes old tasks, history and nodes in bounded pages. A conditional update elects one node."""
 
 from __future__ import annotations
 
@@ -16,23 +16,30 @@ from .clock import Clock
 _DUTY = "prune"
 _EVERY = 30 * SECOND
 _PAGE = 1000
-_PAGES = 10  # pages of one step, so that no step is long
-_LONGER = (
-    2 * DAY
-)  # PostgreSQL forgets history by whole days, and what a dead node held may be settled a day late
+_PAGES = 10  # per step, so that steps stay short
+# PostgreSQL drops history by whole days, and a dead node's tasks may be settled a day late.
+_LONGER = 2 * DAY
+
+
+async def claim_duty(store: Store, name: str, every: int, node: NodeId) -> bool:
+    """Claim maintenance work for this node. Return False if it is not due, or another node has it."""
+    duty = {"name": name, "every": every, "node": node}
+    return bool(
+        (await store.write([Step("maintenance_join", {"name": name}), Step("maintenance_take", duty)]))[1]
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How long things are kept. Dead letters are kept until a person decides."""
+    """Retention times. Dead letters are kept until a person decides."""
 
-    history: timedelta = timedelta(days=30)  # and, a little longer, the processes that it names
+    history: timedelta = timedelta(days=30)  # nodes named by it are kept a little longer
     ended: timedelta = timedelta(days=90)  # done, cancelled and expired tasks with their contents
     tallies: timedelta = timedelta(days=7)
 
 
 class PruneResult(NamedTuple):
-    """What one step forgot."""
+    """What one step deleted."""
 
     tasks: int = 0
     history: int = 0
@@ -40,7 +47,7 @@ class PruneResult(NamedTuple):
 
 
 class Pruner:
-    """One step forgets at most ten pages."""
+    """Deletes at most ten pages per step."""
 
     def __init__(
         self,
@@ -50,7 +57,7 @@ class Pruner:
         *,
         emit: Emit,
         me: Callable[[], NodeId],
-        contents: tuple[str, ...] = (),  # the domains' statements that forget what a task was about
+        contents: tuple[str, ...] = (),  # the domains' statements that delete the contents of a task
     ) -> None:
         self._contents = contents
         self._store = store
@@ -61,14 +68,8 @@ class Pruner:
         self._after = 0
 
     async def step(self) -> PruneResult:
-        """Do the duty if it is due and nobody else has taken it."""
-        taken = await self._store.write(
-            [
-                Step("maintenance_join", {"name": _DUTY}),
-                Step("maintenance_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
-            ]
-        )
-        if not taken[1]:
+        """Run if it is due and no other node runs it."""
+        if not await claim_duty(self._store, _DUTY, _EVERY, self._me()):
             return PruneResult()
         now = self._clock.now()
         if self._store.dialect == "postgres":
@@ -91,8 +92,8 @@ class Pruner:
         return done
 
     async def _tasks(self, before: int) -> int:
-        """Walk tasks by id, oldest first; start again from the beginning once a young one is met."""
-        gone = 0
+        """Walk tasks by id, oldest first; start over when a recent one is found."""
+        deleted = 0
         for _ in range(_PAGES):
             page = await self._store.read("prune_find", after=self._after, limit=_PAGE)
             old = [row["id"] for row in page if row["changed_at"] < before and row["state"] in _ENDED]
@@ -103,12 +104,12 @@ class Pruner:
                     for name in ("prune_task", *self._contents)
                 ]
                 await self._store.write(steps)
-                gone += len(old)
+                deleted += len(old)
             if len(page) < _PAGE or page[-1]["changed_at"] > before + DAY:
                 self._after = 0
                 break
             self._after = page[-1]["id"]
-        return gone
+        return deleted
 
 
 _ENDED = frozenset({"done", "cancelled", "expired"})

@@ -1,45 +1,46 @@
-"""The reaper: declares silent nodes dead, and decides what becomes of what they left behind.
+"""The reaper: declares silent nodes dead and recovers their tasks.
 
-A node is silent when this process has seen its number stand still for a full lease on its own monotonic
-clock, or when all watchers together have: what each of them observes is added up in the node's row, so that
-processes which live shorter than a lease reap as well.
+A node is silent if this process has seen the same heartbeat for a full lease on its own monotonic clock, or
+if all observers together have: their observations are added up in the node's row, so that processes which
+live shorter than a lease can reap, too.
 
-What had not started goes back at once, free of charge. What had started is in doubt, and is taken only when
-its deadline has passed too, because until then the other side may still be working on it.
+Tasks that had not started return to pending immediately. Started tasks have an unknown outcome; they are
+recovered after their deadline, because until then the attempt may still be running.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
-from ..model.task import NodeId, Task
+from ..model.task import NodeId, Task, claimed_task
 from ..model.time import MINUTE, SECOND, micros
 from ..observability.events import Emit, NodeLost, TasksReaped
-from ..store.port import AttemptTally, Row, Step, Store, ordering_keys
+from ..store.port import Row, Step, Store, ordering_keys
 from .clock import Clock
-from .decisions import TaskDecision, decide_after_crash
+from .decisions import TaskDecision
 from .handler import Handler, collect_effects
 from .heartbeats import HeartbeatSighting, find_silent_nodes, is_dispatcher
 from .lanes import Lane
+from .quarantine import crash_tally, decide_after_crash
 
 _PAGE = 500
 _WATCH = {"least": SECOND // 2, "most": 2 * SECOND}  # a reaper steps once a second
-_HEIRLESS = 5 * MINUTE  # what a dead dispatcher had out is taken at the latest, if no other one does it
+_RECOVERY_TIMEOUT = 5 * MINUTE  # then a dead dispatcher's tasks are reaped if no dispatcher recovers them
 
 
 class ReapResult(NamedTuple):
-    """What one step found."""
+    """What one step recovered."""
 
-    given_back: int = 0
-    in_doubt: int = 0
-    set_aside: int = 0
-    waiting: int = 0  # started, and not yet past their deadline
+    released: int = 0
+    unknown: int = 0
+    quarantined: int = 0
+    waiting: int = 0  # started, and their deadline has not passed
 
 
 class Reaper:
-    """One step looks at all nodes once."""
+    """Each step checks all nodes once."""
 
     def __init__(
         self,
@@ -65,15 +66,15 @@ class Reaper:
 
     @property
     def sees_others(self) -> bool:
-        """Whether other nodes were alive at the last look."""
+        """Whether other nodes were alive at the last step."""
         return bool(self._seen)
 
     def forget(self) -> None:
-        """A read failed: what was seen before proves nothing any more."""
+        """Forget all sightings: after a failed read they prove nothing."""
         self._seen = {}
 
     async def step(self) -> ReapResult:
-        """Give up silent nodes, and settle what dead ones held."""
+        """Declare silent nodes dead and recover the tasks of dead ones."""
         try:
             if not self._store.sole_worker:
                 await self._store.write([Step("node_watch", {"me": self._me(), **_WATCH})])
@@ -89,24 +90,26 @@ class Reaper:
         )
         quiet += [row for row in live if row not in quiet and row["silent_for"] >= micros(self._lease)]
         if self._store.sole_worker:
-            quiet = live  # we hold the work lock, so no other process can be working
+            quiet = live  # this process holds the work lock, so no other process can be working
         dead = [row for row in [*others, *strays] if row["state"] != "live" and row["id"] != self._me()]
         for row in quiet:
-            # No row back: it has beaten since it was read, while we slept. It is alive, and not buried.
+            # Without a row, the node has sent a heartbeat since it was read: it is alive.
             if (
                 await self._store.write([Step("node_dead", {"id": row["id"], "heartbeat": row["heartbeat"]})])
             )[0]:
                 self._emit(NodeLost(row["id"], row["name"]))
                 dead.append(row)
-        heirs = any(row["state"] == "live" and is_dispatcher(row) for row in rows)
+        has_dispatcher = any(row["state"] == "live" and is_dispatcher(row) for row in rows)
         now = self._clock.now()
         dead = [
-            row for row in dead if not is_dispatcher(row) or (not heirs and now - row["seen_at"] >= _HEIRLESS)
+            row
+            for row in dead
+            if not is_dispatcher(row) or (not has_dispatcher and now - row["seen_at"] >= _RECOVERY_TIMEOUT)
         ]
-        results = [await self._bury(row) for row in dead]
+        results = [await self._recover(row) for row in dead]
         return ReapResult(*map(sum, zip(*results, strict=True))) if results else ReapResult()
 
-    async def _bury(self, node: Row) -> ReapResult:
+    async def _recover(self, node: Row) -> ReapResult:
         total = ReapResult()
         after = 0
         alone: bool | None = None
@@ -117,14 +120,14 @@ class Reaper:
             alone = len(held) == 1 if alone is None else alone
             after = held[-1]["id"]
             now = self._clock.now()
-            ripe = [row for row in held if _is_ripe(row, now)]
-            decisions = [self._judge(row, alone, now, out=is_dispatcher(node)) for row in ripe]
-            await self._settle(NodeId(node["id"]), ripe, decisions)
+            recoverable = [row for row in held if _is_recoverable(row, now)]
+            decisions = [self._decide(row, alone, now, out=is_dispatcher(node)) for row in recoverable]
+            await self._settle(NodeId(node["id"]), recoverable, decisions)
             total = ReapResult(
-                total.given_back + sum(d.what == "given_back" for d in decisions),
-                total.in_doubt + sum(d.what == "unknown" for d in decisions),
-                total.set_aside + sum(d.what.startswith("failed") for d in decisions),
-                total.waiting + len(held) - len(ripe),
+                total.released + sum(d.what == "given_back" for d in decisions),
+                total.unknown + sum(d.what == "unknown" for d in decisions),
+                total.quarantined + sum(d.what.startswith("failed") for d in decisions),
+                total.waiting + len(held) - len(recoverable),
             )
         if not total.waiting:
             await self._store.write([Step("node_gone", {"id": node["id"]})])
@@ -132,12 +135,12 @@ class Reaper:
             self._emit(TasksReaped(node["id"], *total[:3]))
         return total
 
-    def _judge(self, row: Row, alone: bool, now: int, *, out: bool) -> TaskDecision:
-        task = _task(row)
+    def _decide(self, row: Row, alone: bool, now: int, *, out: bool) -> TaskDecision:
+        task = claimed_task(row)
         return decide_after_crash(
             task,
             self._lanes.get(task.queue),
-            started=out or _had_begun(row),  # what was with a transport may have begun
+            started=out or _may_have_started(row),  # a task that was with a transport may have started
             alone=alone,
             now=now,
             quarantine_after=self._poison_after,
@@ -145,34 +148,28 @@ class Reaper:
 
     async def _settle(self, node: NodeId, rows: list[Row], decisions: list[TaskDecision]) -> None:
         if decisions:
-            tasks = [_task(row) for row in rows]
-            tally = [AttemptTally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
-            moves = [decision.move for decision in decisions]
-            await self._store.settle(
-                node,
-                moves,
-                keys=ordering_keys(tasks),
-                tally=_summed(tally),
-                also=collect_effects(self._handlers, tasks, moves),
-            )
+            tasks = [claimed_task(row) for row in rows]
+            await settle_crashed(self._store, node, tasks, decisions, self._handlers)
 
 
-def _task(row: Row) -> Task:
-    return Task(*(row[name] for name in Task._fields[:14]))
+async def settle_crashed(
+    store: Store,
+    node: NodeId,
+    tasks: Sequence[Task],
+    decisions: Sequence[TaskDecision],
+    handlers: Mapping[str, Handler],
+) -> None:
+    """Settle tasks of a dead node in its name, with their tallies and their domains' writes."""
+    moves = [decision.move for decision in decisions]
+    tally, own = crash_tally(tasks, decisions), collect_effects(handlers, tasks, moves)
+    await store.settle(node, moves, keys=ordering_keys(tasks), tally=tally, also=own)
 
 
-def _had_begun(row: Row) -> bool:
-    """Without a start mark a resending channel may have acted; the others have certainly not."""
+def _may_have_started(row: Row) -> bool:
+    """Whether the task may have been sent: resending channels write no start mark."""
     return row["started_at"] is not None or row["on_unknown"] == "resend"
 
 
-def _is_ripe(row: Row, now: int) -> bool:
-    """A started task is taken at the later of its node's death and its own deadline."""
+def _is_recoverable(row: Row, now: int) -> bool:
+    """Whether the task can be recovered: it had not started, or its deadline has passed."""
     return row["started_at"] is None or row["started_at"] + row["deadline"] <= now
-
-
-def _summed(tally: list[AttemptTally]) -> list[AttemptTally]:
-    sums: dict[tuple[str, str], int] = {}
-    for count in tally:
-        sums[count.queue, count.what] = sums.get((count.queue, count.what), 0) + count.n
-    return [AttemptTally(queue, what, n, 0) for (queue, what), n in sums.items()]

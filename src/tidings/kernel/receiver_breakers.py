@@ -1,7 +1,7 @@
-"""Breakers of many receivers, in this process: one that fails holds up nobody else.
+"""Circuit breakers of many receivers within one process: a failing receiver does not delay others.
 
-A receiver is left alone after `threshold` failures in a row, or for as long as it asks. Afterwards one
-attempt is its probe, and the others wait for it; each probe that fails may double the wait. The number of
+A breaker opens after `threshold` failures in a row, or for as long as the receiver asks (Retry-After). Then
+one attempt is the probe and the others wait for it; each failed probe may double the wait. The number of
 receivers is bounded: the one whose state changed longest ago is forgotten first.
 """
 
@@ -16,13 +16,13 @@ from ..model.time import SECOND, micros
 from .breaker import BreakerRule
 
 _MOST = 10_000
-_PROBE = 30 * SECOND  # a probe that has not ended by then is made again
+_PROBE = 30 * SECOND  # a probe that takes longer is repeated
 
 Name = TypeVar("Name")
 
 
 class BreakerWait(NamedTuple):
-    """Failures in a row of one receiver, and until when it is left alone; 0: it is not."""
+    """Consecutive failures of one receiver, and until when it is blocked (0: not blocked)."""
 
     failures: int
     until: int
@@ -32,7 +32,7 @@ class BreakerWait(NamedTuple):
 
 
 class ReceiverBreakers(Generic[Name]):
-    """One breaker for each receiver that does not work. `longest` bounds the doubling of waits."""
+    """One breaker per failing receiver. `longest` bounds the doubling of waits."""
 
     def __init__(self, rule: BreakerRule, now: Callable[[], int], *, longest: timedelta) -> None:
         self._rule = rule
@@ -41,7 +41,7 @@ class ReceiverBreakers(Generic[Name]):
         self._waits: OrderedDict[Name, BreakerWait] = OrderedDict()
 
     def blocked(self, name: Name) -> BreakerWait | None:
-        """Why an attempt must wait; None: it may be made, and is the probe where one is due."""
+        """Return why an attempt must wait; None if it may run, as the probe if one is due."""
         wait = self._waits.get(name)
         if wait is None or not wait.until:
             return None
@@ -53,11 +53,11 @@ class ReceiverBreakers(Generic[Name]):
         return None
 
     def failed(self, name: Name, reason: str) -> BreakerWait | None:
-        """An attempt failed; gives the wait if that opens the breaker, or keeps it open."""
+        """Record a failure. Return the wait if this opens the breaker or keeps it open."""
         now, threshold = self._now(), self._rule.threshold
         before = self._waits.get(name) or BreakerWait(0, 0, "", now)
         if before.failures >= threshold and not before.is_probed:
-            return None  # it had begun before the breaker opened
+            return None  # it started before the breaker opened
         failures = before.failures + 1
         if failures < threshold:
             self.take(name, before._replace(failures=failures))
@@ -66,17 +66,17 @@ class ReceiverBreakers(Generic[Name]):
         return self.take(name, BreakerWait(failures, now + self._cooldown(failures), reason, since))
 
     def asked(self, name: Name, length: timedelta, reason: str) -> BreakerWait:
-        """The receiver asks to be left alone for so long."""
+        """Block a receiver for as long as it asked."""
         now = self._now()
         before = self._waits.get(name) or BreakerWait(0, 0, "", now)
         return self.take(name, before._replace(until=max(now + micros(length), before.until), reason=reason))
 
     def succeeded(self, name: Name) -> bool:
-        """An attempt succeeded; True if something was known against this receiver."""
+        """Record a success. Return True if the receiver had failures or was blocked."""
         return self._waits.pop(name, None) is not None
 
     def take(self, name: Name, wait: BreakerWait) -> BreakerWait:
-        """Remember this of a receiver."""
+        """Store the state of a receiver."""
         self._waits[name] = wait
         self._waits.move_to_end(name)
         if len(self._waits) > _MOST:
@@ -84,7 +84,7 @@ class ReceiverBreakers(Generic[Name]):
         return wait
 
     def known(self, name: Name) -> BreakerWait | None:
-        """What is remembered of a receiver."""
+        """Return the stored state of a receiver."""
         return self._waits.get(name)
 
     def _cooldown(self, failures: int) -> int:

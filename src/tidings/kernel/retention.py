@@ -1,4 +1,4 @@
-"""Forgetting: old rows of a domain, a page at a time, in its own time."""
+"""Retention: deletes old rows of a domain, a page at a time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..store.port import Step, Store
 from .clock import Clock
 
 _PAGE = 1000
-_EVERY = 3600.0  # seconds between two looks
+_EVERY = 3600.0  # seconds between two runs
 
 
 class RetentionPruner:
-    """An actor. Each statement forgets a page of what is old enough; two at once only share the work."""
+    """An actor. Each statement deletes a page of old rows; two nodes at once only share the work."""
 
     def __init__(self, name: str, store: Store, clock: Clock, kept: Mapping[str, timedelta]) -> None:
         self.name = name
@@ -23,12 +23,12 @@ class RetentionPruner:
         self._kept = {statement: micros(keep) for statement, keep in kept.items()}
 
     async def step(self) -> float:
-        """Forget one page of each; gives the seconds until the next look."""
+        """Delete one page per statement. Return the seconds until the next step."""
         now = self._clock.now()
-        gone = await self._store.write(
+        deleted = await self._store.write(
             [
                 Step(statement, {"before": now - keep, "limit": _PAGE})
                 for statement, keep in self._kept.items()
             ]
         )
-        return 0.0 if any(len(rows) == _PAGE for rows in gone) else _EVERY
+        return 0.0 if any(len(rows) == _PAGE for rows in deleted) else _EVERY

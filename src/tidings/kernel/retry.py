@@ -1,11 +1,11 @@
-"""Retry: how long to wait after a failed try, and when to give up. Policy as data, by category.
+"""Retry policies as data: backoff, jitter, Retry-After, and when to give up, by error category.
 
 Three rules hold for every policy:
-- jitter comes first and the cap last, so no wait is ever longer than the cap;
-- the other side's own wish (Retry-After) wins over the policy, up to a day;
-- throttling has a counter of its own: a 429 spends no try, but not for ever.
+- jitter is applied before the cap, so no wait is longer than the cap;
+- the receiver's Retry-After takes precedence over the policy, up to one day;
+- throttling is counted separately: a 429 uses up no attempt, but the number of 429s is limited, too.
 
-All counts include the try that has just failed: after the first one `tries` is 1.
+All counts include the attempt that has just failed: after the first one `tries` is 1.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from ..model.errors import Misconfigured
 from ..model.task import Category
 from ..model.time import micros
 
-# A permanent or invalid message stays so however often it is tried, whatever a policy says.
+# Permanent and validation errors are never retried, whatever a policy says.
 RETRYABLE = frozenset({Category.TEMPORARY, Category.THROTTLING, Category.SYSTEM})
-# A receiver may ask for a week by mistake or by malice; a day is the most that is believed.
+# A receiver may ask for a week by mistake or malice; at most one day is honored.
 MAX_RETRY_AFTER = timedelta(days=1)
 
 _ZERO = timedelta(0)
 
 
 class Backoff(StrEnum):
-    """How the wait grows with the number of tries."""
+    """How the wait grows with the number of attempts."""
 
     EXPONENTIAL = "exponential"  # initial, doubling
-    LINEAR = "linear"  # initial × tries
-    QUADRATIC = "quadratic"  # initial × tries²
+    LINEAR = "linear"  # initial × attempts
+    QUADRATIC = "quadratic"  # initial × attempts²
     FIXED = "fixed"  # initial, always
-    TABLE = "table"  # stated one by one; the last repeats
+    TABLE = "table"  # listed one by one; the last repeats
 
 
 class RetryErrorKind(StrEnum):
-    """Kinds of error within a category for which a policy may have a rule of its own."""
+    """Kinds of error within a category that a policy may have a rule for."""
 
     TIMEOUT = "timeout"
     SERVER = "5xx"
@@ -50,7 +50,7 @@ class RetryErrorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryRule:
-    """One way of waiting. `max_attempts` counts the first try; `jitter` is a share, 0.15 for ±15 %."""
+    """One backoff rule. `max_attempts` includes the first attempt; `jitter` is a fraction, 0.15 for ±15 %."""
 
     max_attempts: int
     backoff: Backoff
@@ -61,20 +61,20 @@ class RetryRule:
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
-            raise ValueError("max_attempts must be at least 1, because it counts the first try")
+            raise ValueError("max_attempts must be at least 1: it includes the first attempt")
         if not 0 <= self.jitter < 1:
-            raise ValueError("jitter must be a share from 0 to below 1, such as 0.15 for ±15 %")
+            raise ValueError("jitter must be at least 0 and less than 1, such as 0.15 for ±15 %")
         if self.cap <= _ZERO:
-            raise ValueError("cap must be longer than 0 s")
+            raise ValueError("cap must be greater than zero")
         if (self.backoff is Backoff.TABLE) != bool(self.table):
-            raise ValueError("table and backoff = 'table' go together")
+            raise ValueError("table requires backoff = 'table', and the other way round")
         if not self.table and self.initial <= _ZERO:
-            raise ValueError("initial must be longer than 0 s")
+            raise ValueError("initial must be greater than zero")
         if max((self.initial, *self.table)) > self.cap:
             raise ValueError("cap must not be shorter than initial or an entry of the table")
 
     def delay(self, attempts: int, *, chance: float) -> timedelta:
-        """The wait after that many tries; `chance` from 0 to below 1 places it within the jitter."""
+        """Return the wait after `attempts` attempts; `chance` (0 to below 1) places it within the jitter."""
         jittered = self._base(attempts) * (1 + self.jitter * (2 * chance - 1))
         return timedelta(microseconds=round(min(jittered, micros(self.cap))))
 
@@ -82,7 +82,7 @@ class RetryRule:
         first = micros(self.initial)
         match self.backoff:
             case Backoff.EXPONENTIAL:
-                return first << min(attempts - 1, 63)  # bounded: the cap was met long before
+                return first << min(attempts - 1, 63)  # bounded: the cap is reached long before
             case Backoff.LINEAR:
                 return first * attempts
             case Backoff.QUADRATIC:
@@ -93,13 +93,13 @@ class RetryRule:
                 return micros(self.table[min(attempts, len(self.table)) - 1])
 
 
-# When the other side says 'slow down' but not for how long.
+# For a receiver that asks to slow down without a Retry-After.
 THROTTLE_RULE = RetryRule(10, Backoff.EXPONENTIAL, timedelta(seconds=30), timedelta(hours=1), jitter=0.15)
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """A named set of rules: one for most errors, and special ones by kind or category."""
+    """A named set of rules: a general one, and special ones by kind or category."""
 
     name: str
     rule: RetryRule
@@ -107,13 +107,13 @@ class RetryPolicy:
     retry_on: frozenset[Category] = RETRYABLE
 
     def rule_for(self, category: Category, kind: RetryErrorKind | None = None) -> RetryRule:
-        """The most precise rule there is: by kind, by category, or the general one."""
+        """Return the most specific rule: by kind, by category, or the general one."""
         if kind is not None and kind in self.special:
             return self.special[kind]
         return self.special.get(category, THROTTLE_RULE if category is Category.THROTTLING else self.rule)
 
     def delay(self, attempts: int, category: Category, *, chance: float) -> timedelta:
-        """How long this policy by itself would wait, whether or not tries are left."""
+        """Return this policy's wait, whether or not attempts are left."""
         return self.rule_for(category).delay(attempts, chance=chance)
 
 
@@ -128,10 +128,10 @@ def retry_delay(
     kind: RetryErrorKind | None = None,
     max_attempts: int | None = None,
 ) -> timedelta | None:
-    """How long to wait before the next try; None means give up.
+    """Return the wait before the next attempt; None means give up.
 
-    `after` is the other side's own wish; one that is not positive says nothing, and the policy decides.
-    `max_attempts` is the message's own number, which replaces the policy's; throttling keeps its own counter.
+    `after` is the receiver's Retry-After; if it is not positive, the policy decides. `max_attempts` is the
+    message's own limit and replaces the policy's; throttling is counted separately.
     """
     if category not in policy.retry_on or category not in RETRYABLE:
         return None
@@ -148,13 +148,13 @@ def retry_delay(
 
 
 def describe_policy(policy: RetryPolicy) -> str:
-    """The policy in one line for people: "6 tries, 5 min × tries², at most 12 h, ±15 %"."""
+    """Describe the policy in one line: "6 attempts, 5 min × attempts², at most 12 h, ±15 %"."""
     rule = policy.rule
     first = durations.humanize(rule.initial)
     shape = {
         Backoff.EXPONENTIAL: f"{first}, doubling",
-        Backoff.LINEAR: f"{first} × tries",
-        Backoff.QUADRATIC: f"{first} × tries²",
+        Backoff.LINEAR: f"{first} × attempts",
+        Backoff.QUADRATIC: f"{first} × attempts²",
         Backoff.FIXED: f"{first} each",
         Backoff.TABLE: ", ".join(durations.humanize(wait) for wait in rule.table),
     }[rule.backoff]
@@ -162,7 +162,7 @@ def describe_policy(policy: RetryPolicy) -> str:
         "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.humanize(rule.cap)}"
     )
     jitter = f", ±{rule.jitter * 100:g} %" if rule.jitter else ""
-    return f"{rule.max_attempts} tries, {shape}{cap}{jitter}"
+    return f"{rule.max_attempts} attempts, {shape}{cap}{jitter}"
 
 
 def _minutes(*counts: float) -> tuple[timedelta, ...]:
@@ -183,7 +183,7 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                 "stepped",
                 RetryRule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
             ),
-            # What Standard Webhooks advises: soon, then ever longer, over a day in all.
+            # As Standard Webhooks recommends: soon, then increasingly later, over about a day.
             RetryPolicy(
                 "events",
                 RetryRule(
@@ -193,8 +193,8 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                     table=(timedelta(seconds=5), *_minutes(5, 30, 120, 300, 600, 600)),
                 ),
             ),
-            # The other kinds of error are categories already: rate_limit is throttling, temporary_failure is
-            # temporary, the fatal ones are permanent, and what nobody could classify is system.
+            # Other kinds are categories: rate_limit is throttling, temporary_failure is temporary, fatal
+            # ones are permanent, and unclassified errors are system.
             RetryPolicy(
                 "exponential",
                 _MIGRATION,
@@ -214,8 +214,7 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                 ),
             ),
             RetryPolicy(
-                "quick",
-                RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5)),
+                "quick", RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5))
             ),
         )
     }
@@ -226,10 +225,10 @@ _SPECIAL_KEYS = (*map(str, RetryErrorKind), *sorted(map(str, RETRYABLE)))
 
 
 def parse_policy(name: str, options: Mapping[str, Any]) -> RetryPolicy:
-    """A user's own policy, as read from TOML; a sub-table such as `throttling` changes what it names.
+    """Parse a user's policy from TOML; a sub-table such as `throttling` overrides the general rule.
 
-    A sub-table takes what it does not say from the policy it stands in, except for `throttling`, whose
-    general rule is THROTTLE.
+    A sub-table inherits the options of its policy, except `throttling`, which inherits those of
+    THROTTLE_RULE.
     """
     where = f"policies.{name}"
     general = _pick(options, _RULE_KEYS, (*_RULE_KEYS, "retry_on", *_SPECIAL_KEYS), where)
@@ -253,7 +252,7 @@ _THROTTLE_OPTIONS: Mapping[str, Any] = {
 
 
 def _pick(options: object, wanted: tuple[str, ...], known: tuple[str, ...], where: str) -> dict[str, Any]:
-    """The wanted options; anything that is not even known is refused."""
+    """Return the wanted options; raises Misconfigured for an unknown one."""
     if not isinstance(options, Mapping):
         raise Misconfigured(f"{where} is not a table", remedy=f"Write [{where}] and its options below it")
     for key in options:
@@ -267,7 +266,7 @@ def _pick(options: object, wanted: tuple[str, ...], known: tuple[str, ...], wher
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The base with the sub-table's own words on top; a table only stays with the backoff of that name."""
+    """Return the base options overridden by the sub-table's; a table is kept only with backoff = "table"."""
     merged = {**base, **own}
     if merged.get("backoff") != Backoff.TABLE and "table" not in own:
         merged.pop("table", None)
@@ -278,15 +277,15 @@ def _rule(options: Mapping[str, Any], where: str) -> RetryRule:
     backoff = _backoff(options, where)
     table = _table(options.get("table", []), where)
     default_tries = len(table) + 1 if table else None
-    # Jitter is below 1, so twice the longest entry leaves a table as it was written.
+    # Jitter is below 1, so twice the longest entry never cuts a table's entry.
     default_cap = 2 * max(table) if table else timedelta(hours=12)
     try:
         return RetryRule(
-            max_attempts=_whole(options.get("max_attempts", default_tries), f"{where}.max_attempts"),
+            max_attempts=_count(options.get("max_attempts", default_tries), f"{where}.max_attempts"),
             backoff=backoff,
-            initial=_length(options["initial"], f"{where}.initial") if "initial" in options else _ZERO,
-            cap=_length(options["cap"], f"{where}.cap") if "cap" in options else default_cap,
-            jitter=_share(options.get("jitter", 0.0), f"{where}.jitter"),
+            initial=_duration(options["initial"], f"{where}.initial") if "initial" in options else _ZERO,
+            cap=_duration(options["cap"], f"{where}.cap") if "cap" in options else default_cap,
+            jitter=_fraction(options.get("jitter", 0.0), f"{where}.jitter"),
             table=table,
         )
     except ValueError as error:
@@ -307,28 +306,28 @@ def _table(raw: object, where: str) -> tuple[timedelta, ...]:
     if not isinstance(raw, list | tuple):
         remedy = 'Write a list such as ["30s", "2m", "5m"]'
         raise Misconfigured(f"{where}.table is not a list", remedy=remedy, field=f"{where}.table")
-    return tuple(_length(entry, f"{where}.table") for entry in raw)
+    return tuple(_duration(entry, f"{where}.table") for entry in raw)
 
 
-def _length(raw: Any, where: str) -> timedelta:
+def _duration(raw: Any, where: str) -> timedelta:
     try:
         return durations.parse(raw)
     except ValueError as error:
         raise Misconfigured(f"{where}: {error}", field=where) from None
 
 
-def _whole(raw: object, where: str) -> int:
+def _count(raw: object, where: str) -> int:
     if isinstance(raw, int) and not isinstance(raw, bool):
         return raw
-    problem = f"{where} is missing" if raw is None else f"{where} is {raw!r}, which is not a whole number"
-    raise Misconfigured(problem, remedy="Give the number of tries, the first one included", field=where)
+    problem = f"{where} is missing" if raw is None else f"{where} is {raw!r}, not a whole number"
+    raise Misconfigured(problem, remedy="Use the number of attempts, including the first one", field=where)
 
 
-def _share(raw: object, where: str) -> float:
+def _fraction(raw: object, where: str) -> float:
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         return float(raw)
-    remedy = "Give a share such as 0.15 for ±15 %"
-    raise Misconfigured(f"{where} is {raw!r}, which is not a number", remedy=remedy, field=where)
+    remedy = "Use a fraction such as 0.15 for ±15 %"
+    raise Misconfigured(f"{where} is {raw!r}, not a number", remedy=remedy, field=where)
 
 
 def _retry_on(raw: object, where: str) -> frozenset[Category]:

@@ -1,40 +1,38 @@
-"""The settler: writes down what came of attempts, in batches, in the order they were handed in.
+"""The settler: writes the results of attempts, in batches, in order of arrival.
 
-A result stays in hand until the database has said yes: an outage delays it, and little is claimed meanwhile.
-A database that refuses to work counts as an outage. Only a result whose own values cannot be written spoils
-itself, and is unknown then if it may have been sent. A result whose claim has gone is kept as evidence.
+A result is kept until the database has committed it: an outage delays it, and little is claimed meanwhile. A
+database that refuses to work counts as an outage. A result whose own values cannot be written is replaced by
+`unknown` if it may have been sent. A result whose claim was lost is recorded as evidence.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..model.errors import StoreUnusable, TemporaryError, error_text
 from ..model.outcome import Done, Outcome, Reject, Unknown
 from ..model.task import Category, SettleResult, Task, TaskId, TaskState
 from ..model.time import SECOND
-from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreTrouble
-from ..store.port import AttemptTally, Step, Store, ordering_keys
+from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, StoreError
+from ..store.port import AttemptTally, Step, ordering_keys
 from .channel_states import ChannelStates
-from .clock import Clock
 from .crash_points import crash_point
 from .decisions import DisconnectChannel, PauseChannel, TaskDecision, ThrottleChannel, decide, sanitize_text
-from .handler import Handler, collect_effects
-from .heartbeats import Node
-from .lanes import Lane
+from .handler import collect_effects
+from .node_context import NodeContext
 from .task_actions import record_late_result
 
-_LARGEST = 1000  # results of one transaction
-_UNTOLD = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
-_LATE = 60 * SECOND  # from due to started, of a first try
-_STUBBORN = 3  # tries from which on a temporary error is counted once more
+_MAX_BATCH = 1000  # results per transaction
+_NOT_LOGGED = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
+_LATE = 60 * SECOND  # from due to started, of a first attempt
+_MANY_ATTEMPTS = 3  # attempts from which on a temporary error is counted as persistent
 
 
 class AttemptResult(NamedTuple):
-    """What came of one attempt."""
+    """The result of one attempt."""
 
     task: Task
     outcome: Outcome
@@ -43,80 +41,70 @@ class AttemptResult(NamedTuple):
 
 
 class Settler:
-    """`hand_in` from the slots, `run` as a loop, `step` by hand."""
+    """Takes results through `hand_in`; writes them in a loop (`run`) or step by step."""
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        node: Node,
-        lanes: Mapping[str, Lane],
-        standing: ChannelStates,
-        handlers: Mapping[str, Handler],
+        context: NodeContext,
+        channel_states: ChannelStates,
         *,
-        emit: Emit,
-        settled: Callable[[bool], None],  # called after each batch; True: something may be claimable now
+        settled: Callable[[bool], None],  # called after each batch; True: new tasks may be claimable
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._node = node
-        self._lanes = lanes
-        self._standing = standing
-        self._handlers = handlers
-        self._emit = emit
+        self._store, self._clock, self._node, self._lanes, self._handlers, self._emit = context
+        self._channel_states = channel_states
         self._settled = settled
         self._results: deque[AttemptResult] = deque()
         self._late: deque[AttemptResult] = deque()
         self._news = asyncio.Event()
-        self._last = False
+        self._is_finishing = False
 
     @property
     def unwritten(self) -> int:
-        """Results that are not durable yet."""
+        """Number of results that are not durable yet."""
         return len(self._results)
 
     @property
     def ids(self) -> set[TaskId]:
-        """Their tasks."""
+        """The tasks of unwritten results."""
         return {result.task.id for result in (*self._results, *self._late)}
 
     def hand_in(self, result: AttemptResult) -> None:
-        """Take a result; it will be written."""
+        """Queue a result to be written."""
         if not self._results:
             self._news.set()
         self._results.append(result)
 
     def finish(self) -> None:
-        """Nothing more will be handed in: `run` ends when all is written."""
-        self._last = True
+        """Let `run` end when all results are written."""
+        self._is_finishing = True
         self._news.set()
 
     async def run(self) -> None:
-        """Write results as they come."""
-        pause, largest = 0.05, _LARGEST
+        """Write results as they arrive."""
+        pause, largest = 0.05, _MAX_BATCH
         while True:
             if not self._results and not self._late:
-                if self._last:
+                if self._is_finishing:
                     return
                 self._news.clear()
                 await self._news.wait()
                 continue
             try:
                 await self.step(largest)
-                pause, largest = 0.05, _LARGEST
+                pause, largest = 0.05, _MAX_BATCH
             except (TemporaryError, StoreUnusable) as error:
-                self._emit(StoreTrouble("settle", error.problem))
+                self._emit(StoreError("settle", error.problem))
                 await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
-            except Exception as error:  # one result that cannot be written must not hold up the others
-                self._emit(StoreTrouble("settle", error_text(error)))
+            except Exception as error:  # one unwritable result must not block the others
+                self._emit(StoreError("settle", error_text(error)))
                 if largest == 1:
-                    self._spoil(error)
+                    self._replace_unwritable(error)
                     await asyncio.sleep(pause)
                 largest = 1
 
-    async def step(self, largest: int = _LARGEST) -> int:
-        """Write the oldest results; gives how many."""
+    async def step(self, largest: int = _MAX_BATCH) -> int:
+        """Write the oldest results. Return their number."""
         await self._settle_late()
         batch = [self._results[i] for i in range(min(largest, len(self._results)))]
         if not batch:
@@ -137,9 +125,9 @@ class Settler:
             self._results.popleft()
         if answers[-1] is SettleResult.KEPT:
             self._node.see(batch[-1].task, settled=True)
-        self._tell(batch, decisions, answers)
+        self._emit_all(batch, decisions, answers)
         if also:
-            await self._standing.refresh()
+            await self._channel_states.refresh()
         self._settled(bool(keys) or any(decision.move.to is TaskState.PENDING for decision in decisions))
         await self._settle_late()
         return len(batch)
@@ -150,34 +138,34 @@ class Settler:
 
     def _breaker_steps(self, batch: list[AttemptResult]) -> list[Step]:
         if not self._node.is_trusted:
-            return []  # whoever slept through its lease saw time-outs of its own making, not of the channel
+            return []  # after a pause, timeouts are this node's fault, not the channel's
         groups: dict[tuple[str, int], list[Outcome]] = {}
         for result in batch:
             groups.setdefault((result.task.queue, result.claimed_at), []).append(result.outcome)
-        return self._standing.steps(groups)
+        return self._channel_states.steps(groups)
 
     async def _settle_late(self) -> None:
-        """Results whose claim had gone: kept in the history, and proof where they say 'sent'."""
+        """Record results whose claim was lost: in the history, and as proof if they report a send."""
         while self._late:
             late = self._late[0]
             await record_late_result(self._store, self._node.id, late.task, late.outcome)
             self._late.popleft()
 
-    def _spoil(self, error: Exception) -> None:
-        spoilt = self._results.popleft()
-        reason = f"its result could not be written: {type(error).__name__}"
-        may_be_sent = isinstance(spoilt.outcome, Done | Unknown)
+    def _replace_unwritable(self, error: Exception) -> None:
+        unwritable = self._results.popleft()
+        reason = f"the result could not be written: {type(error).__name__}"
+        may_be_sent = isinstance(unwritable.outcome, Done | Unknown)
         outcome = Unknown(reason, hold=True) if may_be_sent else Reject(Category.SYSTEM, reason)
-        self._results.append(spoilt._replace(outcome=outcome))
+        self._results.append(unwritable._replace(outcome=outcome))
 
-    def _tell(
+    def _emit_all(
         self, batch: list[AttemptResult], decisions: list[TaskDecision], answers: list[SettleResult]
     ) -> None:
         counts = Counter([decision.what for decision in decisions])
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
-                if decision.what not in _UNTOLD:
-                    self._emit(_told(self._node.id, result, decision))
+                if decision.what not in _NOT_LOGGED:
+                    self._emit(_attempt_failed(self._node.id, result, decision))
         if SettleResult.CLAIM_LOST in answers:
             for result, decision, answer in zip(batch, decisions, answers, strict=True):
                 if answer is SettleResult.CLAIM_LOST:
@@ -199,11 +187,11 @@ def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[
             case PauseChannel(queue=queue, reason=reason) as effect:
                 steps[effect] = Step("queue_pause_by_engine", {"name": queue, "reason": reason})
             case DisconnectChannel() as effect:
-                steps[effect] = _dropped(effect, result.claimed_at)
+                steps[effect] = _disconnect(effect, result.claimed_at)
     return list(steps.values())
 
 
-def _dropped(effect: DisconnectChannel, claimed_at: int) -> Step:
+def _disconnect(effect: DisconnectChannel, claimed_at: int) -> Step:
     link = "logged_out" if effect.needs_person else "reconnecting"
     lost = {
         "name": effect.queue,
@@ -222,7 +210,7 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
         entry[0] += 1
         entry[1] += result.seconds
         if task.attempts > 1 or result.claimed_at - task.due_at > _LATE:
-            for what in _beside(result, decision):
+            for what in _extra_outcomes(result, decision):
                 sums.setdefault((task.queue, what), [0, 0.0])[0] += 1
     return [
         AttemptTally(queue, what, int(n), round(seconds * 1000))
@@ -230,17 +218,17 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
     ]
 
 
-def _beside(result: AttemptResult, decision: TaskDecision) -> list[str]:
-    """What is counted beside what came of an attempt; rare, so that an ordinary batch writes nothing more."""
-    if decision.what in _UNTOLD[1:]:
+def _extra_outcomes(result: AttemptResult, decision: TaskDecision) -> list[str]:
+    """Return further outcomes to count; rare, so that an ordinary batch writes nothing more."""
+    if decision.what in _NOT_LOGGED[1:]:
         return []
     if result.task.attempts == 1:
         return ["late"]
-    stubborn = result.task.attempts >= _STUBBORN and decision.move.category is Category.TEMPORARY
-    return ["again", "stubborn"] if stubborn else ["again"]
+    is_persistent = result.task.attempts >= _MANY_ATTEMPTS and decision.move.category is Category.TEMPORARY
+    return ["again", "is_persistent"] if is_persistent else ["again"]
 
 
-def _told(node: int, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:
+def _attempt_failed(node: int, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:
     task, move = result.task, decision.move
     return AttemptFailed(
         node,

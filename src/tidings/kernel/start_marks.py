@@ -1,7 +1,7 @@
-"""Starts: from what was claimed to what runs.
+"""Start marks: loads claimed tasks and marks them as started before anything is sent.
 
-Contents are loaded in batches by kind, turns taken and starts marked where that is needed; whatever cannot
-start is handed in with the reason.
+Contents are loaded in batches by kind; rate-limit slots are reserved and start marks written where needed. A
+task that cannot start is settled with the reason.
 """
 
 from __future__ import annotations
@@ -13,47 +13,34 @@ from ..model.errors import TemporaryError, error_text
 from ..model.outcome import Defer, Retry
 from ..model.task import Category, Task, TaskId
 from ..model.time import SECOND
-from ..observability.events import Emit, StoreTrouble
-from ..store.port import Store
-from .clock import Clock
+from ..observability.events import StoreError
 from .crash_points import crash_point
 from .executor import ReadyTask
 from .handler import Handler, RateLimitedHandler, ReservedSlot
-from .heartbeats import Node
-from .lanes import Lane
+from .node_context import NodeContext
 from .settler import AttemptResult
 
 
 class TaskStarter:
-    """One node's way from a claim to its slots."""
+    """Starts the claimed tasks of one node."""
 
     def __init__(
         self,
-        store: Store,
-        clock: Clock,
-        node: Node,
-        lanes: Mapping[str, Lane],
-        handlers: Mapping[str, Handler],
+        context: NodeContext,
         *,
-        keyed: frozenset[str],  # queues whose recipients have turns
-        emit: Emit,
+        keyed: frozenset[str],  # queues whose recipients have rate limits
         feed: Callable[[Sequence[ReadyTask]], None],
         hand_in: Callable[[AttemptResult], None],
-        drop: Callable[[Task], None],  # its slot is free, and nothing is settled
+        drop: Callable[[Task], None],  # frees the slot without settling
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._node = node
-        self._lanes = lanes
-        self._handlers = handlers
+        self._store, self._clock, self._node, self._lanes, self._handlers, self._emit = context
         self._keyed = keyed
-        self._emit = emit
         self._feed = feed
         self._hand_in = hand_in
         self._drop = drop
 
     async def start_tasks(self, tasks: list[Task], durable: Awaitable[bool] | None = None) -> bool:
-        """Start them all once their claim is durable; False where nobody knows whether it is."""
+        """Start all tasks once their claim is durable. Return False if nobody knows whether it is."""
         if not tasks:
             return True
         claimed_at = self._clock.now()
@@ -63,48 +50,48 @@ class TaskStarter:
         loaded = await self._load_all(by_kind, claimed_at)
         if durable is not None:
             try:
-                stands = await durable
-            except Exception as error:  # as when the claim itself fails: perhaps it was written
-                self._emit(StoreTrouble("claim", error_text(error)))
+                is_durable = await durable
+            except Exception as error:  # the claim may have been written, as when the claim itself fails
+                self._emit(StoreError("claim", error_text(error)))
                 for task in tasks:
                     self._drop(task)
                 return False
-            if not stands:
+            if not is_durable:
                 loaded = await self._load_all(by_kind, claimed_at)
         crash_point("claimed")
         for kind, contents in loaded.items():
-            await self._set_off(kind, by_kind[kind], contents, claimed_at)
+            await self._start_group(kind, by_kind[kind], contents, claimed_at)
         return True
 
-    async def _set_off(
+    async def _start_group(
         self, kind: str, group: list[Task], contents: Mapping[TaskId, Any] | Defer | Retry, claimed_at: int
     ) -> None:
-        """Take turns, mark the starts and run; or hand in what became of all of them."""
+        """Reserve slots, write start marks and run the tasks; or settle all of them with one outcome."""
         marked: set[TaskId] = set()
         if not isinstance(contents, Defer | Retry):
             try:
-                group, contents = await self._take_turns(kind, group, contents)
+                group, contents = await self._reserve_slots(kind, group, contents)
                 marked = await self._mark_started(group)
             except TemporaryError as error:
-                contents = self._unanswered(error, claimed_at)
+                contents = self._defer_unloaded(error, claimed_at)
         if isinstance(contents, Defer | Retry):
             for task in group:
                 self._hand_in(AttemptResult(task, contents, claimed_at, 0.0))
         else:
             self._run_all(self._handlers[kind], group, contents, marked, claimed_at)
 
-    async def _take_turns(
+    async def _reserve_slots(
         self, kind: str, group: list[Task], contents: Mapping[TaskId, Any]
     ) -> tuple[list[Task], Mapping[TaskId, Any]]:
-        """The tasks of keyed queues with their instants; they had none when they were claimed."""
+        """Reserve rate-limit slots for tasks of keyed queues; they had none when they were claimed."""
         handler = self._handlers[kind]
         keyed = [task for task in group if task.queue in self._keyed and task.id in contents]
         if not keyed or not isinstance(handler, RateLimitedHandler):
             return group, contents
-        taken = await handler.take_slots(keyed, contents)
-        timed = {id_: turn.at for id_, turn in taken.items() if isinstance(turn, ReservedSlot)}
+        reserved = await handler.take_slots(keyed, contents)
+        timed = {id_: slot.at for id_, slot in reserved.items() if isinstance(slot, ReservedSlot)}
         group = [task._replace(start_at=timed[task.id]) if task.id in timed else task for task in group]
-        return group, {**contents, **taken}
+        return group, {**contents, **reserved}
 
     async def _load_all(
         self, by_kind: Mapping[str, list[Task]], claimed_at: int
@@ -114,20 +101,20 @@ class TaskStarter:
     async def _load(
         self, kind: str, group: list[Task], claimed_at: int
     ) -> Mapping[TaskId, Any] | Defer | Retry:
-        """The contents of these tasks, or what becomes of all of them without."""
+        """Return the contents of these tasks, or an outcome for all of them."""
         handler = self._handlers.get(kind)
         if handler is None:
-            return Defer(claimed_at + 60 * SECOND, f"this node does not know {kind!r}")
+            return Defer(claimed_at + 60 * SECOND, f"this node has no handler for {kind!r}")
         try:
             return await handler.load(group)
         except TemporaryError as error:
-            return self._unanswered(error, claimed_at)
-        except Exception as error:  # a handler may do anything; its tasks must not vanish with it
+            return self._defer_unloaded(error, claimed_at)
+        except Exception as error:  # any exception of a handler is an outcome of its tasks
             return Retry(Category.SYSTEM, error_text(error))
 
-    def _unanswered(self, error: TemporaryError, claimed_at: int) -> Defer:
-        self._emit(StoreTrouble("load", error.problem))
-        return Defer(claimed_at, "the database did not answer")
+    def _defer_unloaded(self, error: TemporaryError, claimed_at: int) -> Defer:
+        self._emit(StoreError("load", error.problem))
+        return Defer(claimed_at, "the database did not respond")
 
     def _run_all(
         self,
@@ -145,7 +132,7 @@ class TaskStarter:
                 missing = Retry(Category.SYSTEM, "its content is missing")
                 self._hand_in(AttemptResult(task, missing, claimed_at, 0.0))
             elif lane.marks_start and not task.start_at and task.id not in marked:
-                self._drop(task)  # the claim was lost before the start: somebody else has it
+                self._drop(task)  # the claim was lost before the attempt started: another node has the task
             else:
                 paced = (task.start_at - claimed_at) / SECOND if task.start_at else 0
                 jobs.append(
@@ -156,7 +143,7 @@ class TaskStarter:
         self._feed(jobs)
 
     async def _mark_started(self, group: list[Task]) -> set[TaskId]:
-        """Intent before effect: one write for the whole batch."""
+        """Write the start marks of the whole batch before anything is sent."""
         to_mark = [task for task in group if self._lanes[task.queue].marks_start and not task.start_at]
         if not to_mark:
             return set()

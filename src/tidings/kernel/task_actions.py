@@ -1,6 +1,6 @@
-"""What people and late news may do to a task: cancel, retry, reschedule, discard; evidence of sending.
+"""Actions of people and of late results on a task: cancel, retry, reschedule, expire; evidence of sending.
 
-Each names the state it expects, so a move that the table does not allow changes nothing and says why.
+Each names the state that it expects, so a transition that is not allowed changes nothing.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from ..model.time import iso
 from ..store.port import OrderingKey, Row, Step, Store
 from .decisions import sanitize_text
 
-RESCHEDULED_PREFIX = "rescheduled to"  # how the line of the history begins
+RESCHEDULED_PREFIX = "rescheduled to"  # prefix of the history entry
 
 
 class TaskActionResult(StrEnum):
-    """What came of a person's wish."""
+    """The result of an action."""
 
     DONE = "done"
-    ASKED = "asked"  # it is at work: it will end as cancelled unless this attempt sends it
-    REFUSED = "refused"  # its state does not allow it
+    ASKED = "asked"  # it is running: it will be cancelled unless this attempt sends it
+    REFUSED = "refused"  # its state does not allow the action
     MISSING = "missing"
 
 
 async def get_task(store: Store, task: int) -> Row | None:
-    """The standing of one task."""
+    """Return the row of a task, or None."""
     rows = await store.read("task_look", id=task)
     return rows[0] if rows else None
 
 
 async def cancel(store: Store, task: int, *, reason: str) -> tuple[TaskActionResult, str | None]:
-    """Cancel what waits; ask what is at work. Gives the state it was found in."""
-    for _ in range(3):  # it may be claimed or settled between the look and the move
+    """Cancel a pending or failed task, or ask a running one to stop. Return also the state it was in."""
+    for _ in range(3):  # it may be claimed or settled between read and write
         row = await get_task(store, task)
         if row is None:
             return TaskActionResult.MISSING, None
@@ -60,7 +60,7 @@ async def cancel(store: Store, task: int, *, reason: str) -> tuple[TaskActionRes
 async def retry(
     store: Store, task: int, *, due_at: int, expires_at: int | None, reason: str
 ) -> tuple[TaskActionResult, str | None]:
-    """A person's retry of a dead letter."""
+    """Retry a dead letter."""
     row = await get_task(store, task)
     if row is None:
         return TaskActionResult.MISSING, None
@@ -73,7 +73,7 @@ async def retry(
 async def reschedule(
     store: Store, task: int, *, due_at: int, expires_at: int | None
 ) -> tuple[TaskActionResult, str | None]:
-    """Another time for what has not begun."""
+    """Reschedule a task that has not started."""
     row = await get_task(store, task)
     if row is None:
         return TaskActionResult.MISSING, None
@@ -86,7 +86,7 @@ async def reschedule(
 
 
 async def record_sent_evidence(store: Store, task: int, *, node: int | None, detail: str) -> bool:
-    """Proof that it was sent: what waits or is in doubt is done after all; otherwise only recorded."""
+    """Record evidence of sending: a pending or unknown task becomes done. Return whether it did."""
     row = await get_task(store, task)
     if row is None:
         return False
@@ -99,27 +99,27 @@ async def record_sent_evidence(store: Store, task: int, *, node: int | None, det
 
 
 def sent_evidence_steps(row: Row, detail: str, *, before: int) -> list[Step]:
-    """`record_sent_evidence` for a transaction of somebody else's, in which so many steps come before.
+    """Return the steps of `record_sent_evidence`, for a transaction in which `before` steps come first.
 
-    Moves nothing if the task is no longer as it was looked at.
+    They change nothing if the task is no longer in the state that was read.
     """
     record = _record(row, row["state"], TaskState.DONE, detail)
     return [Step("evidence", {"id": row["id"], "expected": row["state"]}), record._replace(only_if=before)]
 
 
-EXPIRED_REASON = "its time ran out before it could start"
+EXPIRED_REASON = "expired before it could start"
 
 
 async def expire_tasks(
     store: Store, rows: Sequence[Row], node: int, *, detail: str = EXPIRED_REASON, before: str | None = None
 ) -> int:
-    """Expire these, each with its history line, and pass the turn of their order keys on.
+    """Expire these tasks, each with a history entry, and free the next tasks of their ordering keys.
 
-    `before` names a statement that each goes through first: a rule that brings its expiry forward.
+    `before` names a statement that runs first for each: a rule that brings its expiry forward.
     """
     steps: list[Step] = []
     for row in rows:
-        line = {
+        entry = {
             "task": row["id"],
             "origin": "pending",
             "state": "expired",
@@ -130,18 +130,18 @@ async def expire_tasks(
         }
         if before is not None:
             steps.append(Step(before, {"id": row["id"]}))
-        steps += [Step("expire", {"id": row["id"]}), Step("record_now", line, only_if=len(steps))]
+        steps += [Step("expire", {"id": row["id"]}), Step("record_now", entry, only_if=len(steps))]
     keys: set[OrderingKey] = {
         (str(row["queue"]), str(row["ordering_key"])) for row in rows if row["ordering_key"] is not None
     }
     done = await store.change(steps, keys=keys)
-    return sum(bool(gone) for step, gone in zip(steps, done, strict=True) if step.name == "expire")
+    return sum(bool(expired) for step, expired in zip(steps, done, strict=True) if step.name == "expire")
 
 
 async def record_late_result(store: Store, node: int, task: Task, outcome: Outcome) -> None:
-    """A result whose claim had gone: kept in the history, and proof where it says 'sent'."""
+    """Record a result whose claim was lost: in the history, and as proof if it reports a send."""
     if isinstance(outcome, Done):
-        await record_sent_evidence(store, task.id, node=node, detail="a late result says that it was sent")
+        await record_sent_evidence(store, task.id, node=node, detail="a late result reports that it was sent")
         return
     row = await get_task(store, task.id)
     if row is not None:
@@ -159,7 +159,7 @@ async def _move(
     attempts: int | None = None,
     node: int | None = None,
 ) -> bool:
-    """A person's or a rule's move with its history line; both or neither."""
+    """Write a transition of a person or a rule with its history entry; both or neither."""
     record = _record(row, origin, to, detail, attempts=attempts, node=node)
     done = await store.change([step, record._replace(only_if=0)], keys=_keys(row))
     return bool(done[0])

@@ -1,6 +1,6 @@
-"""A node's life: join, beat, reap, run, prune, leave. Each duty has its own small loop and one step.
+"""A node's loops: join, heartbeat, reap, run, prune, leave. Each background job has its own loop.
 
-On a store with one working process, a node that may not work waits for the lock and then takes over.
+On a store with one working process, a node waits for the work lock and then takes over.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from ..model.errors import TemporaryError, error_text
 from ..observability import memory_usage
-from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreTrouble
+from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreError
 from ..store.port import Step, Store
 from .actor import Actor
 from .clock import Clock, DriftLevel, classify_drift
@@ -29,15 +29,13 @@ from .pruner import Pruner, RetentionPolicy
 from .reaper import Reaper
 from .runner import RunnerOptions, TaskRunner
 
-WORK_LOCK_POLL = 0.2  # seconds between two looks at the work lock
-HEARTBEAT_RETRY = 0.2  # seconds until a beat that failed is tried again: on a bad line every chance counts
-MIN_ACTOR_INTERVAL = (
-    0.1  # seconds between two steps of an actor that hints call: on a busy node they come all the time
-)
+WORK_LOCK_POLL = 0.2  # seconds between two attempts to get the work lock
+HEARTBEAT_RETRY = 0.2  # seconds until a failed heartbeat is repeated: on a bad connection every chance counts
+MIN_ACTOR_INTERVAL = 0.1  # seconds between two steps of an actor: a busy node gets hints all the time
 
 
 class Worker:
-    """Everything one node does besides accepting."""
+    """All background work of one node."""
 
     def __init__(
         self,
@@ -54,12 +52,12 @@ class Worker:
         retention: RetentionPolicy = RetentionPolicy(),
         contents: tuple[str, ...] = (),
         actors: Sequence[Actor] = (),
-        pruners: Sequence[Actor] = (),  # act in their own time: no hint is about them
-        observers: Sequence[Actor] = (),  # act also where this process may not work
-        memory_limit: int | None = None,  # bytes; None: what the system allows
-        runs: Mapping[str, Lane] | None = None,  # the lanes this process works on; None: all
-        hands: Callable[[TaskRunner, LocalExecutor], Executor] | None = None,
-        also_load: Callable[[], Mapping[str, Any]] = dict,  # what else the others should know of this node
+        pruners: Sequence[Actor] = (),  # run by time only: hints do not wake them
+        observers: Sequence[Actor] = (),  # run also in processes that may not work
+        memory_limit: int | None = None,  # bytes; None: the system's limit
+        runs: Mapping[str, Lane] | None = None,  # the lanes of this process; None: all
+        executor: Callable[[TaskRunner, LocalExecutor], Executor] | None = None,
+        also_load: Callable[[], Mapping[str, Any]] = dict,  # more information for the node's row
         name: str | None = None,
     ) -> None:
         self._store = store
@@ -68,8 +66,8 @@ class Worker:
         self._handlers = handlers
         self._emit = emit
         self._tunables = tunables
-        self._beat = beat.total_seconds()
-        self._hands = hands
+        self._heartbeat_interval = beat.total_seconds()
+        self._executor = executor
         self._also_load = also_load
         self.node = Node(store, clock, lease=lease, name=name)
         self.runner = self._new_runner()
@@ -85,14 +83,14 @@ class Worker:
         )
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.rewinds = RewindRecovery(store, handlers, emit=emit, me=lambda: self.node.id, actors=actors)
-        self.sweeper = Expirer(store, clock, lanes, emit=emit, me=lambda: self.node.id)
+        self.expirer = Expirer(store, clock, lanes, emit=emit, me=lambda: self.node.id)
         self._actors = [(actor, asyncio.Event()) for actor in actors]
         self._pruners = pruners
-        self._onlookers = observers
-        self._looking: list[asyncio.Task[None]] = []
+        self._observers = observers
+        self._observing: list[asyncio.Task[None]] = []
         self._memory_limit = memory_limit
         self._loops: list[asyncio.Task[None]] = []
-        self._life: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
         self.is_working = False
 
@@ -107,39 +105,39 @@ class Worker:
             tunables=self._tunables,
             wake_actors=self.wake_actors,
             has_peers=lambda: not self._store.sole_worker and self.reaper.sees_others,
-            hands=self._hands,
+            executor=self._executor,
         )
 
     def narrow(self, queues: Collection[str], actors: Collection[str]) -> None:
-        """Before the start: run these queues and actors only. What dead nodes left is given back anyhow."""
+        """Before the start: run only these queues and actors. Dead nodes are reaped in any case."""
         self._lanes = {name: lane for name, lane in self._lanes.items() if lane.queue in queues}
-        self._actors = [(actor, stirred) for actor, stirred in self._actors if actor.name in actors]
-        self._onlookers = self._pruners = ()
+        self._actors = [(actor, woken) for actor, woken in self._actors if actor.name in actors]
+        self._observers = self._pruners = ()
         self.runner = self._new_runner()
 
     def wake_actors(self) -> None:
-        """Something may have to be done at once: every actor looks, but for the pruners."""
-        for _, stirred in self._actors:
-            stirred.set()
+        """Wake all actors except the pruners."""
+        for _, woken in self._actors:
+            woken.set()
 
     def start_observers(self) -> None:
-        """Begin what a process does that only accepts and shows."""
-        self._looking = [asyncio.create_task(self._look(actor)) for actor in self._onlookers]
+        """Start the actors of a process that only accepts and shows messages."""
+        self._observing = [asyncio.create_task(self._observe(actor)) for actor in self._observers]
 
     def start(self) -> None:
-        """Work as soon as this process may."""
+        """Start working as soon as this process may."""
         self.start_observers()
-        self._life = asyncio.create_task(self._live())
+        self._running = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Finish or give back what is in hand, then leave."""
-        for looking in self._looking:
-            looking.cancel()
-        await asyncio.gather(*self._looking, return_exceptions=True)
-        if self._life is not None:
-            self._life.cancel()
+        """Finish or release running tasks, then leave."""
+        for observing in self._observing:
+            observing.cancel()
+        await asyncio.gather(*self._observing, return_exceptions=True)
+        if self._running is not None:
+            self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._life
+                await self._running
         if self.is_working:
             await self.runner.stop()
         await asyncio.gather(*self._retiring, return_exceptions=True)
@@ -151,7 +149,7 @@ class Worker:
                 await self.node.leave()
         self.is_working = False
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         while not self._store.may_work():  # noqa: ASYNC110  (a file lock has no event)
             await asyncio.sleep(WORK_LOCK_POLL)
         while True:
@@ -163,42 +161,46 @@ class Worker:
                 await self.reaper.step()
                 await self.runner.start()
                 break
-            except Exception as error:  # an actor's step: whoever serves must also work, or say why not
-                self._emit(StoreTrouble("start", error_text(error)))
+            except Exception as error:  # a serving process must also work, or report why not
+                self._emit(StoreError("start", error_text(error)))
                 await asyncio.sleep(1)
         self.is_working = True
         self._emit(NodeJoined(self.node.id, self.node.name))
         self._loops = [
-            asyncio.create_task(self._every(self._beat, self._beat_once, "heartbeat", again=HEARTBEAT_RETRY)),
+            asyncio.create_task(
+                self._every(
+                    self._heartbeat_interval, self._heartbeat_once, "heartbeat", again=HEARTBEAT_RETRY
+                )
+            ),
             asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
-            asyncio.create_task(self._every(5.0, self.sweeper.step, "sweep")),
-            *(asyncio.create_task(self._act(actor, stirred)) for actor, stirred in self._actors),
-            *(asyncio.create_task(self._act(actor, asyncio.Event())) for actor in self._pruners),
+            asyncio.create_task(self._every(5.0, self.expirer.step, "sweep")),
+            *(asyncio.create_task(self._run_actor(actor, woken)) for actor, woken in self._actors),
+            *(asyncio.create_task(self._run_actor(actor, asyncio.Event())) for actor in self._pruners),
         ]
 
-    async def _act(self, actor: Actor, stirred: asyncio.Event) -> None:
-        """Step after step; between two of them as long as the actor says, or until a hint."""
+    async def _run_actor(self, actor: Actor, woken: asyncio.Event) -> None:
+        """Run steps forever; wait as long as the actor asked, or until a hint."""
         while True:
-            stirred.clear()
+            woken.clear()
             delay, began = 1.0, self._clock.monotonic()
             if self.node.is_trusted and self._store.may_work():
                 try:
                     delay = await actor.step()
-                except Exception as error:  # an actor's step: the next one must come all the same
-                    self._emit(StoreTrouble(actor.name, error_text(error)))
+                except Exception as error:  # the loop survives its step
+                    self._emit(StoreError(actor.name, error_text(error)))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
-                    await stirred.wait()
+                    await woken.wait()
                     await asyncio.sleep(began + MIN_ACTOR_INTERVAL - self._clock.monotonic())
 
-    async def _look(self, actor: Actor) -> None:
+    async def _observe(self, actor: Actor) -> None:
         while True:
             delay = 1.0
             try:
                 delay = await actor.step()
-            except Exception as error:  # an actor's step: the next one must come all the same
-                self._emit(StoreTrouble(actor.name, error_text(error)))
+            except Exception as error:  # the loop survives its step
+                self._emit(StoreError(actor.name, error_text(error)))
             await asyncio.sleep(delay)
 
     async def _every(
@@ -207,7 +209,7 @@ class Worker:
         step: Callable[[], Awaitable[object]],
         where: str,
         *,
-        again: float = float("inf"),  # seconds until one that failed is repeated, if that is sooner
+        again: float = float("inf"),  # seconds until a failed step is repeated, if that is sooner
     ) -> None:
         pause = seconds
         while True:
@@ -215,15 +217,15 @@ class Worker:
             try:
                 await step()
                 pause = seconds
-            except Exception as error:  # an actor's step: the next one must come all the same
-                self._emit(StoreTrouble(where, error_text(error)))
+            except Exception as error:  # the loop survives its step
+                self._emit(StoreError(where, error_text(error)))
                 pause = min(seconds, again * (0.5 + self._clock.chance()))
 
-    async def _beat_once(self) -> None:
+    async def _heartbeat_once(self) -> None:
         try:
             if not await self.node.beat(json.dumps(self.load)):
                 self._emit(NodeFenced(self.node.id))
-                await self._begin_anew()
+                await self._rejoin()
         except RewindDetected as rewound:
             await self._recover(rewound)
         drift = self._clock.drift()
@@ -232,27 +234,27 @@ class Worker:
 
     @property
     def load(self) -> dict[str, Any]:
-        """How busy this node is, and how much of its memory it uses."""
-        share = memory_usage.usage_fraction(self._memory_limit)
-        used = {} if share is None else {"memory": round(share, 4)}
+        """How busy this node is, and the fraction of its memory in use."""
+        fraction = memory_usage.usage_fraction(self._memory_limit)
+        used = {} if fraction is None else {"memory": round(fraction, 4)}
         return {**self.runner.load, **used, **self._also_load()}
 
     async def _recover(self, rewound: RewindDetected) -> None:
-        """Begin anew once what may have been sent is marked; the reaper decides what this node still held."""
+        """Rejoin once tasks that may have been sent are marked; the reaper recovers this node's claims."""
         await self.rewinds.open(rewound)
         if await self.rewinds.step():
             await self._store.write([Step("node_dead", {"id": self.node.id, "heartbeat": self.node.beats})])
-            await self._begin_anew()
+            await self._rejoin()
 
-    async def _begin_anew(self) -> None:
-        """This incarnation is given up: what it still sends is late, and a new one begins."""
+    async def _rejoin(self) -> None:
+        """Rejoin as a new incarnation, because others declared this one dead: its results are late."""
         old, self.node = (
             self.runner,
             Node(self._store, self._clock, lease=timedelta(seconds=self.node.lease), name=self.node.name),
         )
         self.runner = self._new_runner()
         retiring = asyncio.create_task(old.stop())
-        self._retiring.add(retiring)  # beside the new one: waiting for it would silence the beat
+        self._retiring.add(retiring)  # in the background: waiting for it would delay heartbeats
         retiring.add_done_callback(self._retiring.discard)
         await self.node.join()
         await self.runner.start()

@@ -1,4 +1,4 @@
-"""Broadcasts: one content for many recipients, frozen when it starts. The words, and nothing that acts.
+"""Broadcasts: states, options, quiet hours and tallies. One content for many recipients, frozen at the start.
 
 Invariant of every tally: total = waiting + processing + sent + failed + held + cancelled + expired + skipped.
 """
@@ -15,16 +15,16 @@ TALLY_WORDS = ("waiting", "processing", "sent", "failed", "unknown", "cancelled"
 
 
 class BroadcastState(StrEnum):
-    """Where a broadcast stands."""
+    """The state of a broadcast."""
 
-    LOADING = "loading"  # recipients come in; nothing is sent
-    NEW = "new"  # frozen; waits for its time or for a call
-    PENDING = "pending"  # under way
+    LOADING = "loading"  # recipients are being added; nothing is sent
+    NEW = "new"  # recipients are frozen; waits for its time or for a call
+    PENDING = "pending"  # running
     PAUSED = "paused"
     COMPLETED = "completed"  # every recipient has ended
-    FAILED = "failed"  # none succeeded, or stopped by errors
+    FAILED = "failed"  # none succeeded, or stopped by its error limit
     CANCELLED = "cancelled"
-    EXPIRED = "expired"  # its time was missed by more than the grace
+    EXPIRED = "expired"  # its start was missed by more than the allowed time
 
 
 class BroadcastTrigger(StrEnum):
@@ -36,7 +36,7 @@ class BroadcastTrigger(StrEnum):
 
 
 class QuietHours(NamedTuple):
-    """Hours in which nothing is sent, in minutes of the day; from 22:00 to 7:00 goes over midnight."""
+    """Hours in which nothing is sent, in minutes of the day; 22:00 to 7:00 passes midnight."""
 
     begin: int
     end: int
@@ -44,35 +44,35 @@ class QuietHours(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BroadcastOptions:
-    """How a broadcast is sent; kept with it as JSON."""
+    """How a broadcast is sent; stored as JSON."""
 
     per_second: float | None = None
     spread: int = 0  # microseconds over which starts are spread
-    error_limit: float | None = None  # share of errors at which it stops
+    error_limit: float | None = None  # fraction of errors at which it stops
     canary: int | None = None
     quiet: QuietHours | None = None
-    timezone: str = "UTC"  # of whoever has none of their own
-    recipient_timezone: bool = False  # each recipient at their own local time
+    timezone: str = "UTC"  # for recipients without a time timezone
+    recipient_timezone: bool = False  # send at each recipient's local time
     max_attempts: int | None = None
     priority: int = 5
     webhook: str | None = None
-    skip_bad: bool = False  # bad rows are left out and reported; otherwise one refuses them all
-    variables: Mapping[str, Any] | None = None  # the same for everybody
-    since: tuple[int, int] = (0, 0)  # sent and errors when it was last resumed: what came before is forgiven
-    source: Mapping[str, Any] | None = None  # where the pump finds the recipients by itself
+    skip_bad: bool = False  # leave out and report bad rows; otherwise one bad row rejects all
+    variables: Mapping[str, Any] | None = None  # the same for all recipients
+    since: tuple[int, int] = (0, 0)  # sent and errors when it was last resumed: earlier errors do not count
+    source: Mapping[str, Any] | None = None  # where the feeder finds the recipients
 
     @property
     def by_zone(self) -> bool:
-        """Whether recipients of one zone must be kept together."""
+        """Whether recipients must be grouped by time zone."""
         return self.recipient_timezone or self.quiet is not None
 
     def to_json(self) -> str:
-        """As it is kept."""
+        """Return the options as JSON."""
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
 
 
 def load_broadcast_options(text: str) -> BroadcastOptions:
-    """As it was kept."""
+    """Load options from JSON."""
     kept = json.loads(text)
     if kept.get("quiet") is not None:
         kept["quiet"] = QuietHours(*kept["quiet"])
@@ -81,7 +81,7 @@ def load_broadcast_options(text: str) -> BroadcastOptions:
 
 
 class TimezonePart(NamedTuple):
-    """Recipients of one time zone; None: they have none of their own."""
+    """Recipients of one time zone; None: they have no time zone."""
 
     part: int
     timezone: str | None
@@ -92,12 +92,12 @@ class TimezonePart(NamedTuple):
 
     @property
     def left(self) -> int:
-        """How many have not been taken yet."""
+        """Number of recipients that are not enqueued yet."""
         return self.total - self.taken
 
 
 class BroadcastTally(NamedTuple):
-    """How many of the frozen recipients stand where, at one moment."""
+    """Number of recipients by state, at one moment."""
 
     total: int
     waiting: int
@@ -108,22 +108,22 @@ class BroadcastTally(NamedTuple):
     cancelled: int
     expired: int
     skipped: int
-    open: int  # taken and not ended
-    pieces: int = 0  # rows that were summed up
+    open: int  # enqueued and not ended
+    pieces: int = 0  # rows that were summed
 
     @property
     def errors(self) -> int:
-        """Those that ended badly, or in doubt."""
+        """Number of recipients that failed or whose outcome is unknown."""
         return self.failed + self.unknown
 
     @property
     def counts(self) -> dict[str, int]:
-        """By word, in the order of a life."""
+        """Return the counts by state, in order of processing."""
         return {word: getattr(self, word) for word in TALLY_WORDS}
 
 
 def broadcast_tally(row: Mapping[str, Any]) -> BroadcastTally:
-    """A tally from the counts of the store. What was never taken goes the way of the whole."""
+    """Return the tally of the store's counts; recipients not enqueued share the broadcast's state."""
     ended = row["sent"] + row["failed"] + row["unknown"] + row["cancelled"] + row["expired"] + row["skipped"]
     untaken = row["total"] - row["taken"]
     cancelled, expired = row["cancelled"], row["expired"]

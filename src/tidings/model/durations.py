@@ -1,7 +1,6 @@
-"""Durations as people write and read them: "30s" in a setting, "1 h 30 min" on a page.
+"""Durations as people write and read them: "30s" in a setting, "1 h 30 min" in the dashboard.
 
-Only units of one fixed length: a month or a year is refused, because nobody could say how long it is.
-A day is 24 hours.
+Only units of fixed length: months and years are rejected. A day is 24 hours.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _ISO = re.compile(r"p(?:([0-9]+)d)?(?:t(?=[0-9])(?:([0-9]+)h)?(?:([0-9]+)m)?(?:(
 
 
 def parse(raw: str | float) -> timedelta:
-    """A duration from "250ms", "30s", "5 min", "1h30m", "7d", "PT10M", or a plain number of seconds."""
+    """Parse a duration such as "250ms", "30s", "5 min", "1h30m", "7d", "PT10M", or a number of seconds."""
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
         raise ValueError(f"{raw!r} is not a duration such as 30s, 5m or 12h")
     text = str(raw).strip().lower()
@@ -43,7 +42,7 @@ def parse(raw: str | float) -> timedelta:
 
 
 def humanize(length: timedelta) -> str:
-    """A duration for people, in its two largest units: "250 ms", "1.5 s", "5 min", "1 h 30 min", "2 d"."""
+    """Format a duration in its two largest units: "250 ms", "1.5 s", "5 min", "1 h 30 min", "2 d"."""
     if length < timedelta(0):
         return f"-{humanize(-length)}"
     seconds = length.total_seconds()
@@ -60,7 +59,7 @@ def humanize(length: timedelta) -> str:
 
 
 def _plain(text: str) -> float | None:
-    """The number itself when there is no unit; infinity and not-a-number are words, not numbers."""
+    """Return a number without unit; infinity and not-a-number are rejected."""
     try:
         number = float(text)
     except ValueError:

@@ -1,30 +1,30 @@
-"""Errors, cut by what the caller should do next.
+"""Errors, grouped by what the caller should do next.
 
     TidingsError
       CallerError        fix the request: HTTP 4xx, exit code 2
         Invalid            a field is wrong (422)
         Forbidden          the caller's key does not cover it (403)
-        NotFound           no such thing (404)
-        Conflict           the thing is in a state that does not allow it (409)
-        InProgress         the same call is under way (409, Retry-After)
+        NotFound           no such object (404)
+        Conflict           the object's state does not allow it (409)
+        InProgress         the same call is in progress (409, Retry-After)
         TooLarge           over a limit (413)
-        RateLimited        over a rate (429, Retry-After)
+        RateLimited        over a rate limit (429, Retry-After)
       TemporaryError     the same call may succeed later: 503, exit code 75
-        StoreUnavailable   the database does not answer
-          StoreRefused       it answers, and refuses to work for us
+        StoreUnavailable   the database does not respond
+          StoreRefused       it responds, and refuses to work
         StoreFull          the disk is full
-      OperatorError      a person must look: 500, exit code 70
+      OperatorError      an operator must look: 500, exit code 70
         StoreUnusable      the database cannot be used as it is
       Misconfigured      the start is refused: exit code 78
 
-Each says what happened, to what, and what to do next.
+Each error says what happened, to which object, and what to do next.
 """
 
 from __future__ import annotations
 
 
 class TidingsError(Exception):
-    """The root. `problem` says what happened, `remedy` what to do next."""
+    """The root of all errors. `problem` says what happened, `remedy` what to do next."""
 
     code = "error"
     status = 500
@@ -38,7 +38,7 @@ class TidingsError(Exception):
 
 
 class CallerError(TidingsError):
-    """Fix the request."""
+    """The request must be fixed."""
 
     code = "bad_request"
     status = 400
@@ -46,49 +46,49 @@ class CallerError(TidingsError):
 
 
 class Invalid(CallerError):
-    """A field has a value that cannot be used."""
+    """A field has an invalid value."""
 
     code = "invalid"
     status = 422
 
 
 class Forbidden(CallerError):
-    """The request comes from where none may come, or its key does not cover it."""
+    """The request comes from a forbidden origin, or its key does not cover it."""
 
     code = "forbidden"
     status = 403
 
 
 class NotFound(CallerError):
-    """There is no such thing, or it belongs to somebody else."""
+    """The object does not exist, or belongs to another tenant."""
 
     code = "not_found"
     status = 404
 
 
 class Conflict(CallerError):
-    """The thing exists, but its state does not allow this."""
+    """The object's state does not allow this."""
 
     code = "conflict"
     status = 409
 
 
 class InProgress(CallerError):
-    """The same call with the same key is still under way."""
+    """The same call with the same idempotency key is in progress."""
 
     code = "in_progress"
     status = 409
 
 
 class TooLarge(CallerError):
-    """Over a stated limit."""
+    """The request exceeds a limit."""
 
     code = "too_large"
     status = 413
 
 
 class RateLimited(CallerError):
-    """Over a stated rate; `seconds` is when to call again."""
+    """The request exceeds a rate limit; `seconds` is when to call again."""
 
     code = "rate_limited"
     status = 429
@@ -107,13 +107,13 @@ class TemporaryError(TidingsError):
 
 
 class StoreUnavailable(TemporaryError):
-    """The database does not answer."""
+    """The database does not respond."""
 
     code = "store_unavailable"
 
 
 class StoreRefused(StoreUnavailable):
-    """The database answers, and refuses to work for us; `reason` names neither hosts nor files."""
+    """The database refuses to work; `reason` names neither hosts nor files."""
 
     def __init__(self, problem: str, *, remedy: str, reason: str) -> None:
         super().__init__(problem, remedy=remedy)
@@ -121,7 +121,7 @@ class StoreRefused(StoreUnavailable):
 
 
 class StoreFull(TemporaryError):
-    """The disk under the database is full."""
+    """The database's disk is full."""
 
     code = "store_full"
     status = 507
@@ -129,24 +129,24 @@ class StoreFull(TemporaryError):
 
 
 class OperatorError(TidingsError):
-    """A person must look."""
+    """An operator must look."""
 
     code = "operator_error"
 
 
 class StoreUnusable(OperatorError):
-    """The database cannot be used as it is: newer schema, changed migration, read-only disk."""
+    """The database cannot be used: newer schema, changed migration, read-only disk."""
 
     code = "store_unusable"
 
 
 class Misconfigured(TidingsError):
-    """The configuration is refused before anything starts."""
+    """The configuration is invalid; nothing is started."""
 
     code = "misconfigured"
     exit_code = 78
 
 
 def error_text(error: BaseException) -> str:
-    """Any error in one line: what ours say happened, or the kind and words of a surprise."""
+    """Return any error in one line: the problem, or the type and text of an unexpected error."""
     return error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
-"""Outcomes: what came of one attempt. A closed set, so that every `match` on them can be checked.
+"""Outcomes of one attempt: a closed set, so that every `match` is checked for completeness.
 
-`whole_channel` says that the news is about the account and not about this message: the channel's row is
-parked or paused, and the message keeps its place without spending an attempt.
+`whole_channel` marks an outcome that concerns the account and not the message: the channel is throttled or
+paused, and the message keeps its place without using up an attempt.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .task import Category
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It was done; `receipt` is what the other side calls it."""
+    """It was sent; `receipt` is the provider's id."""
 
     receipt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """It was certainly not done, and may work later. `after` is the other side's own wish."""
+    """It was certainly not sent, and may succeed later. `after` is the receiver's Retry-After."""
 
     category: Category
     reason: str
@@ -31,7 +31,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """It was not done and never will be. With `whole_channel` (a bad credential) the channel is paused."""
+    """It was not sent and never will be. With `whole_channel` (a bad credential) the channel is paused."""
 
     category: Category
     reason: str
@@ -40,7 +40,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """Not now: wait until an instant. Costs no attempt."""
+    """Wait until an instant. Does not count as an attempt."""
 
     until: int
     why: str
@@ -48,25 +48,25 @@ class Defer:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Not to be done at all: the recipient opted out, or the channel only observes. Nothing was tried."""
+    """Not to be sent: the recipient opted out, or the channel only observes. Nothing was attempted."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """Certainly not done: the channel's own session is down. Everything waits until it is back."""
+    """Certainly not sent: the channel's session is down. Its tasks wait until it is connected again."""
 
     reason: str
-    needs_person: bool = False  # logged out: it does not come back by itself
+    needs_person: bool = False  # logged out: it does not reconnect automatically
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Perhaps done, perhaps not: the request left and no answer came."""
+    """It may have been sent: there was no response."""
 
     evidence: str
-    hold: bool = False  # for a person to decide, whatever the channel's rule
+    hold: bool = False  # a person must decide, whatever the channel's rule
 
 
 Outcome = Done | Retry | Reject | Defer | Skip | Offline | Unknown

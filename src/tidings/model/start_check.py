@@ -1,11 +1,11 @@
-"""Whether an attempt may still start: set by the kernel for rate-limit slots, asked by what delays sends."""
+"""Whether an attempt may still start in its rate-limit slot: set by the kernel, checked by HTTP clients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
 
-TOO_LATE: ContextVar[Callable[[], bool]] = ContextVar("too_late", default=bool)  # bool() is False: never
+TOO_LATE: ContextVar[Callable[[], bool]] = ContextVar("too_late", default=bool)  # bool() is False
 
 
 class StartedTooLate(Exception):
@@ -13,6 +13,6 @@ class StartedTooLate(Exception):
 
 
 def check_start() -> None:
-    """Raise `StartedTooLate` once the attempt that runs here may not start any more."""
+    """Raise `StartedTooLate` if the current attempt may no longer start."""
     if TOO_LATE.get()():
         raise StartedTooLate

@@ -1,21 +1,21 @@
-"""Tasks: rows of the kernel's queue, and the one table of moves between their states.
+"""Tasks: rows of the kernel's queue, their states and the allowed transitions.
 
-Invariant: every write to `state` names the state it expects; a pair that is not in LEGAL never happens, and
-the schema repeats the set of states as a CHECK.
+Invariant: every write to `state` names the state that it expects; a transition that is not in TRANSITIONS
+never happens, and the schema repeats the set of states as a CHECK.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple, NewType
+from typing import Any, NamedTuple, NewType
 
 TaskId = NewType("TaskId", int)
 NodeId = NewType("NodeId", int)
 
 
 class TaskState(StrEnum):
-    """Where a task stands."""
+    """The state of a task."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -26,8 +26,8 @@ class TaskState(StrEnum):
 
 
 TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
-    # DONE from PENDING or FAILED: by evidence of sending only (a late result, a receipt).
-    # FAILED from PENDING: only after the database has gone back, if it may have been sent on the lost copy.
+    # DONE from PENDING or FAILED: only by evidence of sending (a late result, a receipt).
+    # FAILED from PENDING: only after the database lost data, if the task may have been sent before.
     TaskState.PENDING: frozenset(
         {TaskState.PROCESSING, TaskState.CANCELLED, TaskState.EXPIRED, TaskState.DONE, TaskState.FAILED}
     ),
@@ -40,12 +40,12 @@ FINAL_STATES = frozenset(TaskState) - frozenset(TRANSITIONS)
 
 
 def can_transition(origin: TaskState, to: TaskState) -> bool:
-    """Whether the table of moves allows this change."""
+    """Whether this transition is allowed."""
     return to in TRANSITIONS.get(origin, frozenset())
 
 
 class Category(StrEnum):
-    """Why an attempt failed. These five and no others."""
+    """Why an attempt failed. The set is closed."""
 
     TEMPORARY = "temporary"
     PERMANENT = "permanent"
@@ -55,7 +55,7 @@ class Category(StrEnum):
 
 
 class OnUnknown(StrEnum):
-    """What to do when nobody can say whether a message left."""
+    """What to do with a message whose outcome is unknown."""
 
     RESEND = "resend"
     ASK = "ask"
@@ -63,7 +63,7 @@ class OnUnknown(StrEnum):
 
 
 class NewTask(NamedTuple):
-    """Something to be done at a time, once; the store gives it its id."""
+    """A task to enqueue; the store assigns its id."""
 
     queue: str
     kind: str
@@ -72,11 +72,11 @@ class NewTask(NamedTuple):
     priority: int = 5
     ordering_key: str | None = None
     expires_at: int | None = None
-    max_attempts: int | None = None  # None = as the channel's policy says
+    max_attempts: int | None = None  # None: the channel's policy
 
 
 class Task(NamedTuple):
-    """A claimed task. `claim_no` is the fence: only this claim may settle it."""
+    """A claimed task. `claim_no` is the fencing token: only this claim may settle it."""
 
     id: TaskId
     tenant: str
@@ -92,17 +92,22 @@ class Task(NamedTuple):
     ordering_key: str | None
     expires_at: int | None
     max_attempts: int | None
-    start_at: int = 0  # the instant a rate limit reserved for it; 0 = now
+    start_at: int = 0  # the slot that a rate limit reserved for it; 0: now
+
+
+def claimed_task(row: Mapping[str, Any]) -> Task:
+    """Return the task of a row with its columns."""
+    return Task(*(row[name] for name in Task._fields[:14]))
 
 
 class Transition(NamedTuple):
-    """One move out of `processing`, fenced by the claim it belongs to."""
+    """A transition out of `processing`, fenced by its claim."""
 
     id: TaskId
     claim_no: int
     to: TaskState
     attempts: int
-    due_at: int | None = None  # only for a move back to pending
+    due_at: int | None = None  # only for a transition to pending
     category: Category | None = None
     detail: str | None = None
     unknown: bool = False
@@ -111,8 +116,8 @@ class Transition(NamedTuple):
 
 
 class SettleResult(StrEnum):
-    """What became of a transition."""
+    """The result of a transition."""
 
     KEPT = "kept"
     CLAIM_LOST = "claim_lost"
-    CANCELLED = "cancelled"  # the task was to go back to pending, but a person had asked to cancel it
+    CANCELLED = "cancelled"  # it was to return to pending, but a person had requested its cancellation

@@ -1,7 +1,7 @@
 """Instants: whole microseconds since 1970 in UTC.
 
 One representation from the schema to the kernel, so both databases compare, index and add times in the same
-way. Datetimes exist only at the edges, and are always aware.
+way. Datetimes are used only at the interfaces, and are always aware.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(moment: datetime) -> Instant:
-    """An aware datetime as an instant; a naive one is refused, because nobody could say when it is."""
+    """Convert an aware datetime to an instant; raises ValueError for a naive one."""
     if moment.tzinfo is None:
         raise ValueError(f"{moment.isoformat()} has no time zone")
     return Instant((moment - _EPOCH) // timedelta(microseconds=1))
 
 
 def moment(at: int) -> datetime:
-    """An instant as an aware UTC datetime."""
+    """Convert an instant to an aware UTC datetime."""
     return _EPOCH + timedelta(microseconds=at)
 
 
 def micros(length: timedelta) -> int:
-    """A duration in whole microseconds."""
+    """Convert a duration to whole microseconds."""
     return length // timedelta(microseconds=1)
 
 
 def iso(at: int | None) -> str | None:
-    """An instant as ISO 8601 with its zone, or None."""
+    """Format an instant as ISO 8601 with its time zone; None stays None."""
     if at is None:
         return None
     return moment(at).isoformat(timespec="milliseconds").replace("+00:00", "Z")

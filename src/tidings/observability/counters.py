@@ -1,6 +1,6 @@
-"""Counting: what one fact adds to which counter, and which times it brings. Pure.
+"""Counters: which counters and timings an event adds to. Pure.
 
-For sinks that send (StatsD, OpenTelemetry); `Metrics` counts the same under the same names, for Prometheus.
+For sinks that push (StatsD, OpenTelemetry); `metrics` has the same names for Prometheus.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from . import events
 
 NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"})
-MANY_ATTEMPTS = 3  # tries from which on a temporary error counts once more
+MANY_ATTEMPTS = 3  # attempts from which on a temporary error is counted as persistent
 COUNTERS = (
     "messages_processed_total",
     "messages_succeeded_total",
@@ -31,7 +31,7 @@ TIMES = ("schedule_execution_lag_seconds", "processing_time_ms")
 
 
 class CounterIncrement(NamedTuple):
-    """So many more of one counter; its label, where it has one, as name and value."""
+    """An increment of one counter, with its label as name and value."""
 
     name: str
     n: int
@@ -39,17 +39,17 @@ class CounterIncrement(NamedTuple):
 
 
 def counter_increments(event: events.Event) -> Iterator[CounterIncrement]:
-    """What a fact adds."""
+    """Return the increments for an event."""
     match event:
         case events.BatchSettled():
             yield from _settled(event)
         case events.ClaimLost():
             yield CounterIncrement("duplicate_detections_total", 1)
-        case events.StoreTrouble(where=where):
+        case events.StoreError(where=where):
             yield CounterIncrement("scheduler_errors_total", 1, ("where", where))
         case events.TasksExpired(count=n):
             yield CounterIncrement("messages_expired_total", n)
-        case events.TasksReaped(in_doubt=n) if n:
+        case events.TasksReaped(unknown=n) if n:
             yield CounterIncrement("messages_unknown_total", n)
         case events.DatabaseRewound(unknown=n):
             yield CounterIncrement("database_rewinds_total", 1)
@@ -66,7 +66,7 @@ def counter_increments(event: events.Event) -> Iterator[CounterIncrement]:
 
 
 def timings(event: events.Event) -> Iterator[tuple[str, Sequence[float]]]:
-    """The times that a fact brings: seconds of lag, milliseconds of attempts."""
+    """Return the timings of an event: lags in seconds, attempts in milliseconds."""
     if isinstance(event, events.BatchSettled):
         yield "schedule_execution_lag_seconds", event.lags
         yield "processing_time_ms", event.times

@@ -1,130 +1,123 @@
-"""Events: one class per fact. Emitted after the fact is durable; a sink words it."""
+"""Events: one class per fact, emitted after the fact is durable. Sinks format them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, dataclass_transform
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
 class Event:
-    """A fact."""
+    """A fact about the engine. Subclasses are frozen dataclasses."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True, slots=True)
 class BatchSettled(Event):
-    """Attempts were written down: how many, what came of them, how long they took together."""
+    """A batch of attempts was written: their number, outcomes and total duration."""
 
     node: int
     record_count: int
     outcomes: dict[str, int]
     duration_ms: float
-    lags: Sequence[float] = field(default=(), repr=False)  # seconds from due to started, of first tries
+    lags: Sequence[float] = field(default=(), repr=False)  # seconds from due to started, of first attempts
     times: Sequence[float] = field(default=(), repr=False)  # milliseconds of each attempt
 
 
-@dataclass(frozen=True, slots=True)
 class AttemptFailed(Event):
-    """One attempt did not do it."""
+    """An attempt did not send its message: it failed, was put back, or its outcome is unknown."""
 
     node: int
     task: int
     tenant: str
     queue: str
     attempt: int
-    what: str
+    outcome: str
     category: str | None
     reason: str
     duration_ms: float
 
 
-@dataclass(frozen=True, slots=True)
 class ClaimLost(Event):
-    """A result came after its claim had gone to somebody else."""
+    """A result arrived after its claim was lost (fenced)."""
 
     node: int
     task: int
     queue: str
-    what: str
+    outcome: str
 
 
-@dataclass(frozen=True, slots=True)
 class TasksExpired(Event):
-    """Nobody could start these before their time ran out."""
+    """Tasks expired before they could start."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelStopped(Event):
-    """A channel was paused, parked, or its breaker opened."""
+    """A channel was paused, its breaker opened, or its session was lost."""
 
     queue: str
-    how: str
+    state: str
     reason: str
     until: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelResumed(Event):
     """A channel works again."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelLoggedOut(Event):
-    """A channel's session needs a person: it must be linked again."""
+    """A channel's session was logged out; a person must link it again."""
 
     queue: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ChannelUnreachable(Event):
-    """A channel's session does not come back: a person should look."""
+    """A channel's session cannot be restored; a person should look."""
 
     queue: str
     failures: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeJoined(Event):
-    """A process began to work."""
+    """This process started to work."""
 
     node: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeLost(Event):
-    """A process was given up."""
+    """Another process was declared dead."""
 
     node: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class NodeFenced(Event):
-    """This process was given up by the others and starts anew."""
+    """Other processes declared this process dead; it rejoins as a new node."""
 
     node: int
 
 
-@dataclass(frozen=True, slots=True)
 class TasksReaped(Event):
-    """What a dead node had left behind."""
+    """The tasks of a dead node were released, became unknown, or were quarantined."""
 
     node: int
-    given_back: int
-    in_doubt: int
-    set_aside: int
+    released: int
+    unknown: int
+    quarantined: int
 
 
-@dataclass(frozen=True, slots=True)
 class DatabaseRewound(Event):
-    """The database has gone back: `unknown` tasks may have been sent on the lost copy."""
+    """The database lost committed data: `unknown` tasks may have been sent before."""
 
     node: int
     survived_at: int
@@ -132,15 +125,13 @@ class DatabaseRewound(Event):
     unknown: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoreTrouble(Event):
-    """The database did not answer; work goes on when it does."""
+class StoreError(Event):
+    """The database did not respond, or a background step failed; it is repeated."""
 
     where: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ClockDrift(Event):
     """This machine's clock and the database's disagree."""
 
@@ -148,26 +139,23 @@ class ClockDrift(Event):
     unhealthy: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ClockSetBack(Event):
-    """The database's clock was set back; what was counted from the later time was moved."""
+    """The database's clock was set back; computed times were moved."""
 
     seconds: float
     tasks: int
 
 
-@dataclass(frozen=True, slots=True)
 class Pruned(Event):
-    """Old rows were forgotten."""
+    """Old rows were deleted."""
 
     tasks: int
     history: int
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BroadcastMoved(Event):
-    """A rule has started, stopped or ended a broadcast."""
+class BroadcastStateChanged(Event):
+    """A rule started, stopped or ended a broadcast."""
 
     broadcast: str
     tenant: str
@@ -175,19 +163,17 @@ class BroadcastMoved(Event):
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptsTaken(Event):
-    """A provider told what became of messages: how many are news, known already, and of no message here."""
+class ReceiptsReceived(Event):
+    """A provider sent receipts: how many are new, duplicates, and for no known message."""
 
     queue: str
     new: int
-    again: int
-    strange: int
+    duplicate: int
+    unmatched: int
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesHeard(Event):
-    """A source brought messages: how many are handled, how many ended on arrival, how many were known."""
+class MessagesReceived(Event):
+    """A source delivered messages: how many are to be handled, ended on arrival, or were known."""
 
     source: str
     handled: int
@@ -195,26 +181,23 @@ class MessagesHeard(Event):
     known: int
 
 
-@dataclass(frozen=True, slots=True)
-class SourceTrouble(Event):
-    """A source could not be read, or what it brought could not be written; it goes on where it stopped."""
+class SourceError(Event):
+    """A source could not be read, or its messages could not be written; it resumes where it stopped."""
 
     source: str
     failures: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class SourceTakenOver(Event):
-    """The reader of a source was replaced."""
+    """Another process reads the source now."""
 
     source: str
-    why: str
+    reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class AlertRaised(Event):
-    """The engine found something wrong with itself."""
+    """An alert rule found a problem."""
 
     rule: str
     subject: str
@@ -222,9 +205,8 @@ class AlertRaised(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class AlertResolved(Event):
-    """What was wrong no longer is."""
+    """The problem of an alert is over."""
 
     rule: str
     subject: str
@@ -232,104 +214,91 @@ class AlertResolved(Event):
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
 class StoreSlow(Event):
-    """A claim took long: this node asks less often until the database is quicker."""
+    """A claim was slow: this node claims less often until the database is faster."""
 
     milliseconds: int
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerLost(Event):
-    """RabbitMQ does not answer: nothing is given to transports until it does."""
+    """RabbitMQ does not respond: nothing is published until it does."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerReached(Event):
-    """The connection to RabbitMQ stands."""
+    """The connection to RabbitMQ is established."""
 
     broker: str  # host and port
 
 
-@dataclass(frozen=True, slots=True)
-class TasksInherited(Event):
-    """What a dead dispatcher had given to transports."""
+class TasksRecovered(Event):
+    """The in-flight tasks of a dead dispatcher were recovered."""
 
     node: int
     ended: int
-    given_back: int
-    in_doubt: int
+    released: int
+    unknown: int
 
 
-@dataclass(frozen=True, slots=True)
 class NoTransport(Event):
-    """Nobody took what was handed out on this channel; it is tried again now and then."""
+    """No transport consumes the batches of this channel; it is tried again periodically."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
 class TransportLost(Event):
-    """Whoever was to send these is gone: they may have been sent."""
+    """A transport was lost: its tasks may have been sent."""
 
     node: int
-    in_doubt: int
-    set_aside: int
+    unknown: int
+    quarantined: int
 
 
-@dataclass(frozen=True, slots=True)
-class ParcelUnreadable(Event):
-    """A transport cannot read what it was given; the broker sets it aside."""
+class BatchUnreadable(Event):
+    """A transport cannot decode a batch; the broker dead-letters it."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReportUnreadable(Event):
-    """A dispatcher cannot read what a transport said; its tasks are decided by their bounds."""
+    """A dispatcher cannot decode a transport's report; its tasks are settled after their timeouts."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReportRefused(Event):
-    """Somebody reports on tasks that were never dispatched on that channel; nothing was changed."""
+    """A report names tasks that were not dispatched on that channel; nothing was changed."""
 
     transport: str
     channel: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ParcelsSent(Event):
-    """How many attempts a transport has made lately."""
+class TransportAttempts(Event):
+    """How many attempts a transport has made recently."""
 
     transport: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
 class AuthenticationFailed(Event):
-    """A wrong key was shown; `key` is the public part of what looks like one."""
+    """A wrong key was used; `key` is the public part of what looks like one."""
 
     address: str
     key: str | None
     where: str  # api, sign-in or feed
 
 
-@dataclass(frozen=True, slots=True)
 class AuthenticationLimited(Event):
-    """A key was refused unseen, because too many wrong ones came from its address or for its prefix."""
+    """A key was rejected unchecked, after too many wrong ones from its address or for its prefix."""
 
     address: str
     key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recycling(Event):
-    """This process ends in order, so that a fresh one takes its place."""
+class ProcessRecycling(Event):
+    """This process shuts down gracefully so that a new one can replace it."""
 
     reason: str
 
@@ -338,4 +307,4 @@ Emit = Callable[[Event], None]
 
 
 def discard_event(_event: Event) -> None:
-    """The sink that drops everything."""
+    """Discard an event: the sink for tests and tools without a log."""

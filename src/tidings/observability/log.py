@@ -1,7 +1,7 @@
-"""The log sink: one line per fact, JSON for machines or text for a terminal.
+"""The log sink: one line per event, as JSON or as text for a terminal.
 
-Successes are told per batch (a line per message would cost more than the message); what went wrong is told
-per message, with its ids. Secrets never come this far: events carry none.
+Successes are logged per batch (a line per message would cost more than the message), failures per message,
+with its ids. Events carry no secrets.
 """
 
 from __future__ import annotations
@@ -16,40 +16,29 @@ import structlog
 
 from . import events
 
+_ERRORS = (
+    events.AlertRaised, events.BatchUnreadable, events.BrokerLost, events.ChannelLoggedOut,
+    events.ChannelUnreachable, events.DatabaseRewound, events.ReportRefused, events.ReportUnreadable,
+    events.StoreError,
+)  # fmt: skip
+_WARNINGS = (
+    events.AttemptFailed, events.AuthenticationFailed, events.ClaimLost, events.ClockDrift,
+    events.ClockSetBack, events.NoTransport, events.NodeFenced, events.NodeLost, events.SourceError,
+    events.SourceTakenOver, events.StoreSlow, events.TasksExpired, events.TasksReaped,
+    events.TasksRecovered, events.TransportLost,
+)  # fmt: skip
+_DEBUG = (
+    events.AuthenticationLimited, events.BatchSettled, events.TransportAttempts,
+)  # fmt: skip
 _LEVELS: dict[type[events.Event], int] = {
-    events.BatchSettled: logging.DEBUG,
-    events.AlertRaised: logging.ERROR,
-    events.AttemptFailed: logging.WARNING,
-    events.AuthenticationFailed: logging.WARNING,
-    events.AuthenticationLimited: logging.DEBUG,
-    events.ClaimLost: logging.WARNING,
-    events.TasksExpired: logging.WARNING,
-    events.NodeLost: logging.WARNING,
-    events.NodeFenced: logging.WARNING,
-    events.TasksReaped: logging.WARNING,
-    events.DatabaseRewound: logging.ERROR,
-    events.StoreTrouble: logging.ERROR,
-    events.StoreSlow: logging.WARNING,
-    events.BrokerLost: logging.ERROR,
-    events.ParcelUnreadable: logging.ERROR,
-    events.ReportRefused: logging.ERROR,
-    events.ReportUnreadable: logging.ERROR,
-    events.ParcelsSent: logging.DEBUG,
-    events.TasksInherited: logging.WARNING,
-    events.TransportLost: logging.WARNING,
-    events.NoTransport: logging.WARNING,
-    events.SourceTrouble: logging.WARNING,
-    events.SourceTakenOver: logging.WARNING,
-    events.ClockDrift: logging.WARNING,
-    events.ClockSetBack: logging.WARNING,
-    events.ChannelResumed: logging.INFO,
-    events.ChannelLoggedOut: logging.ERROR,
-    events.ChannelUnreachable: logging.ERROR,
-}
+    **dict.fromkeys(_ERRORS, logging.ERROR),
+    **dict.fromkeys(_WARNINGS, logging.WARNING),
+    **dict.fromkeys(_DEBUG, logging.DEBUG),
+}  # others: info
 
 
 def log_sink(*, form: str, level: str) -> events.Emit:
-    """A sink that writes to standard error, in JSON or in text ('auto': text on a terminal)."""
+    """Return a sink that writes JSON or text ('auto': text on a terminal) to standard error."""
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     pretty = structlog.dev.ConsoleRenderer(timestamp_key="time")
     renderer: Any = pretty if text else structlog.processors.JSONRenderer(serializer=_dumps)
@@ -70,18 +59,18 @@ def log_sink(*, form: str, level: str) -> events.Emit:
 def _write(logger: Any, least: int, event: events.Event) -> None:
     level = _LEVELS.get(type(event), logging.INFO)
     if level >= least:
-        told = {f.name: getattr(event, f.name) for f in fields(event) if f.repr}
-        logger.log(level, _snake(type(event).__name__), **told)
+        values = {f.name: getattr(event, f.name) for f in fields(event) if f.repr}
+        logger.log(level, _snake(type(event).__name__), **values)
 
 
 def fan_out(*sinks: events.Emit) -> events.Emit:
-    """Tell every sink; a failing one is dropped from this fact and changes nothing."""
+    """Return a sink that passes events to all sinks; an exception of one does not affect the others."""
 
     def emit(event: events.Event) -> None:
         for sink in sinks:
             try:
                 sink(event)
-            except Exception:  # a sink only listens: its failure must not touch the work
+            except Exception:  # a failing sink must not affect the work
                 logging.getLogger("tidings").exception("a sink failed")
 
     return emit

@@ -1,6 +1,6 @@
-"""Memory: how much of what this process may have it has in use.
+"""Memory use of this process and its limit.
 
-What it may have is the smallest of its container's limit, the process's own, and the machine's memory.
+The limit is the smallest of the container's limit, the process's rlimit, and the machine's memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MACHINE = Path("/proc/meminfo")
 
 
 def used_bytes() -> int | None:
-    """Bytes in use; None where the system does not say."""
+    """Return the bytes in use; None if the system does not tell."""
     try:
         return int(_USED.read_text().split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):
@@ -22,13 +22,13 @@ def used_bytes() -> int | None:
 
 
 def limit_bytes() -> int | None:
-    """Bytes that this process may use; None where the system does not say."""
+    """Return the bytes that this process may use; None if the system does not tell."""
     found = [limit for limit in (*map(_whole, _CONTAINER), _own(), _machine()) if limit is not None]
     return min(found, default=None)
 
 
 def usage_fraction(limit: int | None = None) -> float | None:
-    """How much of it is in use, from 0 to 1; a limit of one's own counts before the system's."""
+    """Return the fraction in use, from 0 to 1; `limit` takes precedence over the system's."""
     has, may = used_bytes(), limit or limit_bytes()
     return None if has is None or not may else has / may
 

@@ -1,6 +1,6 @@
-"""Metrics: what this process did, counted per batch, in Prometheus' form.
+"""Prometheus metrics of this process, counted per batch.
 
-A batch costs little more than its buckets. Names are those of the requirements; labels have few values.
+A batch costs little more than its buckets. Required names stay as they are; labels have few values.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ DURATION_BUCKETS = (
     30_000.0,
 )
 _COUNTERS = (
-    ("messages_processed", "Attempts that were written down."),
-    ("messages_succeeded", "Attempts that did it."),
-    ("messages_failed", "Messages that failed for good."),
-    ("errors_by_category", "Attempts that did not do it.", "category"),
-    ("scheduled_messages_processed", "Messages that were started when due."),
+    ("messages_processed", "Attempts whose results were stored."),
+    ("messages_succeeded", "Attempts that succeeded."),
+    ("messages_failed", "Messages that failed permanently."),
+    ("errors_by_category", "Attempts that failed.", "category"),
+    ("scheduled_messages_processed", "Messages started at their due time."),
     ("duplicate_detections", "Messages that may have been sent twice."),
-    ("scheduler_errors", "Times that the database did not answer.", "where"),
-    ("messages_expired", "Messages whose time ran out."),
-    ("messages_unknown", "Messages that may have been sent by a process that died, or before a rewind."),
-    ("persistent_errors", "Third and later tries that met the same trouble."),
-    ("authentication_failures", "Keys that were refused.", "reason"),
-    ("nodes_lost", "Processes that were given up."),
-    ("database_rewinds", "Times that the database was found to have gone back."),
+    ("scheduler_errors", "Failed steps and database errors.", "where"),
+    ("messages_expired", "Messages that expired."),
+    ("messages_unknown", "Messages with an unknown outcome after a crash or database rewind."),
+    ("persistent_errors", "Temporary errors at the third or a later attempt."),
+    ("authentication_failures", "Rejected keys.", "reason"),
+    ("nodes_lost", "Processes declared dead."),
+    ("database_rewinds", "Detected losses of committed data (rewinds)."),
 )
 
 
 class BatchHistogram(Collector):
-    """A histogram that takes a whole batch at a time."""
+    """A histogram that takes a batch of values at a time."""
 
     def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
         self._name, self._about, self._bounds = name, about, bounds
@@ -61,14 +61,14 @@ class BatchHistogram(Collector):
         self._sum = 0.0
 
     def add(self, values: Sequence[float]) -> None:
-        """Count these."""
+        """Add these values."""
         counts, bounds = self._counts, self._bounds
         for value in values:
             counts[bisect_left(bounds, value)] += 1
         self._sum += sum(values)
 
     def collect(self) -> list[Metric]:
-        """As the exposition wants it: each bucket counts all below it."""
+        """Return cumulative buckets, as the exposition format requires."""
         family = HistogramMetricFamily(self._name, self._about)
         total, buckets = 0, []
         for bound, count in zip([*map(str, self._bounds), "+Inf"], self._counts, strict=True):
@@ -79,7 +79,7 @@ class BatchHistogram(Collector):
 
 
 class Metrics:
-    """A sink of events, and what it has counted so far."""
+    """A sink of events, and its counters."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -90,19 +90,21 @@ class Metrics:
         self._counters = {f"{name}_total": counter(name, *about) for name, *about in _COUNTERS}
         self._tallies = {
             "schedule_execution_lag_seconds": BatchHistogram(
-                "schedule_execution_lag_seconds", "From due to started.", LAG_BUCKETS
+                "schedule_execution_lag_seconds", "Seconds from due to started.", LAG_BUCKETS
             ),
             "processing_time_ms": BatchHistogram(
-                "processing_time_ms", "How long an attempt took.", DURATION_BUCKETS
+                "processing_time_ms", "Milliseconds per attempt.", DURATION_BUCKETS
             ),
         }
         for own in self._tallies.values():
             registry.register(own)
-        self._stopped = Gauge("channel_stopped", "1 while it sends nothing.", ["channel"], registry=registry)
+        self._stopped = Gauge(
+            "channel_stopped", "1 while the channel sends nothing.", ["channel"], registry=registry
+        )
         self._gauges: dict[str, Gauge] = {}
 
     def take(self, event: events.Event) -> None:
-        """Count one fact."""
+        """Count one event."""
         for name, n, label in counter_increments(event):
             own = self._counters[name]
             (own if label is None else own.labels(label[1])).inc(n)
@@ -112,7 +114,7 @@ class Metrics:
             self._stopped.labels(event.queue).set(isinstance(event, events.ChannelStopped))
 
     def gauge(self, name: str, about: str, values: Mapping[tuple[str, ...], float], *labels: str) -> None:
-        """What stands in the database just now; what is not named any more is forgotten."""
+        """Replace a gauge's values; labels that are no longer present are removed."""
         if name not in self._gauges:
             self._gauges[name] = Gauge(name, about, labels, registry=self._registry)
         gauge = self._gauges[name]
@@ -121,5 +123,5 @@ class Metrics:
             (gauge.labels(*chosen) if labels else gauge).set(value)
 
     def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -1,7 +1,7 @@
-"""The OpenTelemetry sink: counters and histograms through its SDK, which batches and exports by itself.
+"""The OpenTelemetry sink: counters and histograms through its SDK, which batches and exports.
 
-An extra (`tidings[otel]`). Where to, and how often, is said by the standard variables
-(OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_METRIC_EXPORT_INTERVAL and others).
+Optional (`tidings[otel]`). The standard variables configure it (OTEL_EXPORTER_OTLP_ENDPOINT,
+OTEL_METRIC_EXPORT_INTERVAL and others).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PREFIX = "tidings"
 
 
 class OtelSink:
-    """Counts in the instruments of a meter of its own."""
+    """Counts events in the instruments of its own meter."""
 
     def __init__(self, reader: MetricReader | None = None) -> None:
         provider = self._provider = _provider(reader)
@@ -35,7 +35,7 @@ class OtelSink:
         }
 
     def take(self, event: Event) -> None:
-        """Count one fact."""
+        """Count one event."""
         for name, n, label in counters.counter_increments(event):
             self._counters[name].add(n, None if label is None else dict((label,)))
         for name, values in counters.timings(event):
@@ -44,7 +44,7 @@ class OtelSink:
                 record(value)
 
     def close(self) -> None:
-        """Send what is left, and stop."""
+        """Export what is left, and shut down."""
         self._provider.shutdown(timeout_millis=2000)
 
 

@@ -1,4 +1,4 @@
-"""Sinks that only some want: StatsD, and OpenTelemetry where it is installed."""
+"""Optional sinks: StatsD, and OpenTelemetry if it is installed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from .events import Event
 
 
 class MetricsSink(Protocol):
-    """Takes facts, and may have something to let go of."""
+    """Counts events; may have resources to close."""
 
     def take(self, event: Event) -> None:
-        """Count one fact."""
+        """Count one event."""
 
     def close(self) -> None:
-        """Send what is left, and let go."""
+        """Send what is left, and close."""
 
 
 def optional_sinks(*, statsd: tuple[str, int] | None = None, otel: bool = False) -> list[MetricsSink]:
-    """Those that are wanted; refuses what cannot be had."""
+    """Return the configured sinks. Raises Misconfigured if one cannot be created."""
     found: list[MetricsSink] = []
     if statsd is not None:
         from .statsd import StatsdSink
@@ -28,8 +28,8 @@ def optional_sinks(*, statsd: tuple[str, int] | None = None, otel: bool = False)
             found.append(StatsdSink(*statsd))
         except OSError as error:
             raise Misconfigured(
-                f"statsd names {statsd[0]!r}, which cannot be found ({error.strerror or error})",
-                remedy="use a host that is known here, or its address",
+                f"the statsd host {statsd[0]!r} cannot be resolved ({error.strerror or error})",
+                remedy="use a host that resolves on this machine, or its address",
                 field="statsd",
             ) from None
     if otel:

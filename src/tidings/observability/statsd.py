@@ -1,6 +1,6 @@
-"""The StatsD sink: counters and times over UDP, one packet or two a batch. What is lost on the way is lost.
+"""The StatsD sink: counters and timings over UDP, one or two packets per batch, without retransmission.
 
-Of the times of a large batch a part is sent, with the share it stands for, as the protocol foresees.
+Of a large batch's timings only a sample is sent, with its sample rate.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from . import counters
 from .events import Event
 
 PREFIX = "tidings"
-MAX_PACKET = 1400  # bytes of a packet, so that no network has to cut it
-MOST_TIMES = 20  # of one batch and name
+MAX_PACKET = 1400  # bytes, to avoid fragmentation
+MOST_TIMES = 20  # per batch and name
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class StatsdSink:
-    """Sends what is counted to one address, and never waits for it."""
+    """Sends counters to one address, without waiting."""
 
     def __init__(self, host: str, port: int) -> None:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
@@ -29,18 +29,18 @@ class StatsdSink:
         self._socket.connect(address)
 
     def take(self, event: Event) -> None:
-        """Send one fact; nobody listening, or no room, is no reason to stop."""
+        """Send one event; errors are ignored."""
         for packet in pack_lines(statsd_lines(event)):
             with contextlib.suppress(OSError):
                 self._socket.send(packet)
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self._socket.close()
 
 
 def statsd_lines(event: Event) -> Iterator[str]:
-    """One line for each counter and time. Pure."""
+    """Return one line per counter and timing. Pure."""
     for name, n, label in counters.counter_increments(event):
         part = "" if label is None else f".{_STRANGE.sub('_', label[1])}"
         yield f"{PREFIX}.{name}{part}:{n}|c"
@@ -53,7 +53,7 @@ def statsd_lines(event: Event) -> Iterator[str]:
 
 
 def pack_lines(found: Iterator[str]) -> Iterator[bytes]:
-    """Lines in as few packets as they fit into. Pure."""
+    """Pack lines into as few packets as possible. Pure."""
     packet = b""
     for line in found:
         raw = line.encode()
@@ -66,6 +66,6 @@ def pack_lines(found: Iterator[str]) -> Iterator[bytes]:
 
 
 def _spread(values: Sequence[float]) -> Sequence[float]:
-    """Some of them from end to end."""
+    """Return an evenly spaced sample."""
     step = -(-len(values) // MOST_TIMES)
     return values[::step] if step > 1 else values

@@ -1,4 +1,4 @@
-"""Which of the due tasks to take: priority first, then earliest due, and a share for the oldest."""
+"""Which due tasks to claim: by priority, then due time, and a share for the oldest (fairness)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ClaimCandidate(NamedTuple):
-    """A due task, as far as the choice needs it."""
+    """A due task, with what the choice needs."""
 
     priority: int
     due_at: int
@@ -18,7 +18,7 @@ class ClaimCandidate(NamedTuple):
 def choose_candidates(
     near: Sequence[ClaimCandidate], rooms: Mapping[str, int], room: int, fair: int
 ) -> list[ClaimCandidate]:
-    """At most `room` in all and `rooms` per queue; `fair` of them are simply the oldest due."""
+    """Choose at most `room` tasks, and `rooms` per queue; `fair` of them are the oldest due."""
     ordered = sorted(near)
     taken: list[ClaimCandidate] = []
     left = dict(rooms)

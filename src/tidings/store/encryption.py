@@ -1,8 +1,8 @@
 """Encryption of secrets at rest: AES-256-GCM under keys that are not in the database.
 
-A stored value is `enc:v1:KEYID:` and the base64 of nonce, ciphertext and tag. Its place (table, tenant, id)
-is authenticated with it, so a value that was copied to another row is refused. The first key encrypts, all
-keys decrypt: this is how keys are rotated. A key id is a hash of the key and may be shown.
+A stored value is `enc:v1:KEYID:` and the base64 of nonce, ciphertext and tag. Its location (table, tenant,
+id) is authenticated with it, so a value that was copied to another row is rejected. The first key encrypts,
+all keys decrypt: this allows key rotation. A key id is a hash of the key and may be shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .port import Step, Store
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-KEY_FILE = "encryption.key"  # beside a SQLite database, where no key is configured
+KEY_FILE = "encryption.key"  # beside a SQLite database, if no key is configured
 KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
 BATCH = 200
 _VERSION = "enc:v1:"
@@ -40,7 +40,7 @@ _MAKE = "Create a key with: openssl rand -hex 32"
 
 
 class SecretLocation(NamedTuple):
-    """Where a secret is stored. Both secrets of one subscription share a place."""
+    """Where a secret is stored. Both secrets of one subscription share a location."""
 
     table: str
     tenant: str
@@ -48,15 +48,15 @@ class SecretLocation(NamedTuple):
 
 
 def key_id(key: str) -> str:
-    """The id of a key: 32 bits of its hash."""
+    """Return the id of a key: 32 bits of its hash."""
     return hashlib.sha256(b"tidings encryption key " + bytes.fromhex(key)).hexdigest()[:8]
 
 
 class Cipher:
     """Encrypts and decrypts the secrets of one database.
 
-    `keys` are those of the configuration; those of `file` follow. Without any, the file is created with the
-    first secret. None: a key must be configured.
+    `keys` are the configured ones; those of `file` follow. Without any key, the file is created with the
+    first secret. If `file` is None, a key must be configured.
     """
 
     def __init__(self, store: Store, keys: Sequence[str] = (), file: Path | None = None) -> None:
@@ -66,15 +66,15 @@ class Cipher:
         self._ciphers: dict[str, AESGCM] = {}  # by key id; the first encrypts
 
     async def encrypt(self, place: SecretLocation, text: str) -> str:
-        """The value to store. Raises Refused without a key, Misconfigured where one is missing."""
+        """Return the value to store. Raises Conflict without a key, Misconfigured if one is missing."""
         await self.check()
         return self._encrypt(place, text)
 
     def decrypt(self, place: SecretLocation, stored: str) -> str:
-        """The secret. Raises Misconfigured if its key is missing, WrongStore if it was changed or moved."""
+        """Return the secret. Raises Misconfigured if its key is missing, StoreUnusable if it was altered."""
         what = f"the secret of {place.table} {place.id}"
         if not stored.startswith(_VERSION):
-            raise StoreUnusable(f"{what} is stored in clear", remedy="run: tidings db reencrypt")
+            raise StoreUnusable(f"{what} is stored unencrypted", remedy="run: tidings db reencrypt")
         id_, _, value = stored.removeprefix(_VERSION).partition(":")
         if id_ not in self._known(id_):
             raise self._missing(id_[:8])
@@ -84,27 +84,27 @@ class Cipher:
             sealed = b64decode(value, validate=True)
             return self._ciphers[id_].decrypt(sealed[:_NONCE], sealed[_NONCE:], _bound(place)).decode()
         except (InvalidTag, ValueError):
-            problem = f"{what} was changed, or copied from another row"
+            problem = f"{what} was altered, or copied from another row"
             raise StoreUnusable(
                 problem, remedy="restore it from a backup, or remove it and create it again"
             ) from None
 
     async def check(self, *, allow_clear: bool = False) -> None:
-        """Refuse to go on when a stored secret cannot be decrypted with the keys that are there."""
+        """Raise an error if a stored secret cannot be decrypted with the available keys."""
         for row in await self._store.read("encryption_used"):
             if not row["used"].startswith(_VERSION):
                 if not allow_clear:
                     raise StoreUnusable(
-                        "the database has secrets in clear", remedy="run: tidings db reencrypt"
+                        "the database has unencrypted secrets", remedy="run: tidings db reencrypt"
                     )
             elif (id_ := row["used"].removeprefix(_VERSION)) not in self._known(id_):
                 raise self._missing(id_)
 
     async def reencrypt(self, progress: Callable[[int], None] = lambda _: None) -> tuple[str, int]:
-        """Bring every secret under the first key, in batches; gives the id of that key and how many changed.
+        """Encrypt every secret with the first key, in batches. Return the key's id and the number of changes.
 
-        Each batch is one transaction and skips secrets that changed meanwhile. So it can be stopped anywhere
-        and run again.
+        Each batch is one transaction and skips secrets that changed meanwhile, so this can be stopped and
+        repeated.
         """
         await self.check(allow_clear=True)
         current, changed = self._first(), 0
@@ -118,8 +118,7 @@ class Cipher:
         place, before = SecretLocation(row["place"], row["tenant"], row["id"]), row["value"]
         text = self.decrypt(place, before) if before.startswith(_VERSION) else before
         return Step(
-            _UPDATE[row["kind"]],
-            {"id": place.id, "before": before, "value": self._encrypt(place, text)},
+            _UPDATE[row["kind"]], {"id": place.id, "before": before, "value": self._encrypt(place, text)}
         )
 
     def _encrypt(self, place: SecretLocation, text: str) -> str:
@@ -128,19 +127,19 @@ class Cipher:
         return f"{_VERSION}{id_}:{b64encode(sealed).decode()}"
 
     def _first(self) -> str:
-        """The id of the key that encrypts."""
+        """Return the id of the key that encrypts."""
         if not self._known() and self._file is not None:
             _create(self._file)
         if not self._known():
             raise Conflict(
-                "there is no encryption key, and secrets are never stored in clear",
+                "there is no encryption key, and secrets are never stored unencrypted",
                 remedy=f"{_MAKE}; then set encryption_keys on every node",
                 field="encryption_keys",
             )
         return next(iter(self._ciphers))
 
     def _known(self, wanted: str | None = None) -> Sequence[str]:
-        """Ids of the keys; read again where none is known, or not the wanted one: its file may be new."""
+        """Return the ids of the keys; read the file again if none, or not the wanted one, is known."""
         if not self._ciphers or wanted not in {None, *self._ciphers}:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -163,24 +162,24 @@ def _bound(place: SecretLocation) -> bytes:
 
 
 def _read(file: Path) -> list[str]:
-    """The keys of a file, one per line; none where it does not exist."""
+    """Return the keys of a file, one per line; none if it does not exist."""
     try:
         keys, mode = file.read_text("ascii").split(), file.stat().st_mode
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "not a text"
+        why = getattr(error, "strerror", None) or "not text"
         raise Misconfigured(f"{_BESIDE} cannot be read ({why})", remedy="Check its owner and mode") from None
     if mode & 0o077:
         raise Misconfigured(f"{_BESIDE} can be read by others", remedy=f"Run: chmod 600 {KEY_FILE}")
     if not keys or not all(map(KEY_PATTERN.fullmatch, keys)):
-        problem = f"{_BESIDE} does not hold encryption keys"
+        problem = f"{_BESIDE} contains no encryption keys"
         raise Misconfigured(problem, remedy="Restore it from a backup: one key of 64 hex digits per line")
     return keys
 
 
 def _create(file: Path) -> None:
-    """A new key, durable before anything is encrypted under it; a file that is there already stays."""
+    """Create a key file, durable before it is used; an existing file is kept."""
     number, name = tempfile.mkstemp(prefix=f"{KEY_FILE}.", dir=file.parent)  # mode 0600
     try:
         with os.fdopen(number, "w") as made:

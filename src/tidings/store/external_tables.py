@@ -1,6 +1,6 @@
-"""Tables of other systems: read only, a page at a time by their key, never changed and never locked for long.
+"""Reads tables of other systems: read only, in pages ordered by key, without long locks.
 
-The one place that composes statements for a schema that is not ours. Names are quoted; the condition is the
+The only place that composes statements for a foreign schema. Names are quoted; the condition is the
 operator's own SQL, run on a connection that cannot write.
 """
 
@@ -23,20 +23,20 @@ _KINDS = "sqlite:///path/to/file or postgresql://user@host/name"
 class ExternalTable(Protocol):
     """One table of another database."""
 
-    name: str  # where it is, without user and password
+    name: str  # its location, without user and password
     columns: Sequence[str]
     primary: str | None  # its key, if that is one column
 
     async def rows(self, columns: Sequence[str], where: str | None, after: Any, limit: int) -> list[Any]:
-        """A page of rows as tuples; the first column is the key, and the page goes on behind `after`."""
+        """Return a page of rows as tuples, ordered by the first column (the key), after `after`."""
 
     async def unclear(self, key: str, where: str | None) -> str | None:
-        """Why this column cannot tell rows apart; None if it can."""
+        """Return why this column is not a unique key; None if it is."""
 
 
 @contextlib.asynccontextmanager
 async def open_table(url: str, table: str) -> AsyncIterator[ExternalTable]:
-    """Connect, read only, and look the table up."""
+    """Connect read-only and find the table. Raises Invalid."""
     scheme = url.partition("://")[0]
     if scheme == "sqlite":
         with _sqlite(url, table) as opened:
@@ -45,23 +45,21 @@ async def open_table(url: str, table: str) -> AsyncIterator[ExternalTable]:
         async with _postgres(url, table) as found:
             yield found
     else:
-        raise Invalid(
-            f"{scheme[:40]!r} is no kind of database that can be read", field="from", remedy=f"use {_KINDS}"
-        )
+        raise Invalid(f"unsupported database {scheme[:40]!r}", field="from", remedy=f"use {_KINDS}")
 
 
 def quote_identifier(name: str) -> str:
-    """A name as SQL takes it, whatever it holds."""
+    """Quote a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def page_query(
-    table: str, columns: Sequence[str], where: str | None, *, goes_on: str | None, limit: int
+    table: str, columns: Sequence[str], where: str | None, *, after_mark: str | None, limit: int
 ) -> str:
-    """The statement of one page; `goes_on` is the mark of the parameter that it goes on behind."""
+    """Return the query of one page; `after_mark` is the placeholder of the key after which it starts."""
     key = quote_identifier(columns[0])
     conditions = [f"({where}\n)"] if where else []
-    conditions += [f"{key} > {goes_on}"] if goes_on else []
+    conditions += [f"{key} > {after_mark}"] if after_mark else []
     matching = f" where {' and '.join(conditions)}" if conditions else ""
     names = ", ".join(map(quote_identifier, columns))
     return f"select {names} from {table}{matching} order by {key} limit {limit}"  # noqa: S608
@@ -86,12 +84,12 @@ def _unclear(key: str, found: Sequence[Sequence[Any]]) -> str | None:
 
 def _no_table(table: str, known: Sequence[str]) -> Invalid:
     names = ", ".join(known[:20]) or "none"
-    return Invalid(f"there is no table {table[:60]!r}", field="table", remedy=f"known are: {names}")
+    return Invalid(f"unknown table {table[:60]!r}", field="table", remedy=f"existing tables: {names}")
 
 
 def _refused(error: Exception) -> Invalid:
-    said = " ".join(str(error).split())[:200]
-    return Invalid(f"the other database refuses the query ({said})", field="where", remedy="correct --where")
+    text = " ".join(str(error).split())[:200]
+    return Invalid(f"the source database rejected the query ({text})", field="where", remedy="fix --where")
 
 
 # -- SQLite
@@ -113,12 +111,12 @@ class _SqliteTable:
         self.primary: str | None = keys[0] if len(keys) == 1 else unnamed
 
     async def rows(self, columns: Sequence[str], where: str | None, after: Any, limit: int) -> list[Any]:
-        """A page."""
-        sql = page_query(self._table, columns, where, goes_on=None if after is None else "?1", limit=limit)
+        """Return a page of rows."""
+        sql = page_query(self._table, columns, where, after_mark=None if after is None else "?1", limit=limit)
         return self._run(sql, () if after is None else (after,))
 
     async def unclear(self, key: str, where: str | None) -> str | None:
-        """Whether rows share it."""
+        """Return why this column is not a unique key."""
         return _unclear(key, self._run(_unclear_of(self._table, key, where)))
 
     def _run(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -160,7 +158,7 @@ class _PostgresTable:
         self.primary: str | None = None
 
     async def look(self) -> None:
-        """Learn its columns and its key."""
+        """Read its columns and its key."""
         found = await self._connection.fetch(
             "select attname::text from pg_attribute where attrelid = to_regclass($1) and attnum > 0"
             " and not attisdropped order by attnum",
@@ -175,12 +173,12 @@ class _PostgresTable:
         self.primary = keys[0][0] if len(keys) == 1 else None
 
     async def rows(self, columns: Sequence[str], where: str | None, after: Any, limit: int) -> list[Any]:
-        """A page."""
-        sql = page_query(self._table, columns, where, goes_on=None if after is None else "$1", limit=limit)
+        """Return a page of rows."""
+        sql = page_query(self._table, columns, where, after_mark=None if after is None else "$1", limit=limit)
         return await self._run(sql, *([] if after is None else [after]))
 
     async def unclear(self, key: str, where: str | None) -> str | None:
-        """Whether rows share it."""
+        """Return why this column is not a unique key."""
         return _unclear(key, await self._run(_unclear_of(self._table, key, where)))
 
     async def _run(self, sql: str, *values: Any) -> list[Any]:
@@ -198,9 +196,7 @@ async def _postgres(url: str, table: str) -> AsyncIterator[ExternalTable]:
         import asyncpg
     except ImportError as error:
         raise Invalid(
-            "PostgreSQL needs a driver that is not installed",
-            field="from",
-            remedy="pip install 'tidings[postgres]'",
+            "the PostgreSQL driver is not installed", field="from", remedy="pip install 'tidings[postgres]'"
         ) from error
     try:
         connection = await asyncpg.connect(
@@ -210,9 +206,9 @@ async def _postgres(url: str, table: str) -> AsyncIterator[ExternalTable]:
             server_settings={"default_transaction_read_only": "on", "application_name": "tidings import"},
         )
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-        said = type(error).__name__ if isinstance(error, ValueError) else str(error)
+        text = type(error).__name__ if isinstance(error, ValueError) else str(error)
         raise Invalid(
-            f"the other database cannot be reached ({said[:200]})", field="from", remedy="check the address"
+            f"the source database cannot be reached ({text[:200]})", field="from", remedy="check the address"
         ) from error
     try:
         found = _PostgresTable(
@@ -231,7 +227,7 @@ async def _postgres(url: str, table: str) -> AsyncIterator[ExternalTable]:
 
 
 def _place(url: str, table: str) -> str:
-    """Where a table is, without user, password and options."""
+    """Return the location of a table, without user, password and options."""
     parts: Any = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"postgresql://{parts.hostname or ''}{port}{unquote(parts.path)}#{table}"

@@ -1,8 +1,9 @@
-"""Group commit for SQLite: many members, one fsync.
+"""Group commit for SQLite: many writes, one fsync.
 
-Members run one after the other on the event loop's thread, each in its own savepoint; only BEGIN's wait for
-another process and COMMIT's fsync leave it. So no two Python threads fight over the interpreter, what arrives
-during an fsync forms the next group, and nobody is told 'yes' before the COMMIT has returned.
+Members run one after another on the event loop's thread, each in its own savepoint; only the wait of BEGIN
+for another process and the fsync of COMMIT run outside it. So Python threads do not compete for the
+interpreter, writes that arrive during an fsync form the next group, and nothing is acknowledged before COMMIT
+has returned.
 """
 
 from __future__ import annotations
@@ -26,29 +27,29 @@ def _future() -> asyncio.Future[Any]:
     return asyncio.get_running_loop().create_future()
 
 
-_LARGEST = 200  # members of one group
+_MAX_GROUP = 200  # members per group
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """What one caller wants done, and where it hears of it."""
+    """The work of one caller, and how to notify it."""
 
     work: Callable[[apsw.Connection], Any]
-    future: asyncio.Future[Any]  # after the commit
-    ahead: asyncio.Future[Any] | None = None  # before it
+    future: asyncio.Future[Any]  # resolved after the commit
+    early: asyncio.Future[Any] | None = None  # resolved before the commit
     is_routine: bool = False
 
     def fail(self, error: Exception) -> None:
-        """Tell the caller, once; one that was answered ahead hears it where it waits for the commit."""
-        if self.ahead is not None and not self.ahead.done():
-            self.ahead.set_exception(error)
+        """Report the error once; a caller that got its result early gets it where it waits for the commit."""
+        if self.early is not None and not self.early.done():
+            self.early.set_exception(error)
             self.future.cancel()
         elif not self.future.done():
             self.future.set_exception(error)
 
 
 class GroupWriter:
-    """The only writer of one connection. `inline` commits on the spot, for tests that drive virtual time."""
+    """The only writer of one connection. `inline` commits on the same thread, for tests."""
 
     def __init__(self, connection: apsw.Connection, *, inline: bool, patience: float) -> None:
         self._connection = connection
@@ -58,22 +59,22 @@ class GroupWriter:
         self._running: asyncio.Task[None] | None = None
 
     async def run(self, work: Callable[[apsw.Connection], T], *, is_routine: bool = False) -> T:
-        """Run `work` in the next group; returns after its commit, or raises what went wrong.
+        """Run `work` in the next group. Return after its commit, or raise its error.
 
-        What is routine changes nothing but the states of tasks.
+        Routine work changes only the states of tasks.
         """
         answer: T = await self._join(_Member(work, _future(), is_routine=is_routine))
         return answer
 
     async def run_ahead(self, work: Callable[[apsw.Connection], T]) -> tuple[T, asyncio.Future[bool]]:
-        """Run routine `work` in the next group; returns before the commit, with what to wait for.
+        """Run routine `work` in the next group. Return before the commit, with a future for it.
 
-        That says whether the whole group was routine.
+        The future's result tells whether the whole group was routine.
         """
         member = _Member(work, _future(), _future(), is_routine=True)
         durable = self._join(member)
-        assert member.ahead is not None
-        return await member.ahead, durable
+        assert member.early is not None
+        return await member.early, durable
 
     def _join(self, member: _Member) -> asyncio.Future[Any]:
         self._waiting.append(member)
@@ -82,7 +83,7 @@ class GroupWriter:
         return member.future
 
     async def close(self) -> None:
-        """Finish what was asked for, then stop."""
+        """Finish all requested work, then stop."""
         if self._running is not None:
             await self._running
         if self._thread is not None:
@@ -91,7 +92,7 @@ class GroupWriter:
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                group = [self._waiting.popleft() for _ in range(min(_LARGEST, len(self._waiting)))]
+                group = [self._waiting.popleft() for _ in range(min(_MAX_GROUP, len(self._waiting)))]
                 try:
                     answers = await self._commit(group)
                 except BaseException as error:
@@ -104,10 +105,10 @@ class GroupWriter:
                     for member, (value, failure) in zip(group, answers, strict=True):
                         if failure is not None:
                             member.fail(failure)
-                        elif not member.future.done():  # cancelled: the work stands all the same
-                            member.future.set_result(value if member.ahead is None else is_routine)
+                        elif not member.future.done():  # cancelled: the work is committed anyway
+                            member.future.set_result(value if member.early is None else is_routine)
                 if not self._waiting:
-                    await asyncio.sleep(0)  # let the answered ask again before the task ends
+                    await asyncio.sleep(0)  # let callers submit again before this task ends
         finally:
             self._running = None
 
@@ -116,8 +117,8 @@ class GroupWriter:
         try:
             answers = [self._run(member.work) for member in group]
             for member, (value, failure) in zip(group, answers, strict=True):
-                if member.ahead is not None and failure is None and not member.ahead.done():
-                    member.ahead.set_result(value)
+                if member.early is not None and failure is None and not member.early.done():
+                    member.early.set_result(value)
             if self._thread is None:
                 self._connection.execute("commit")
             else:
@@ -132,7 +133,7 @@ class GroupWriter:
         return answers
 
     async def _begin(self) -> None:
-        """Take the file's write lock; another process may hold it for a moment."""
+        """Take the file's write lock; another process may hold it briefly."""
         loop = asyncio.get_running_loop()
         give_up = loop.time() + self._patience
         while True:
@@ -149,7 +150,7 @@ class GroupWriter:
         try:
             value = work(self._connection)
         except (apsw.FullError, apsw.IOError, apsw.CorruptError):
-            raise  # SQLite may have rolled the whole transaction back: the group fails together
+            raise  # SQLite may have rolled back the whole transaction: the group fails together
         except Exception as error:
             if not self._connection.in_transaction:
                 raise
@@ -161,17 +162,17 @@ class GroupWriter:
 
 
 def _translate(error: BaseException, *, started: bool = True) -> Exception:
-    """Return the driver's error as ours; a refusal after the start is an outage, not a wrong database."""
+    """Translate a driver error; a refusal after the start is an outage, not a wrong database."""
     match error:
         case apsw.FullError():
             return StoreFull(
-                "the disk under the database is full", remedy="free space; work resumes by itself"
+                "the disk under the database is full", remedy="free space; work resumes automatically"
             )
         case apsw.BusyError() | apsw.LockedError():
-            return StoreUnavailable("another process holds the database", remedy="try again in a moment")
+            return StoreUnavailable("another process holds the database", remedy="retry shortly")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
             problem = "the database cannot be written"
-            remedy = "check the owner, the mode and the mount of its folder"
+            remedy = "check the owner, mode and mount of its folder"
             if started:
                 return StoreRefused(problem, remedy=remedy, reason="read-only")
             return StoreUnusable(problem, remedy=remedy)
@@ -179,22 +180,22 @@ def _translate(error: BaseException, *, started: bool = True) -> Exception:
             return StoreUnusable("the database file is damaged or not a database", remedy="restore a backup")
         case apsw.IOError() if (
             getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
-        ):  # the log's index
+        ):  # the WAL index
             return StoreFull(
-                "the disk under the database is full", remedy="free space; work resumes by itself"
+                "the disk under the database is full", remedy="free space; work resumes automatically"
             )
         case apsw.IOError():
-            problem = f"the disk answers with an error ({error})"
+            problem = f"the disk reported an error ({error})"
             return StoreRefused(problem, remedy="check the disk", reason="disk error")
         case Exception():
             return error
         case _:
-            return StoreUnavailable("the writer was stopped", remedy="start the process again")
+            return StoreUnavailable("the writer was stopped", remedy="restart the process")
 
 
 @contextlib.contextmanager
 def translate_sqlite_errors(*, started: bool = True) -> Iterator[None]:
-    """Raise the driver's errors as ours, for statements outside a group."""
+    """Translate driver errors of statements outside a group."""
     try:
         yield
     except apsw.Error as error:

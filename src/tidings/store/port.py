@@ -1,7 +1,7 @@
 """The store's port: three verbs in batches (enqueue, claim, settle), `start`, and named statements.
 
-Whatever belongs together is written together: `also` carries the domain's own statements into the same
-transaction. Both databases pass one contract suite; nothing above this line knows which one it has.
+Related writes share a transaction: `also` carries a domain's own statements into it. Both databases pass one
+contract suite; the layers above do not know which one they use.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from .rate_limits import SlotAssignment
 from .write_state import WriteState
 
 Row = dict[str, Any]
-OrderingKey = tuple[str, str]  # queue, order key
+OrderingKey = tuple[str, str]  # queue, ordering key
 
 
 class Step(NamedTuple):
-    """One named statement with its parameters, to be run inside a transaction of the store's."""
+    """One named statement with its parameters, to run inside a transaction of the store."""
 
     name: str
     params: Mapping[str, Any]
-    only_if: int | None = None  # run only if that step, by its place, gave back rows
-    needed: bool = False  # if it gives back no rows, nothing of its transaction is written (Outrun)
+    only_if: int | None = None  # run only if the step with this index returned rows
+    needed: bool = False  # if it returns no rows, the whole transaction is rolled back (WriteConflict)
 
 
 class WriteConflict(Exception):
-    """A needed step gave back no rows: somebody else was faster, and nothing was written."""
+    """A needed step returned no rows: another process was faster, and nothing was written."""
 
 
 class TableRows(NamedTuple):
-    """A domain's own rows, one for each new task; the store puts the task's id in front of each.
+    """A domain's rows, one for each new task; the store adds the task's id in front of each.
 
-    Where tasks have rows in several tables, the first tasks belong to the first `TableRows`, and so on.
+    If tasks have rows in several tables, the first tasks belong to the first `TableRows`, and so on.
     """
 
     table: str
@@ -44,16 +44,16 @@ class TableRows(NamedTuple):
 def split_task_ids(
     rows: Sequence[TableRows], ids: Sequence[TaskId]
 ) -> Iterator[tuple[TableRows, Sequence[TaskId]]]:
-    """Which ids belong to which rows."""
+    """Assign the ids to the rows of each table."""
     first = 0
     for own in rows:
         yield own, ids[first : first + len(own.values)]
         first += len(own.values)
-    assert not rows or first == len(ids), "one row for each task"
+    assert not rows or first == len(ids), "one row per task"
 
 
 def ordering_keys(tasks: Iterable[Task | NewTask]) -> set[OrderingKey]:
-    """The lines that these tasks stand in: whoever moves one of them must pass its line's turn on."""
+    """Return the ordering keys of these tasks: moving one of them must free the next task of its key."""
     return {(task.queue, task.ordering_key) for task in tasks if task.ordering_key is not None}
 
 
@@ -66,7 +66,7 @@ class EnqueueRequest(NamedTuple):
 
 
 class IdempotencyRecord(NamedTuple):
-    """An idempotency key with what will be answered to it."""
+    """An idempotency key with the response that repeated calls get."""
 
     scope: str
     key: str
@@ -76,33 +76,33 @@ class IdempotencyRecord(NamedTuple):
 
 
 class EnqueueResult(NamedTuple):
-    """The new tasks' ids; or, when the key had been used before, what was answered then."""
+    """The new tasks' ids; or the earlier response, if the idempotency key was used before."""
 
     ids: Sequence[TaskId]
-    earlier: Row | None = None  # digest, answer
+    earlier: Row | None = None  # digest, response
 
 
 class ClaimResult(NamedTuple):
-    """What a claim brought: tasks in the order they should start, and those whose time ran out unclaimed.
+    """Claimed tasks in starting order, and tasks that expired unclaimed.
 
-    Contents may be loaded while the disk still works on it; nothing may act before `durable`, which says
-    whether what was loaded meanwhile stands. False: somebody else wrote in the same transaction; load again.
+    Contents may be loaded before the claim is durable, but nothing may be sent before `durable`. Its result
+    tells whether the loaded contents are valid; False: others wrote in the same transaction, load again.
     """
 
     tasks: list[Task]
     expired: list[Task]
-    durable: Awaitable[bool] | None = None  # raises what went wrong; None: it is already
+    durable: Awaitable[bool] | None = None  # raises the error of the commit; None: already durable
 
 
 class NextDue(NamedTuple):
-    """The database's time, and when something can next be claimed (None: nothing waits)."""
+    """The database's time, and when a task can next be claimed (None: nothing is pending)."""
 
     now: int
     at: int | None
 
 
 class AttemptTally(NamedTuple):
-    """How many attempts of a queue ended in one way, and how long they took together."""
+    """Number and total duration of a queue's attempts with one outcome."""
 
     queue: str
     what: str
@@ -111,43 +111,43 @@ class AttemptTally(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """What a node could start now."""
+    """What a node can start now."""
 
     rooms: Mapping[str, int]  # free slots by queue
-    room: int  # free slots in all
-    fair: int = 0  # how many of them go to the oldest, whatever their priority
-    limited: frozenset[str] = frozenset()  # queues with a rate
-    keyed: frozenset[str] = frozenset()  # of these, those whose tasks get their instants from `take_slots`
-    probes: frozenset[str] = frozenset()  # half-open queues this node may try
+    room: int  # free slots in total
+    fair: int = 0  # slots for the oldest tasks, whatever their priority
+    limited: frozenset[str] = frozenset()  # queues with a rate limit
+    keyed: frozenset[str] = frozenset()  # those whose tasks get their slots from `take_slots`
+    probes: frozenset[str] = frozenset()  # half-open queues for which this node may send a probe
 
 
 class Store(Protocol):
-    """Truth at rest."""
+    """Durable storage of tasks and of the domains' rows."""
 
     dialect: str
     sole_worker: bool  # at most one process works on this database at a time
-    bulk: int  # new tasks that one transaction should take at the most
-    writes: WriteState  # whether the last ones of this process were refused
-    server: str  # which start of which server the newest connection leads to; constant for a file
+    bulk: int  # maximum number of new tasks per transaction
+    writes: WriteState  # whether recent writes of this process were refused
+    server: str  # identifies the server and its start; constant for a file
     newest: dict[str, int]  # the newest task that this process has created, by server
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
-        """Connect and check that the schema is the one this code knows; an empty one may be brought up."""
+        """Connect and check the schema; create it in an empty database, upgrade it if asked."""
 
     async def damage(self) -> list[str]:
-        """What is broken in the database's own structures; empty when all is well."""
+        """Return corruption found in the database's own structures; empty if there is none."""
 
     def may_work(self) -> bool:
         """Whether this process may claim: always, or only while it holds the file's work lock."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Close all connections."""
 
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run a read statement."""
 
     async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
-        """Run a read statement over many ids; rows as tuples, for the hot path."""
+        """Run a read statement for many ids; rows as tuples, for the hot path."""
 
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
         """Run statements in one transaction; all or none."""
@@ -160,30 +160,29 @@ class Store(Protocol):
         also: Sequence[Step] = (),
         together: bool = False,
     ) -> EnqueueResult:
-        """Make tasks durable, together with the domain's rows. No tasks: a creation of the domain's.
+        """Store tasks durably, together with the domain's rows; without tasks, only the domain's.
 
-        `together`: it may share a commit with others that say so. None of them touches a row of another's,
-        and each of its needed steps gives back one row at the most.
+        `together` allows sharing a commit with others. They must not touch each other's rows, and each needed
+        step must return at most one row.
         """
 
     async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
-        """Write the domain's rows under task ids of their own; the tasks are made of them later.
+        """Write the domain's rows under new task ids; their tasks are created later.
 
-        `also` comes first here, so that a needed step can hold a row against others who would write.
+        `also` runs first, so that a needed step can lock a row against concurrent writers.
         """
 
-    async def claim(self, node: NodeId, wish: ClaimRequest) -> ClaimResult:
-        """Take due tasks for a node: priority first, then earliest due."""
+    async def claim(self, node: NodeId, request: ClaimRequest) -> ClaimResult:
+        """Claim due tasks for a node: by priority, then due time."""
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
-        """Write down that these are about to act; gives back those that are still ours."""
+        """Write start marks. Return the tasks that this node still holds."""
 
     async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
-        """Reserve send instants for claimed tasks of a queue with a rate, each with its recipient, between
-        two of whose starts there must be `gap` microseconds."""
+        """Reserve send times for claimed tasks; those of one recipient are `gap` microseconds apart."""
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
-        """When to look again."""
+        """Return when a task can next be claimed."""
 
     async def settle(
         self,
@@ -194,13 +193,16 @@ class Store(Protocol):
         tally: Sequence[AttemptTally] = (),
         also: Sequence[Step] = (),
     ) -> list[SettleResult]:
-        """Move claimed tasks on, and give the turn of each order key in `keys` to the next of its line."""
+        """Write transitions fenced by node id and claim number (the fencing token).
+
+        Also free the next task of each ordering key in `keys`. A lost claim is an ordinary result.
+        """
 
     async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
-        """`write`, holding these order keys and passing their turn on."""
+        """Run `write` while locking these ordering keys, and free their next tasks."""
 
     async def hint(self) -> None:
-        """Tell other processes that something is due at once. May be lost."""
+        """Wake other processes: something is due now. May be lost."""
 
     def on_hint(self, wake: Callable[[], None]) -> None:
-        """Call `wake` when another process hints."""
+        """Call `wake` when another process sends a hint."""

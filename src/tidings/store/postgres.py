@@ -1,7 +1,7 @@
 """The store on PostgreSQL: shared by any number of processes.
 
-Invariant: a claim takes rows with `skip locked`, and every settling statement names id, node and claim_no, so
-two processes never both believe that they hold a task. All times are the server's.
+Invariant: a claim takes rows with `skip locked`, and every settling statement names id, node and claim_no
+(the fencing token), so two processes never both hold a task. All times are the server's.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ class PostgresStore:
         self._steps = PostgresSteps(self._sql, now)
         self._creating = PostgresEnqueue(self._connection, self._steps, self.schema)
 
-    # -- life
+    # -- open and close
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
-        """Connect, read the server's settings back, and check or bring up the schema."""
+        """Connect, verify the server's settings, and check or create the schema."""
         with translate_postgres_errors(started=False):
             self._pool = await asyncpg.create_pool(
                 self._dsn,
                 min_size=0,
                 init_size=1,
                 max_size=self._size,
-                init=self._meet,
+                init=self._identify_server,
                 reset=no_reset,
                 command_timeout=self._patience,
                 timeout=5,
@@ -98,13 +98,13 @@ class PostgresStore:
                 await self.close()
                 raise
 
-    async def _meet(self, connection: asyncpg.Connection) -> None:
-        """Learn which server a new connection leads to: after a failover or a restart it is another."""
+    async def _identify_server(self, connection: asyncpg.Connection) -> None:
+        """Identify the server of a new connection: it changes after a failover or restart."""
         await end_abandoned_transactions(connection, after=self._patience / 2)
         self.server = await connection.fetchval("select extract(epoch from pg_postmaster_start_time())::text")
 
     async def close(self) -> None:
-        """Close all connections; a hint that is about to go out still goes."""
+        """Close all connections; a pending hint is still sent."""
         await self._hints.close()
         if self._pool is not None:
             with contextlib.suppress(TimeoutError):
@@ -114,11 +114,11 @@ class PostgresStore:
             self._pool = None
 
     async def damage(self) -> list[str]:
-        """PostgreSQL watches over its own pages; see data_checksums and pg_amcheck."""
+        """Return nothing: PostgreSQL checks its own pages, see data_checksums and pg_amcheck."""
         return []
 
     def may_work(self) -> bool:
-        """Any number of processes may work on one PostgreSQL."""
+        """Return True: any number of processes may work on one PostgreSQL."""
         return True
 
     # -- statements
@@ -129,7 +129,7 @@ class PostgresStore:
             return await self._steps.run(connection, Step(name, params))
 
     async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
-        """Run a read statement over many ids."""
+        """Run a read statement for many ids."""
         async with self._connection() as connection:
             rows: Sequence[Sequence[Any]] = await connection.fetch(self._sql[name].sql, ids)
             return rows
@@ -146,7 +146,7 @@ class PostgresStore:
         return done
 
     async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
-        """`write`, holding these order keys and passing their turn on."""
+        """Run `write` while locking these ordering keys, and free their next tasks."""
         async with self._connection() as connection, connection.transaction():
             await self._steps.hold(connection, keys)
             done = await self._steps.run_all(connection, steps)
@@ -163,7 +163,7 @@ class PostgresStore:
         also: Sequence[Step] = (),
         together: bool = False,
     ) -> EnqueueResult:
-        """One statement for one task; COPY in one transaction for many."""
+        """Use one statement for one task, COPY in one transaction for many."""
         made = await self._creating.enqueue(EnqueueRequest(tasks, rows, also), once=once, together=together)
         self.writes.stored(made.ids)
         if made.ids:
@@ -171,42 +171,39 @@ class PostgresStore:
         return made
 
     async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
-        """COPY the domain's rows under ids of their own; their tasks come later."""
+        """COPY the domain's rows under new ids; their tasks are created later."""
         ids = await self._creating.keep(rows, also=also)
         self.writes.stored(ids)
         return ids
 
-    async def claim(self, node: NodeId, wish: ClaimRequest) -> ClaimResult:
-        """One statement; two more and a transaction only where a queue has a rate.
+    async def claim(self, node: NodeId, request: ClaimRequest) -> ClaimResult:
+        """Claim with one statement; with two more in a transaction if a queue has a rate limit.
 
-        Never on a server to which the connection is made for it: its node has not looked at that one yet.
+        Raises StoreUnavailable if the connection leads to a server that its node has not checked yet.
         """
         server = self.server
         async with self._connection() as connection:
             if self.server != server:
-                raise StoreUnavailable("another server answers", remedy="the next heartbeat decides")
-            if not wish.limited & wish.rooms.keys():
-                return await self._claim(connection, node, wish, wish.rooms)
+                raise StoreUnavailable(
+                    "another database server responded", remedy="wait for the next heartbeat"
+                )
+            if not request.limited & request.rooms.keys():
+                return await self._claim(connection, node, request, request.rooms)
             async with connection.transaction():
-                return await self._claim_paced(connection, node, wish)
+                return await self._claim_paced(connection, node, request)
 
     async def _claim(
-        self, connection: asyncpg.Connection, node: NodeId, wish: ClaimRequest, rooms: dict[str, int] | Any
+        self, connection: asyncpg.Connection, node: NodeId, request: ClaimRequest, rooms: dict[str, int] | Any
     ) -> ClaimResult:
-        statement = self._sql["claim"]
-        rows = await connection.fetch(
-            statement.sql,
-            *statement.bind(
-                {
-                    "now": self._steps.time(),
-                    "node": node,
-                    "room": wish.room,
-                    "fair": wish.fair,
-                    "queues": list(rooms),
-                    "rooms": list(rooms.values()),
-                    "probes": list(wish.probes),
-                }
-            ),
+        rows = await self._fetch(
+            connection,
+            "claim",
+            node=node,
+            room=request.room,
+            fair=request.fair,
+            queues=list(rooms),
+            rooms=list(rooms.values()),
+            probes=list(request.probes),
         )
         tasks = list(map(Task._make, rows))
         tasks.sort(key=_start_order)
@@ -215,26 +212,23 @@ class PostgresStore:
         return ClaimResult(tasks, [])
 
     async def _claim_paced(
-        self, connection: asyncpg.Connection, node: NodeId, wish: ClaimRequest
+        self, connection: asyncpg.Connection, node: NodeId, request: ClaimRequest
     ) -> ClaimResult:
-        statement = self._sql["rate_limit_lock"]
-        held = await connection.fetch(
-            statement.sql, *statement.bind({"now": self._steps.time(), "queues": sorted(wish.limited)})
-        )
-        rooms = dict(wish.rooms)
+        held = await self._fetch(connection, "rate_limit_lock", queues=sorted(request.limited))
+        rooms = dict(request.rooms)
         paces = {row["queue"]: RateLimitState(row["interval"], row["next_at"]) for row in held}
         at = held[0]["now"] if held else 0
         for queue, pace in paces.items():
             if queue in rooms:
                 rooms[queue] = min(rooms[queue], pace.allowance(at))
-        claimed = await self._claim(connection, node, wish, {q: n for q, n in rooms.items() if n > 0})
-        tasks, free_at = reserve_slots(paces, claimed.tasks, wish.keyed, at)
+        claimed = await self._claim(connection, node, request, {q: n for q, n in rooms.items() if n > 0})
+        tasks, free_at = reserve_slots(paces, claimed.tasks, request.keyed, at)
         for queue, free in free_at.items():
             await self._steps.run(connection, Step("rate_limit_take", {"queue": queue, "next_at": free}))
         return ClaimResult(tasks, claimed.expired)
 
     async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
-        """One transaction; the queue's row makes all nodes take theirs one after the other."""
+        """Reserve slots in one transaction; the queue's row serializes all nodes."""
         async with self._connection() as connection, connection.transaction():
             held = await self._steps.run(connection, Step("rate_limit_lock", {"queues": [queue]}))
             [clock], found = await self._steps.run_all(
@@ -246,29 +240,16 @@ class PostgresStore:
             return turns
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
-        """When something on these queues can next be claimed."""
+        """Return when a task of these queues can next be claimed."""
         async with self._connection() as connection:
-            statement = self._sql["next_due"]
-            row = await connection.fetchrow(
-                statement.sql, *statement.bind({"now": self._steps.time(), "queues": list(queues)})
-            )
+            [row] = await self._fetch(connection, "next_due", queues=list(queues))
             return NextDue(row["now"], row["next_at"])
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
-        """Write down that these are about to act."""
+        """Write start marks."""
         async with self._connection() as connection:
-            statement = self._sql["start"]
-            rows = await connection.fetch(
-                statement.sql,
-                *statement.bind(
-                    {
-                        "now": self._steps.time(),
-                        "node": node,
-                        "ids": [task.id for task in tasks],
-                        "claims": [task.claim_no for task in tasks],
-                    }
-                ),
-            )
+            ids, claims = [task.id for task in tasks], [task.claim_no for task in tasks]
+            rows = await self._fetch(connection, "start", node=node, ids=ids, claims=claims)
             return {row[0] for row in rows}
 
     async def settle(
@@ -280,7 +261,7 @@ class PostgresStore:
         tally: Sequence[AttemptTally] = (),
         also: Sequence[Step] = (),
     ) -> list[SettleResult]:
-        """One statement in the common case; a transaction where order keys or other statements take part."""
+        """Settle with one statement; in a transaction if ordering keys or other statements take part."""
         plain = [move for move in moves if _is_plain(move)]
         rest = [move for move in moves if not _is_plain(move)]
         async with self._connection() as connection:
@@ -297,7 +278,7 @@ class PostgresStore:
                 if await self._was_ours(connection, move):
                     kept[move.id] = move.to
         self.writes.stored(kept)
-        return [_verdict(move, kept.get(move.id)) for move in moves]
+        return [_settle_result(move, kept.get(move.id)) for move in moves]
 
     async def _settle_some(
         self,
@@ -308,52 +289,52 @@ class PostgresStore:
         tally: Sequence[AttemptTally],
     ) -> dict[TaskId, str]:
         kept: dict[TaskId, str] = {}
-        counts: dict[str, Any] = {"now": self._steps.time(), "node": node, **_tally_arrays(tally)}
+        counts: dict[str, Any] = {"node": node, **_tally_arrays(tally)}
         if plain or not rest:
-            statement = self._sql["settle_done"]
-            rows = await connection.fetch(
-                statement.sql,
-                *statement.bind(
-                    {
-                        **counts,
-                        "ids": [move.id for move in plain],
-                        "claims": [move.claim_no for move in plain],
-                        "details": [move.detail for move in plain],
-                    }
-                ),
+            rows = await self._fetch(
+                connection,
+                "settle_done",
+                **counts,
+                ids=[move.id for move in plain],
+                claims=[move.claim_no for move in plain],
+                details=[move.detail for move in plain],
             )
             kept = {row[0]: TaskState.DONE for row in rows}
             counts.update(_tally_arrays(()))
         if rest:
-            statement = self._sql["settle"]
             arrays = dict(zip(_MOVE_ARRAYS, map(list, zip(*rest, strict=True)), strict=True))
-            rows = await connection.fetch(statement.sql, *statement.bind({**counts, **arrays}))
+            rows = await self._fetch(connection, "settle", **counts, **arrays)
             kept.update({row[0]: row[1] for row in rows})
         return kept
 
     async def _was_ours(self, connection: asyncpg.Connection, move: Transition) -> bool:
-        """Whether this very claim had been settled so already: the answer to that commit was lost."""
+        """Whether this claim had already been settled: the response to that commit was lost."""
         row = await connection.fetchrow(self._sql["task_look"].sql, move.id)
         return row is not None and row["state"] == move.to and row["claim_no"] == move.claim_no
 
     # -- hints
 
     async def hint(self) -> None:
-        """NOTIFY on a connection of its own after the commit, at most once in 5 ms."""
+        """NOTIFY on a separate connection after the commit, at most once in 5 ms."""
         self._hints.give()
 
     def on_hint(self, wake: Callable[[], None]) -> None:
-        """Listen on a connection of its own; a lost one is replaced; polling alone is correct meanwhile."""
+        """LISTEN on a separate connection, which is replaced if lost; polling bridges the gap."""
         self._hints.take(wake)
 
-    # -- plumbing
+    # -- connections
+
+    async def _fetch(self, connection: asyncpg.Connection, name: str, **params: Any) -> list[Any]:
+        statement = self._sql[name]
+        values = statement.bind({"now": self._steps.time(), **params})
+        return list(await connection.fetch(statement.sql, *values))
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         pool = self._pool
         if pool is None:
             raise StoreUnavailable("the database is not open", remedy="open the store first")
-        # With one that is free nobody waits, and a limit would cost as much as the connection.
+        # A free connection needs no wait, and a timeout would cost as much as the connection.
         patience = None if pool.get_idle_size() else self._patience
         with self.writes.noted(), translate_postgres_errors(started=True):
             connection = await pool.acquire(timeout=patience)
@@ -364,25 +345,17 @@ class PostgresStore:
 
 
 _MOVE_ARRAYS = (
-    "ids",
-    "claims",
-    "states",
-    "attempts",
-    "dues",
-    "categories",
-    "details",
-    "unknowns",
-    "throttles",
-    "crashes",
-)
+    "ids", "claims", "states", "attempts", "dues",
+    "categories", "details", "unknowns", "throttles", "crashes",
+)  # fmt: skip
 
 
 def _is_plain(move: Transition) -> bool:
-    """Done without a doubt: the cheap statement can settle it."""
+    """Whether it is done and not unknown: the cheap statement can settle it."""
     return move.to is TaskState.DONE and not move.unknown
 
 
-def _verdict(move: Transition, state: str | None) -> SettleResult:
+def _settle_result(move: Transition, state: str | None) -> SettleResult:
     if state is None:
         return SettleResult.CLAIM_LOST
     return SettleResult.KEPT if state == move.to else SettleResult.CANCELLED

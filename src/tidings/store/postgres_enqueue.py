@@ -1,7 +1,7 @@
-"""Creating on PostgreSQL: new tasks with the domain's rows, in one transaction each or several in one.
+"""Enqueues on PostgreSQL: new tasks with the domain's rows, in one transaction each or several in one.
 
-Most creations are one message with its key. They are one statement, so that whoever accepts messages one by
-one pays for one trip to the server and not for ten.
+Most requests are one message with its idempotency key. They use one statement, so that accepting messages one
+by one costs one round trip and not ten.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .task_rows import COLUMNS, task_rows
 
 BULK_SIZE = 5000  # a commit costs as much as a thousand rows
 
-# Nothing was written, and that need not be the fault of all that shared the transaction.
+# Nothing was written, and not all requests of the transaction need be the cause.
 _ONE_OF_THEM = (ValueError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
 class PostgresEnqueue:
-    """`connection` borrows one of the store's."""
+    """Enqueues requests; `connection` borrows a connection of the store."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PostgresEnqueue:
     async def enqueue(
         self, one: EnqueueRequest, *, once: IdempotencyRecord | None, together: bool
     ) -> EnqueueResult:
-        """As `Store.enqueue` says."""
+        """See `Store.enqueue`."""
         if together and once is None and len(one.tasks) < BULK_SIZE:
             return await self._together.ask(one)
         if _is_single(one):
@@ -73,7 +73,7 @@ class PostgresEnqueue:
             return EnqueueResult(ids)
 
     async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
-        """COPY the domain's rows under ids of their own; their tasks come later."""
+        """COPY the domain's rows under new ids; their tasks are created later."""
         async with self._connection() as connection, connection.transaction():
             await self._steps.run_all(connection, also)
             ids, _ = await self._take_ids(connection, len(rows.values))
@@ -85,7 +85,7 @@ class PostgresEnqueue:
     async def _enqueue_single(
         self, connection: asyncpg.Connection, task: NewTask, rows: TableRows, once: IdempotencyRecord | None
     ) -> EnqueueResult | None:
-        """One statement; None where the key was used and is gone again by now: ask once more."""
+        """Enqueue with one statement; None if the key was used and has been deleted meanwhile: retry."""
         row, now = rows.values[0], self._steps.time()
         new = (
             task.tenant, task.queue, task.kind, task.priority, task.due_at, task.expires_at,
@@ -97,23 +97,23 @@ class PostgresEnqueue:
         sql = _single(rows.table, rows.columns, has_key=True)
         is_free, id_ = await connection.fetchrow(sql, now, *new, *once, _lock(once), *row)
         if not is_free:
-            raise _under_way(once)
+            raise _in_progress(once)
         if id_ is not None:
             return EnqueueResult([id_])
         earlier = await self._steps.run(connection, _find(once))
         return EnqueueResult((), earlier[0]) if earlier else None
 
     async def _used(self, connection: asyncpg.Connection, once: IdempotencyRecord) -> Row | None:
-        """What this key was answered before; a twin still under way is refused at once."""
+        """Return the earlier response for this key. Raises InProgress if another call uses it now."""
         if not await connection.fetchval(self._steps.sql["try_lock"].sql, _lock(once)):
-            raise _under_way(once)
+            raise _in_progress(once)
         found = await self._steps.run(connection, _find(once))
         return found[0] if found else None
 
     # -- many
 
     async def _enqueue_all(self, group: Sequence[EnqueueRequest]) -> list[EnqueueResult | Exception]:
-        """One commit for all; one for each where somebody was outrun or cannot be written."""
+        """Enqueue in one commit; or one by one if a request had a conflict or cannot be written."""
         if len(group) > 1:
             try:
                 return [*await self._enqueue_together(group)]
@@ -126,7 +126,7 @@ class PostgresEnqueue:
         for one in group:
             try:
                 answers.append(await self.enqueue(one, once=None, together=False))
-            except Exception as error:  # told to whoever asked for it
+            except Exception as error:  # raised to the caller of this request
                 answers.append(error)
         return answers
 
@@ -144,7 +144,7 @@ class PostgresEnqueue:
     async def _create(
         self, connection: asyncpg.Connection, group: Sequence[EnqueueRequest]
     ) -> list[Sequence[TaskId]]:
-        """New tasks with their rows; each order key's turn goes to the first of its line."""
+        """Create tasks with their rows; the first task of each ordering key becomes claimable."""
         tasks = [task for one in group for task in one.tasks]
         if not tasks:
             return [() for _ in group]
@@ -152,10 +152,7 @@ class PostgresEnqueue:
         await self._steps.hold(connection, keys)
         ids, at = await self._take_ids(connection, len(tasks))
         await connection.copy_records_to_table(
-            "tasks",
-            columns=COLUMNS,
-            schema_name=self._schema,
-            records=task_rows(tasks, ids, at),
+            "tasks", columns=COLUMNS, schema_name=self._schema, records=task_rows(tasks, ids, at)
         )
         taken = split_ids_by_request(group, ids)
         for rows, its_ids in merge_rows(group, taken):
@@ -177,7 +174,7 @@ class PostgresEnqueue:
 
 
 def _is_single(one: EnqueueRequest) -> bool:
-    """One task with its row and nothing besides, nor an order to keep."""
+    """Whether it is one task with its row and nothing else, without an ordering key."""
     return (
         len(one.tasks) == 1
         and [len(rows.values) for rows in one.rows] == [1]
@@ -190,8 +187,8 @@ def _lock(once: IdempotencyRecord) -> str:
     return f"{once.scope}\x01{once.key}"
 
 
-def _under_way(once: IdempotencyRecord) -> InProgress:
-    return InProgress(f"a call with the key {once.key!r} is under way", remedy="repeat it in a second")
+def _in_progress(once: IdempotencyRecord) -> InProgress:
+    return InProgress(f"a call with the key {once.key!r} is in progress", remedy="retry in one second")
 
 
 def _find(once: IdempotencyRecord) -> Step:
@@ -200,10 +197,10 @@ def _find(once: IdempotencyRecord) -> Step:
 
 @cache
 def _single(table: str, columns: tuple[str, ...], *, has_key: bool) -> str:
-    """A task, its row and its key. The key decides: on a conflict with one that holds, nothing is written.
+    """Return the statement for a task, its row and its idempotency key; a key in use prevents all of it.
 
-    Whether a twin has committed meanwhile is told by the conflict, which sees it; a look at the table would
-    not, because the statement began before it had the lock.
+    Only the conflict sees a call that has committed meanwhile; a read would not, because the statement began
+    before it had the lock.
     """
     clock = "coalesce($1::bigint, tidings_now())"
     first = 15 if has_key else 9

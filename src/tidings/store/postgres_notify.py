@@ -1,6 +1,6 @@
-"""Hints between processes on one PostgreSQL: NOTIFY after a commit, LISTEN on a connection of its own.
+"""Wake-up hints between processes on one PostgreSQL: NOTIFY after a commit, LISTEN on a separate connection.
 
-A lost hint costs time and nothing else: whoever waits for one polls, too.
+A lost hint only costs time, because its receivers poll, too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..model.errors import StoreFull, StoreUnavailable
 from .postgres_server import CONNECTION_ERRORS
 
 _CHANNEL = "tidings_wake"
-_SOON = 0.005  # seconds: at most one hint in so many
+_SOON = 0.005  # seconds between two hints
 
 
 class PostgresNotifier:
-    """One process's. `connection` borrows one of the store's for a moment."""
+    """Sends and receives hints. `connection` borrows a connection of the store."""
 
     def __init__(
         self, dsn: str, connection: Callable[[], contextlib.AbstractAsyncContextManager[asyncpg.Connection]]
@@ -31,18 +31,18 @@ class PostgresNotifier:
         self._hinting: asyncio.Task[None] | None = None
 
     def give(self) -> None:
-        """Tell everybody soon."""
+        """Send a hint to all processes soon."""
         if self._hinting is None or self._hinting.done():
             self._hinting = asyncio.create_task(self._notify())
 
     def take(self, wake: Callable[[], None]) -> None:
-        """Call this for every hint; a lost connection is replaced."""
+        """Call `wake` for every hint; a lost connection is replaced."""
         self._wake = wake
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen())
 
     async def close(self) -> None:
-        """Stop listening; a hint that is about to go out still goes."""
+        """Stop listening; a pending hint is still sent."""
         if self._hinting is not None:
             await asyncio.wait([self._hinting], timeout=1)
         for task in (self._listening, self._hinting):

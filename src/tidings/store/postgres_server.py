@@ -1,4 +1,4 @@
-"""What must be known of a PostgreSQL server: its URL, our session, what makes it unsafe, its errors."""
+"""PostgreSQL servers: URL, session settings, safety checks and error translation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import asyncpg
 
 from ..model.errors import StoreFull, StoreRefused, StoreUnavailable, StoreUnusable
 
-# Plans are pinned to index scans and made once: a queue's table is empty in one minute and full in the next,
-# statistics lag behind, and planning the claim costs as much as running it. JIT would cost more still.
+# Plans use index scans and are made once: a queue's table alternates between empty and full, statistics lag
+# behind, and planning a claim costs as much as running it. JIT would cost even more.
 SESSION_SETTINGS = {
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
@@ -24,7 +24,7 @@ SESSION_SETTINGS = {
 CONNECTION_ERRORS = (
     OSError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a connection that broke off while it was being used
+    asyncpg.InternalClientError,  # a connection that broke while it was used
     asyncpg.PostgresConnectionError,
     asyncpg.PostgresSystemError,
     asyncpg.OperatorInterventionError,  # shutdown, crash, start, a cancelled query
@@ -35,7 +35,7 @@ CONNECTION_ERRORS = (
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """The driver's URL, and the schema that ours may name in `?schema=`."""
+    """Split our URL into the driver's URL and the schema from `?schema=`."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     schema = query.pop("schema", "tidings")
@@ -43,11 +43,10 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 async def end_abandoned_transactions(connection: asyncpg.Connection, *, after: float) -> None:
-    """Have the server end transactions of a client that is gone, and release their locks.
+    """Let the server end transactions of lost clients, and release their locks.
 
-    A host that the network cuts off in the middle of a transaction would otherwise block every other node
-    until TCP notices, which takes hours by default. A statement, not a startup parameter: a pooler ignores
-    those.
+    A host that is cut off in the middle of a transaction would otherwise block every other node until TCP
+    notices, which takes hours by default. A statement, not a startup parameter, because poolers ignore those.
     """
     await connection.execute(
         "select set_config('idle_in_transaction_session_timeout', $1, false),"
@@ -58,11 +57,11 @@ async def end_abandoned_transactions(connection: asyncpg.Connection, *, after: f
 
 
 async def no_reset(_connection: asyncpg.Connection) -> None:
-    """Nothing to reset: no session state is ever changed, and a round trip per use would be paid for it."""
+    """Do not reset: the session state never changes, and a reset would cost a round trip."""
 
 
 async def refuse_unsafe(connection: asyncpg.Connection) -> None:
-    """Durability is decided by the server's settings, so they are read back."""
+    """Raise StoreUnusable if the server's settings do not guarantee durability."""
     if connection.get_server_version().major < 14:
         raise StoreUnusable(
             "this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer"
@@ -76,7 +75,7 @@ async def refuse_unsafe(connection: asyncpg.Connection) -> None:
 
 
 async def refuse_transaction_pooling(pool: asyncpg.Pool) -> None:
-    """Raise WrongStore where a pooler gives each transaction another session, which breaks LISTEN."""
+    """Raise StoreUnusable behind a pooler that changes sessions between transactions, which breaks LISTEN."""
     async with pool.acquire() as one, pool.acquire() as other:
         try:
             before = await _backends(one, other)
@@ -105,30 +104,30 @@ def _pooled() -> StoreUnusable:
 
 @contextlib.contextmanager
 def translate_postgres_errors(*, started: bool) -> Iterator[None]:
-    """Raise the driver's errors as ours.
+    """Translate driver errors.
 
-    At the start a refusal needs a person: WrongStore. Later the same refusal (a password that is being
-    rotated, a standby that is not promoted yet) is an outage: StoreUnavailable. Only data errors (SQLSTATE
-    classes 22 and 23) blame the values; they pass as they are.
+    At the start a refusal needs a person: StoreUnusable. Later the same refusal (a password being rotated, a
+    standby not promoted yet) is an outage: StoreUnavailable. Only data errors (SQLSTATE classes 22 and 23)
+    are caused by the values; they pass unchanged.
     """
     try:
         yield
     except asyncpg.DiskFullError as error:
-        raise StoreFull("the database's disk is full", remedy="free space; work resumes by itself") from error
+        raise StoreFull(
+            "the database's disk is full", remedy="free space; work resumes automatically"
+        ) from error
     except (
         asyncpg.DeadlockDetectedError,
         asyncpg.SerializationError,
         asyncpg.LockNotAvailableError,
     ) as error:
-        raise StoreUnavailable(
-            f"PostgreSQL was busy ({error})", remedy="the same call may succeed now"
-        ) from error
+        raise StoreUnavailable(f"PostgreSQL was busy ({error})", remedy="retry the call") from error
     except asyncpg.ProtocolViolationError as error:
         raise _refused(error, started) from error
     except CONNECTION_ERRORS as error:
         raise StoreUnavailable(
-            f"PostgreSQL does not answer ({type(error).__name__}: {error})",
-            remedy="check that the server runs and the database URL is right",
+            f"PostgreSQL does not respond ({type(error).__name__}: {error})",
+            remedy="check that the server is running and the database URL is correct",
         ) from error
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError):
         raise
@@ -144,16 +143,16 @@ def _refused(error: asyncpg.PostgresError, started: bool) -> StoreUnavailable | 
 
 
 def _refusal(error: asyncpg.PostgresError) -> tuple[str, str, str]:
-    """Return why the server refuses to work for us, the remedy, and a few words for strangers."""
+    """Return why the server refuses, the remedy, and a short reason without hosts or files."""
     match error:
         case asyncpg.InvalidCatalogNameError() | asyncpg.InvalidAuthorizationSpecificationError():
             return f"PostgreSQL refused the connection: {error}", "check the database URL", "login refused"
         case asyncpg.InsufficientPrivilegeError():
             remedy = "let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start"
-            return f"PostgreSQL does not allow it ({error})", remedy, "permission denied"
+            return f"PostgreSQL denied permission ({error})", remedy, "permission denied"
         case asyncpg.ProtocolViolationError():
             remedy = "behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md"
-            return f"the server refused our session settings ({error})", remedy, "login refused"
+            return f"PostgreSQL refused the session settings ({error})", remedy, "login refused"
         case asyncpg.ReadOnlySQLTransactionError():
             return "this PostgreSQL is read-only", "point the database URL at the primary", "read-only"
         case _:

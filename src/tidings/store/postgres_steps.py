@@ -1,4 +1,4 @@
-"""Named statements on a PostgreSQL connection, one after the other."""
+"""Runs named statements on a PostgreSQL connection."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from .statements import SqlStatement
 
 
 class PostgresSteps:
-    """Runs them. `now` is a test's clock; without one every statement asks the server's."""
+    """Runs steps. `now` is a test's clock; without one, statements use the server's time."""
 
     def __init__(self, sql: Mapping[str, SqlStatement], now: Callable[[], int] | None) -> None:
         self.sql = sql
         self._now = now
 
     def time(self) -> int | None:
-        """What statements take for now; None: their server's time."""
+        """The time for statements; None: the server's time."""
         return None if self._now is None else self._now()
 
     async def run(self, connection: asyncpg.Connection, step: Step) -> list[Row]:
-        """One step."""
+        """Run one step."""
         statement = self.sql[step.name]
         rows = await connection.fetch(statement.sql, *statement.bind({"now": self.time(), **step.params}))
         return [dict(row) for row in rows]
 
     async def run_all(self, connection: asyncpg.Connection, steps: Sequence[Step]) -> list[list[Row]]:
-        """One by one; Outrun where one that is needed finds nothing."""
+        """Run the steps in order. Raises WriteConflict if a needed step returns no rows."""
         done: list[list[Row]] = []
         for step in steps:
             wanted = step.only_if is None or done[step.only_if]
@@ -38,7 +38,7 @@ class PostgresSteps:
         return done
 
     async def hold(self, connection: asyncpg.Connection, keys: Collection[OrderingKey]) -> None:
-        """Keep others away from these order keys until the transaction ends."""
+        """Lock these ordering keys until the transaction ends."""
         if keys:
             statement = self.sql["lock_keys"]
             names = {"queues": [k[0] for k in keys], "ordering_keys": [k[1] for k in keys]}
@@ -47,7 +47,7 @@ class PostgresSteps:
     async def pass_turn(
         self, connection: asyncpg.Connection, keys: Collection[OrderingKey], *, demote: bool
     ) -> None:
-        """The first of each line comes next; `demote`: another may have been first so far."""
+        """Make the first task of each ordering key claimable; `demote`: another may have been first."""
         if keys and demote:
             statement = self.sql["demote"]
             await connection.executemany(

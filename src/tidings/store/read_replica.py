@@ -1,7 +1,7 @@
-"""A store whose heavy reads go to a PostgreSQL standby. Claims, settles and single things never do.
+"""A store whose heavy reads go to a PostgreSQL standby. Claims and settles always use the primary.
 
-Lists, pages and exports may be a moment behind. A standby that does not answer is passed over: the primary
-answers, and a later read tries the standby again.
+Lists and exports may be slightly stale. If the standby does not respond, the primary is used, and the standby
+is tried again later.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import time
 from typing import Any
 
 from ..model.errors import TidingsError, error_text
-from ..observability.events import Emit, StoreTrouble
+from ..observability.events import Emit, StoreError
 from .port import Row, Store
 
-# Reads whose answer may be a moment old; nothing is decided by them.
+# Reads that may be slightly stale; no decision depends on them.
 REPLICA_READS = frozenset(
     {
         "upcoming_counts", "upcoming_ordered", "upcoming_ordered_page", "upcoming_page", "alert_page",
@@ -26,11 +26,11 @@ REPLICA_READS = frozenset(
         "template_page", "template_version_page", "waited_page",
     }
 )  # fmt: skip
-_AGAIN = 10.0  # seconds until a standby that failed is asked again
+_AGAIN = 10.0  # seconds until a failed standby is tried again
 
 
 class ReplicaStore:
-    """A `Store` for faces: everything is the primary's but heavy reads."""
+    """A `Store` for interfaces: only heavy reads do not go to the primary."""
 
     def __init__(self, primary: Store, standby: Store, *, emit: Emit) -> None:
         self._primary = primary
@@ -43,7 +43,7 @@ class ReplicaStore:
         return getattr(self._primary, name)
 
     async def read(self, name: str, **params: Any) -> list[Row]:
-        """Run a read statement, where it belongs."""
+        """Run a read statement, on the standby if it is heavy."""
         if name not in REPLICA_READS or time.monotonic() < self._asleep_until:
             return await self._primary.read(name, **params)
         try:
@@ -53,11 +53,11 @@ class ReplicaStore:
             return await self._standby.read(name, **params)
         except TidingsError as error:
             self._asleep_until = time.monotonic() + _AGAIN
-            self._emit(StoreTrouble("replica", error_text(error)))
+            self._emit(StoreError("replica", error_text(error)))
             return await self._primary.read(name, **params)
 
     async def close(self) -> None:
-        """Let go of the standby; the primary is closed by whoever opened it."""
+        """Close the standby; the primary is closed by its owner."""
         if self._is_open:
             await self._standby.close()
             self._is_open = False

@@ -1,7 +1,7 @@
-"""Together: what is asked while an answer is under way is answered in one go.
+"""Request batches: requests that arrive while one is running share the next round trip.
 
-The first question waits for nobody; the more there is to do, the more of it shares one trip to the database.
-An answer never began before its question was asked, so it is as fresh as if it had been asked alone.
+The first request does not wait; under load more requests share one round trip. A batch starts after its
+requests were made, so its results are as fresh as if each had run alone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ K = TypeVar("K", bound=Hashable)
 
 
 class RequestBatcher(Generic[Q, A]):
-    """Groups of questions, few of them under way; `answer` gives an answer or error for each question."""
+    """Runs requests in groups, few at once; `answer` returns a result or an error for each."""
 
     def __init__(
         self,
         answer: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]],
         *,
-        most: int = 100,  # in a group
-        at_once: int = 1,  # a second one goes only when there is enough for it
+        most: int = 100,  # per group
+        at_once: int = 1,  # groups; a second one starts only if there are enough requests
         enough: int = 20,
     ) -> None:
         self._answer = answer
@@ -39,7 +39,7 @@ class RequestBatcher(Generic[Q, A]):
         self._running: set[asyncio.Task[None] | None] = set()
 
     async def ask(self, question: Q) -> A:
-        """The answer, or the error that it met."""
+        """Return the result, or raise the error."""
         asked: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, asked))
         many = not self._running or len(self._waiting) >= self._enough
@@ -54,18 +54,18 @@ class RequestBatcher(Generic[Q, A]):
                 group = [(question, asked) for question, asked in group if not asked.done()]
                 if group:
                     await self._tell(group)
-        finally:  # in the same breath as the look at who waits: whoever comes next begins anew
+        finally:  # without an await since the check: the next request starts a new run
             self._running.discard(asyncio.current_task())
 
     async def _tell(self, group: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
         answers: Sequence[A | Exception]
         try:
             answers = await self._answer([question for question, _ in group])
-        except Exception as error:  # whoever asked hears of it
+        except Exception as error:  # raised to all callers of the group
             answers = [error] * len(group)
         for (_, asked), answer in zip(group, answers, strict=True):
             if asked.done():
-                continue  # whoever asked has gone
+                continue  # the caller has gone
             if isinstance(answer, Exception):
                 asked.set_exception(answer)
             else:
@@ -73,14 +73,14 @@ class RequestBatcher(Generic[Q, A]):
 
 
 class BatchedLookup(Generic[K, A]):
-    """`RequestBatcher` for reading: each key is read once in a group, and `read` gives what it found."""
+    """A `RequestBatcher` for reads: each key is read once per group."""
 
     def __init__(self, read: Callable[[Sequence[K]], Awaitable[Mapping[K, A]]], *, most: int = 100) -> None:
         self._read = read
         self._together: RequestBatcher[K, A] = RequestBatcher(self._answers, most=most)
 
     async def find(self, key: K) -> A:
-        """What was found; KeyError if that was nothing."""
+        """Return the value. Raises KeyError if there is none."""
         return await self._together.ask(key)
 
     async def _answers(self, keys: Sequence[K]) -> Sequence[A | Exception]:
@@ -89,7 +89,7 @@ class BatchedLookup(Generic[K, A]):
 
 
 def split_ids_by_request(group: Sequence[EnqueueRequest], ids: Sequence[TaskId]) -> list[Sequence[TaskId]]:
-    """Which ids belong to whose tasks."""
+    """Assign the ids to the tasks of each request."""
     found, first = [], 0
     for one in group:
         found.append(ids[first : first + len(one.tasks)])
@@ -100,7 +100,7 @@ def split_ids_by_request(group: Sequence[EnqueueRequest], ids: Sequence[TaskId])
 def merge_rows(
     group: Sequence[EnqueueRequest], ids: Sequence[Sequence[TaskId]]
 ) -> Iterator[tuple[TableRows, Sequence[TaskId]]]:
-    """The rows of a group, table by table, with their tasks' ids."""
+    """Return the rows of a group by table, with their tasks' ids."""
     tables: dict[tuple[str, tuple[str, ...]], tuple[list[tuple[Any, ...]], list[TaskId]]] = {}
     for one, its_ids in zip(group, ids, strict=True):
         for rows, own in split_task_ids(one.rows, its_ids):
@@ -112,7 +112,7 @@ def merge_rows(
 
 
 def merge_steps(lines: Sequence[Sequence[Step]]) -> Iterator[list[Step]]:
-    """The steps of several transactions as one: of each line in its order, those of one name at a time."""
+    """Merge the steps of several transactions: in order within each, those of one name at a time."""
     waiting = [deque(line) for line in lines if line]
     while waiting:
         later = {step.name for line in waiting for step in islice(line, 1, None)}

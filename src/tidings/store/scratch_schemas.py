@@ -1,4 +1,4 @@
-"""Scratch schemas on PostgreSQL: made for one drill, locked while it runs, removed with all they hold."""
+"""Scratch schemas on PostgreSQL: created for one drill, locked while it runs, removed with their contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .external_tables import quote_identifier
 from .postgres_server import split_url
 
 PREFIX = "tidings_drill_"
-_PATIENCE = 60.0  # seconds that one statement may take
+_TIMEOUT = 60.0  # seconds per statement
 
 _LOCK = "select pg_try_advisory_lock(hashtextextended($1, 0))"
 _LEFT = "select nspname from pg_namespace where starts_with(nspname, $1) order by nspname"
@@ -21,28 +21,28 @@ _LEFT = "select nspname from pg_namespace where starts_with(nspname, $1) order b
 
 @contextlib.asynccontextmanager
 async def scratch_schema(url: str, schema: str) -> AsyncIterator[str]:
-    """Make a schema that is not there yet, and hold it; gives the URL that leads into it."""
+    """Create a schema and lock it. Return the URL that selects it."""
     async with _connected(url) as connection:
         if not await connection.fetchval(_LOCK, schema):
-            raise Conflict(f"the schema {schema} is in use by another drill", remedy="start it once more")
+            raise Conflict(f"the schema {schema} is in use by another drill", remedy="start the drill again")
         try:
             await connection.execute(f"create schema {quote_identifier(schema)}")
         except asyncpg.DuplicateSchemaError:
             raise Conflict(
-                f"the schema {schema} is there already", remedy="tidings drill --clean removes it"
+                f"the schema {schema} already exists", remedy="tidings drill --clean removes it"
             ) from None
         yield _into(url, schema)
 
 
 async def remove_schema(url: str, schema: str) -> None:
     """Remove a schema and everything in it."""
-    assert schema.startswith(PREFIX), "only what a drill has made"
+    assert schema.startswith(PREFIX), "only schemas of drills"
     async with _connected(url) as connection:
         await _drop(connection, schema)
 
 
 async def remove_stale_schemas(url: str) -> list[str]:
-    """Remove the schemas whose drills are gone; gives their names."""
+    """Remove the schemas of drills that have ended. Return their names."""
     async with _connected(url) as connection:
         found = [row["nspname"] for row in await connection.fetch(_LEFT, PREFIX)]
         gone = [schema for schema in found if await connection.fetchval(_LOCK, schema)]
@@ -67,20 +67,20 @@ async def _connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         connection = await asyncpg.connect(
             split_url(url)[0],
             timeout=10,
-            command_timeout=_PATIENCE,
+            command_timeout=_TIMEOUT,
             server_settings={"client_min_messages": "warning", "application_name": "tidings drill"},
         )
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError) as error:
         raise StoreUnavailable(
-            f"PostgreSQL does not answer ({error})",
-            remedy="check that the server runs and the database URL is right",
+            f"PostgreSQL does not respond ({error})",
+            remedy="check that the server is running and the database URL is correct",
         ) from error
     try:
         yield connection
     except asyncpg.InsufficientPrivilegeError as error:
         raise StoreUnusable(
-            f"PostgreSQL does not allow a schema for the drill ({error})",
-            remedy="GRANT CREATE ON DATABASE to the role, or give --database another one",
+            f"PostgreSQL denied creating a schema for the drill ({error})",
+            remedy="GRANT CREATE ON DATABASE to the role, or use another --database",
         ) from error
     finally:
         with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):

@@ -1,7 +1,7 @@
 """The store on SQLite: one file, one working process, any number that accept and read.
 
-Invariant: WAL with synchronous FULL, and every acknowledgement after its COMMIT. The process that
-holds the file's work lock is the only one that claims; when it dies the lock is free and the next takes over.
+Invariant: WAL with synchronous=FULL, and every acknowledgement after its COMMIT. Only the process that holds
+the file's work lock claims; when it dies, the lock is released and the next process takes over.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -41,14 +41,16 @@ from .statements import load_statements
 from .task_rows import task_rows
 from .write_state import WriteState
 
+T = TypeVar("T")
+
 
 class SqliteStore:
     """`Store` on one SQLite file."""
 
     dialect = "sqlite"
     sole_worker = True
-    server = ""  # a file cannot be replaced under the process that has it open
-    bulk = 1000  # they are written on the loop's own thread: more would make what is due wait
+    server = ""  # a file cannot be replaced while the process has it open
+    bulk = 1000  # written on the event loop's thread: more would delay due tasks
 
     def __init__(
         self, path: Path, *, now: Callable[[], int], inline: bool = False, patience: float = 10.0
@@ -69,10 +71,10 @@ class SqliteStore:
         self._reader: apsw.Connection | None = None
         self._watched: int | None = None
 
-    # -- life
+    # -- open and close
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
-        """Open the file, bring up an empty one, check the schema and the durability settings."""
+        """Open the file, create the schema in an empty one, check schema and durability settings."""
         refuse_unwritable(self.path)
         with translate_sqlite_errors(started=False):
             self._connection = connect(self.path, self._now)
@@ -84,7 +86,7 @@ class SqliteStore:
             self._connection.setbusytimeout(0 if not self._inline else 5000)
             self._reader = connect(self.path, self._now)
             self._reader.setbusytimeout(5000)
-            self._reader.execute("pragma query_only = on")  # whatever writes goes through the group
+            self._reader.execute("pragma query_only = on")  # all writes go through the group writer
             keep_private(self.path)
         self._socket = WakeSocket(self.path.with_name(self.path.name + ".wake"))
 
@@ -104,7 +106,7 @@ class SqliteStore:
         self._work.free()
 
     async def damage(self) -> list[str]:
-        """SQLite's own check of its pages and indexes."""
+        """Return the findings of SQLite's quick_check."""
         assert self._reader is not None
         with translate_sqlite_errors():
             found = [str(row[0]) for row in self._reader.execute("pragma quick_check(20)")]
@@ -123,7 +125,7 @@ class SqliteStore:
             return self._steps.rows(self._reader, name, params)
 
     async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
-        """Run a read statement over many ids."""
+        """Run a read statement for many ids."""
         assert self._reader is not None
         with translate_sqlite_errors():
             rows: Sequence[Sequence[Any]] = self._reader.execute(
@@ -137,17 +139,16 @@ class SqliteStore:
         return answer
 
     async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
-        """`write`, passing the turn of these order keys on."""
+        """Run `write`, and free the next tasks of these ordering keys."""
 
         def work(connection: apsw.Connection) -> list[list[Row]]:
             done = self._steps.run_all(connection, steps)
             self._steps.pass_turn(connection, keys, demote=True)
             return done
 
-        answer: list[list[Row]] = await self._run(work)
-        return answer
+        return await self._run(work)
 
-    async def _run(self, work: Callable[[apsw.Connection], Any], *, is_routine: bool = False) -> Any:
+    async def _run(self, work: Callable[[apsw.Connection], T], *, is_routine: bool = False) -> T:
         assert self._writer is not None
         with self.writes.noted():
             answer = await self._writer.run(work, is_routine=is_routine)
@@ -164,7 +165,7 @@ class SqliteStore:
         also: Sequence[Step] = (),
         together: bool = False,
     ) -> EnqueueResult:
-        """Insert tasks and the domain's rows in one transaction; commits are shared anyway."""
+        """Insert tasks and the domain's rows in one transaction; commits are always shared."""
 
         def work(connection: apsw.Connection) -> EnqueueResult:
             if once is not None:
@@ -194,7 +195,7 @@ class SqliteStore:
         return [TaskId(id_) for id_ in range(first, first + n)]
 
     async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
-        """Insert the domain's rows under ids of their own; their tasks come later."""
+        """Insert the domain's rows under new ids; their tasks are created later."""
 
         def work(connection: apsw.Connection) -> Sequence[TaskId]:
             self._steps.run_all(connection, also)
@@ -210,18 +211,18 @@ class SqliteStore:
         self.writes.stored(answer)
         return answer
 
-    async def claim(self, node: NodeId, wish: ClaimRequest) -> ClaimResult:
-        """A look beside the writer, so that an empty poll holds nobody up; then in its transaction."""
+    async def claim(self, node: NodeId, request: ClaimRequest) -> ClaimResult:
+        """Check on the reading connection first, so that an empty poll blocks no one; then claim."""
         assert self._reader is not None and self._writer is not None
         with translate_sqlite_errors():
-            if not self._claiming.is_anything_due(self._reader, wish):
+            if not self._claiming.is_anything_due(self._reader, request):
                 return ClaimResult([], [])
-        work = partial(self._claiming.claim, node=node, wish=wish)
+        work = partial(self._claiming.claim, node=node, request=request)
         claimed, durable = await self._writer.run_ahead(work)
         return claimed._replace(durable=durable)
 
     async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
-        """In the writer's transaction."""
+        """Reserve slots in the writer's transaction."""
 
         def work(connection: apsw.Connection) -> SlotAssignment:
             held = self._steps.rows(connection, "rate_limit_lock", {"queue": queue})
@@ -231,17 +232,16 @@ class SqliteStore:
             self._steps.run_all(connection, reserve_steps(queue, turns))
             return turns
 
-        answer: SlotAssignment = await self._run(work)
-        return answer
+        return await self._run(work)
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
-        """When something on these queues can next be claimed."""
+        """Return when a task of these queues can next be claimed."""
         assert self._reader is not None
         with translate_sqlite_errors():
             return self._claiming.next_due(self._reader, queues)
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
-        """Write down that these are about to act."""
+        """Write start marks."""
 
         def work(connection: apsw.Connection) -> set[TaskId]:
             now, sql = self._now(), self._sql["start_one"].sql
@@ -251,8 +251,7 @@ class SqliteStore:
                 if connection.execute(sql, (now, task.id, node, task.claim_no)).fetchall()
             }
 
-        answer: set[TaskId] = await self._run(work)
-        return answer
+        return await self._run(work)
 
     async def settle(
         self,
@@ -263,14 +262,14 @@ class SqliteStore:
         tally: Sequence[AttemptTally] = (),
         also: Sequence[Step] = (),
     ) -> list[SettleResult]:
-        """Move claimed tasks on, in one transaction."""
+        """Settle claimed tasks in one transaction."""
 
         def work(connection: apsw.Connection) -> list[SettleResult]:
             now, before = self._now(), connection.total_changes()
             answers = self._settle_plain(connection, node, moves, now) or [
                 self._settle_one(connection, node, move, now) for move in moves
             ]
-            if not moves or connection.total_changes() > before:  # a repetition counts nothing
+            if not moves or connection.total_changes() > before:  # a repeated settle counts nothing
                 connection.executemany(
                     self._sql["attempt_tally_add"].sql,
                     [(now, count.queue, count.what, count.n, count.ms) for count in tally],
@@ -286,7 +285,7 @@ class SqliteStore:
     def _settle_plain(
         self, connection: apsw.Connection, node: NodeId, moves: Sequence[Transition], now: int
     ) -> list[SettleResult] | None:
-        """The common case in bulk; None when some move is not plain or some claim is lost."""
+        """Settle the common case in bulk; None if a transition is not plain or a claim is lost."""
         if any(move.to is not TaskState.DONE or move.unknown for move in moves):
             return None
         connection.execute("savepoint plain")
@@ -325,7 +324,7 @@ class SqliteStore:
     # -- hints
 
     async def hint(self) -> None:
-        """One datagram to the working process."""
+        """Send one datagram to the working process."""
         if self._socket is not None:
             self._socket.send()
 
@@ -342,7 +341,7 @@ class SqliteStore:
         wake()
 
     async def backup(self, target: Path) -> None:
-        """A consistent copy while everything goes on."""
+        """Write a consistent copy while work continues."""
         assert self._reader is not None
         with translate_sqlite_errors():
             destination = apsw.Connection(str(target))
@@ -356,7 +355,7 @@ class SqliteStore:
 
 
 def _insert(rows: TableRows) -> str:
-    """The one place that composes SQL: names come from the domain's code, never from a caller."""
+    """Compose an insert: names come from the domain's code, never from a caller."""
     columns = ("task", *rows.columns)
     marks = ", ".join("?" * len(columns))
     return f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"  # noqa: S608

@@ -1,4 +1,4 @@
-"""Claiming on SQLite: which tasks of a file come next. PostgreSQL does it in one statement, `claim.sql`."""
+"""Claims on SQLite: selects the next tasks of a file. PostgreSQL does it in one statement, `claim.sql`."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _LINKED = (None, "connected")  # no session, or one that can send
 
 
 class SqliteClaims:
-    """Reads and writes by the connection that it is given."""
+    """Selects and claims tasks on a given connection."""
 
     def __init__(self, steps: SqliteSteps, now: Callable[[], int]) -> None:
         self._steps = steps
         self._now = now
 
-    def is_anything_due(self, connection: apsw.Connection, wish: ClaimRequest) -> bool:
-        """Whether a claim might find something."""
+    def is_anything_due(self, connection: apsw.Connection, request: ClaimRequest) -> bool:
+        """Whether a claim may find a task."""
         now = self._now()
-        return any(due_at <= now and queue in wish.rooms for queue, _, due_at in self._heads(connection))
+        return any(due_at <= now and queue in request.rooms for queue, _, due_at in self._heads(connection))
 
-    def claim(self, connection: apsw.Connection, *, node: NodeId, wish: ClaimRequest) -> ClaimResult:
-        """Look at each queue's and priority's earliest, then claim them."""
+    def claim(self, connection: apsw.Connection, *, node: NodeId, request: ClaimRequest) -> ClaimResult:
+        """Select the earliest tasks of each queue and priority, then claim them."""
         now = self._now()
-        rooms = self._open_rooms(connection, wish, now)
-        paces = self._held_paces(connection, wish, rooms, now)
-        near, of_one_kind = self._near(connection, rooms, wish.room, now)
+        rooms = self._open_rooms(connection, request, now)
+        paces = self._rate_limit_states(connection, request, rooms, now)
+        near, of_one_kind = self._near(connection, rooms, request.room, now)
         if not of_one_kind:
             chosen = choose_candidates(
                 [ClaimCandidate(t.priority, t.due_at, t.id, t.queue) for t in near],
                 rooms,
-                wish.room,
-                wish.fair,
+                request.room,
+                request.fair,
             )
             taken = {candidate.id for candidate in chosen}
             near = sorted((t for t in near if t.id in taken), key=lambda t: (t.priority, t.due_at, t.id))
@@ -50,13 +50,13 @@ class SqliteClaims:
         connection.execute(self._steps.sql["claim_some"].sql, (node, now, int_array(ids)))
         connection.execute(self._steps.sql["record_claims"].sql, (int_array(ids),))
         if paces:
-            tasks, free_at = reserve_slots(paces, tasks, wish.keyed, now)
+            tasks, free_at = reserve_slots(paces, tasks, request.keyed, now)
             for queue, free in free_at.items():
                 self._steps.rows(connection, "rate_limit_take", {"queue": queue, "next_at": free})
         return ClaimResult(tasks, [task._replace(attempts=task.attempts - 1, claim_no=-1) for task in late])
 
     def next_due(self, connection: apsw.Connection, queues: Collection[str]) -> NextDue:
-        """When something on these queues can next be claimed."""
+        """Return when a task of these queues can next be claimed."""
         now = self._now()
         open_from: dict[str, int] = {}
         for row in self._steps.rows(connection, "queue_list", {}):
@@ -73,37 +73,37 @@ class SqliteClaims:
         ]
         return NextDue(now, min(times, default=None))
 
-    def _open_rooms(self, connection: apsw.Connection, wish: ClaimRequest, now: int) -> dict[str, int]:
+    def _open_rooms(self, connection: apsw.Connection, request: ClaimRequest, now: int) -> dict[str, int]:
         rooms: dict[str, int] = {}
         for row in self._steps.rows(connection, "queue_list", {}):
             name = row["name"]
-            if name not in wish.rooms or row["paused"] or (row["blocked_until"] or 0) > now:
+            if name not in request.rooms or row["paused"] or (row["blocked_until"] or 0) > now:
                 continue
             if row["session_state"] not in _LINKED:
                 continue
-            if row["opened_at"] is None or name in wish.probes:
-                rooms[name] = wish.rooms[name]
+            if row["opened_at"] is None or name in request.probes:
+                rooms[name] = request.rooms[name]
         return rooms
 
-    def _held_paces(
-        self, connection: apsw.Connection, wish: ClaimRequest, rooms: dict[str, int], now: int
+    def _rate_limit_states(
+        self, connection: apsw.Connection, request: ClaimRequest, rooms: dict[str, int], now: int
     ) -> dict[str, RateLimitState]:
         paces: dict[str, RateLimitState] = {}
-        for queue in wish.limited & rooms.keys():
+        for queue in request.limited & rooms.keys():
             for row in self._steps.rows(connection, "rate_limit_lock", {"queue": queue}):
                 paces[queue] = RateLimitState(row["interval"], row["next_at"])
                 rooms[queue] = min(rooms[queue], paces[queue].allowance(now))
         return paces
 
     def _heads(self, connection: apsw.Connection) -> list[tuple[str, int, int]]:
-        """Queue, priority and due time of the earliest of each."""
+        """Return queue, priority and due time of the earliest task of each."""
         heads: Any = connection.execute(self._steps.sql["heads"].sql).fetchall()
         return cast("list[tuple[str, int, int]]", heads)
 
     def _near(
         self, connection: apsw.Connection, rooms: Mapping[str, int], room: int, now: int
     ) -> tuple[list[Task], bool]:
-        """The earliest of each queue and priority, as they will be once claimed; True: all are of one."""
+        """Return the earliest tasks as they will be once claimed; True: they have one queue and priority."""
         near = self._steps.sql["near"].sql
         found: list[Task] = []
         kinds = 0

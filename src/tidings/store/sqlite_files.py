@@ -1,4 +1,4 @@
-"""What a SQLite database needs from its file system: a lock for the working process, a local disk, a hint."""
+"""Files beside a SQLite database: work lock and wake-up socket; rejects network file systems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.
 
 
 class FileLock:
-    """An exclusive lock that the kernel frees the moment its process ends, however it ends."""
+    """An exclusive lock that the system releases when its process ends, in any way."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -22,11 +22,11 @@ class FileLock:
 
     @property
     def held(self) -> bool:
-        """Whether this process has it."""
+        """Whether this process holds the lock."""
         return self._fd is not None
 
     def take(self) -> bool:
-        """Take it if it is free; never waits."""
+        """Take the lock if it is free, without waiting."""
         if self._fd is not None:
             return True
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -39,14 +39,14 @@ class FileLock:
         return True
 
     def free(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
 class WakeSocket:
-    """A datagram socket beside the file: one byte means 'look now'. Losing one is harmless."""
+    """A datagram socket beside the file: one byte is a wake-up hint. A lost one is harmless."""
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)
@@ -54,7 +54,7 @@ class WakeSocket:
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def listen(self) -> int | None:
-        """Receive hints; gives the descriptor to watch, or None where the path is too long for a socket."""
+        """Receive hints. Return the descriptor to watch, or None if the path is too long for a socket."""
         with contextlib.suppress(OSError):
             receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             with contextlib.suppress(FileNotFoundError):
@@ -66,13 +66,13 @@ class WakeSocket:
         return None
 
     def drain(self) -> None:
-        """Take in what has come."""
+        """Discard received datagrams."""
         with contextlib.suppress(OSError):
             while self._receiver is not None and self._receiver.recv(64):
                 pass
 
     def send(self) -> None:
-        """Hint to whoever listens."""
+        """Send a hint to the listening process."""
         with contextlib.suppress(OSError):
             self._sender.sendto(b"!", self._path)
 
@@ -87,11 +87,11 @@ class WakeSocket:
 
 
 def refuse_remote(path: Path) -> None:
-    """SQLite's locks do not hold on network file systems."""
+    """Raise StoreUnusable on a network file system, where SQLite's locks do not work."""
     kind = _file_system(path)
     if kind in _REMOTE:
         raise StoreUnusable(
-            f"{path} lies on a network file system ({kind}), where SQLite's locks do not hold",
+            f"{path} is on a network file system ({kind}), where SQLite's locks do not work",
             remedy="use a local disk, or PostgreSQL",
         )
 

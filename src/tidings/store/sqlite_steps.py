@@ -1,4 +1,4 @@
-"""Named statements on a connection to a SQLite file, one after the other."""
+"""Runs named statements on a SQLite connection."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .statements import SqlStatement
 
 
 class SqliteSteps:
-    """Runs them, as `Steps` does on PostgreSQL."""
+    """Runs steps, as `PostgresSteps` does on PostgreSQL."""
 
     def __init__(self, sql: Mapping[str, SqlStatement], now: Callable[[], int]) -> None:
         self.sql = sql
         self._now = now
-        self._columns: dict[str, list[str]] = {}  # of statements that have given rows
+        self._columns: dict[str, list[str]] = {}  # of statements that have returned rows
 
     def rows(self, connection: apsw.Connection, name: str, params: Mapping[str, Any]) -> list[Row]:
-        """One statement."""
+        """Run one statement."""
         statement = self.sql[name]
         cursor = connection.execute(statement.sql, statement.bind({"now": self._now(), **params}))
         names = self._columns.get(name)
@@ -34,7 +34,7 @@ class SqliteSteps:
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def run_all(self, connection: apsw.Connection, steps: Sequence[Step]) -> list[list[Row]]:
-        """One by one; Outrun where one that is needed finds nothing."""
+        """Run the steps in order. Raises WriteConflict if a needed step returns no rows."""
         done: list[list[Row]] = []
         for step in steps:
             wanted = step.only_if is None or done[step.only_if]
@@ -44,12 +44,12 @@ class SqliteSteps:
         return done
 
     def pass_turn(self, connection: apsw.Connection, keys: Collection[OrderingKey], *, demote: bool) -> None:
-        """The first of each line comes next; `demote`: another may have been first so far."""
+        """Make the first task of each ordering key claimable; `demote`: another may have been first."""
         for name in ("demote", "promote") if demote else ("promote",):
             for queue, key in keys:
                 connection.execute(self.sql[name].sql, (queue, key)).fetchall()
 
 
 def int_array(numbers: Sequence[int]) -> Any:
-    """A list as SQLite takes it in one piece: an array in memory, alive as long as its statement."""
-    return apsw.carray(array("q", numbers or [-1]))  # an empty one has no address; no row has this id
+    """Return a list as an SQLite array; it must live as long as its statement."""
+    return apsw.carray(array("q", numbers or [-1]))  # an empty array has no address; no row has this id

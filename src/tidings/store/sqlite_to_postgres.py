@@ -1,8 +1,8 @@
-"""Moving a SQLite file to PostgreSQL: every table, in one transaction, compared row by row before it counts.
+"""Moves a SQLite database to PostgreSQL in one transaction, compared row by row before the commit.
 
-All or nothing, and never both: nobody may have the file open meanwhile, and it says that it was moved before
-the other side's transaction commits. If anything dies in between, the file is refused by every process, the
-other side is empty or whole, and the same command goes on.
+All or nothing, and never both: no process may have the file open, and the file is marked as moved before the
+target commits. After a crash in between, every process rejects the file, the target is empty or complete, and
+the same command resumes.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ OURS = "schema_migrations"  # each side has its own
 PAGE = 2000
 _DAY = 86_400_000_000
 
-ProgressCallback = Callable[[str, int], None]  # a table, and how many rows of it are over there
+ProgressCallback = Callable[[str, int], None]  # a table, and the number of its copied rows
 
 
 class CopiedTable(NamedTuple):
-    """One table of both sides."""
+    """One table of both databases."""
 
     name: str
     columns: tuple[str, ...]
-    flags: frozenset[int]  # places of columns that are true or false there, and 1 or 0 here
+    flags: frozenset[int]  # indexes of columns that are boolean in PostgreSQL, and 1 or 0 in SQLite
 
 
 class TableChecksum(NamedTuple):
-    """Rows of a table, in whatever order they come."""
+    """Count and checksum of a table's rows, independent of their order."""
 
     rows: int = 0
     digest: int = 0
 
     def plus(self, row: Sequence[Any]) -> TableChecksum:
-        """With one row more."""
+        """Return the checksum with one more row."""
         mark = hashlib.blake2b(orjson.dumps(list(row), default=_plain), digest_size=8).digest()
         return TableChecksum(self.rows + 1, (self.digest + int.from_bytes(mark)) & ((1 << 64) - 1))
 
 
 async def move_database(
-    path: Path, url: str, *, where: str, told: ProgressCallback = lambda _table, _rows: None
+    path: Path, url: str, *, where: str, progress: ProgressCallback = lambda _table, _rows: None
 ) -> Mapping[str, int]:
-    """Move everything; gives how many rows each table has. `where` is the target as it may be shown."""
+    """Move all data. Return the number of rows by table. `where` is the target as it may be shown."""
     try:
-        return await _move(path, url, where, told)
+        return await _move(path, url, where, progress)
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise StoreUnavailable(
-            f"PostgreSQL went away in the middle ({error})", remedy="run the same command again, it goes on"
+            f"the connection to PostgreSQL was lost ({error})", remedy="run the same command again"
         ) from error
 
 
-async def _move(path: Path, url: str, where: str, told: ProgressCallback) -> Mapping[str, int]:
+async def _move(path: Path, url: str, where: str, progress: ProgressCallback) -> Mapping[str, int]:
     await _bring_up(url)
     async with _source(path) as (source, is_marked), _target(url) as target:
         tables = await _tables(source, target)
@@ -70,13 +70,13 @@ async def _move(path: Path, url: str, where: str, told: ProgressCallback) -> Map
             if not is_marked:
                 raise Conflict(
                     "the target is not empty",
-                    remedy="name an empty database, or another schema with ?schema=NAME",
+                    remedy="use an empty database, or another schema with ?schema=NAME",
                 )
             return await _moved_before(source, target, tables)
         async with target.transaction():
             for table in tables:
-                await _copy(source, target, table, told)
-            await _go_on_counting(source, target)
+                await _copy(source, target, table, progress)
+            await _continue_ids(source, target)
             counted = await _compare(source, target, tables)
             _mark(source, where)
         return counted
@@ -85,18 +85,18 @@ async def _move(path: Path, url: str, where: str, told: ProgressCallback) -> Map
 async def _moved_before(
     source: apsw.Connection, target: asyncpg.Connection, tables: Sequence[CopiedTable]
 ) -> Mapping[str, int]:
-    """Whoever asks again is told the same, as long as nobody has worked over there."""
+    """Return the same result for a repeated call, unless the target has changed since."""
     try:
         async with target.transaction(readonly=True, isolation="repeatable_read"):
             return await _compare(source, target, tables)
     except StoreUnusable:
         raise Conflict(
-            "this database was moved before, and the target has gone on since", remedy="work on the target"
+            "this database was already moved, and the target has changed since", remedy="use the target"
         ) from None
 
 
 def undo_move(path: Path) -> bool:
-    """Take a file into use again that was moved; False: it was not."""
+    """Unmark a file that was moved. Return False if it was not."""
     source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         source.setbusytimeout(5000)
@@ -109,7 +109,7 @@ def undo_move(path: Path) -> bool:
 
 
 async def _bring_up(url: str) -> None:
-    """The target has the schema of this program, and is durable."""
+    """Create the schema in the target and check its durability."""
     store = PostgresStore(url, connections=1)
     await store.open()
     await store.close()
@@ -117,7 +117,7 @@ async def _bring_up(url: str) -> None:
 
 @contextlib.asynccontextmanager
 async def _source(path: Path) -> AsyncIterator[tuple[apsw.Connection, bool]]:
-    """The file, held: nobody works on it, and nobody writes to it until this is over."""
+    """Open the file with an exclusive lock: no process works on it or writes to it meanwhile."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.setbusytimeout(500)
@@ -126,7 +126,7 @@ async def _source(path: Path) -> AsyncIterator[tuple[apsw.Connection, bool]]:
             connection.execute("begin immediate")
         except apsw.BusyError:
             raise Conflict(
-                "a process has this database open", remedy="stop every process of Tidings, then move"
+                "a process has this database open", remedy="stop all Tidings processes, then move"
             ) from None
         yield connection, _check(connection)
         if connection.in_transaction:
@@ -136,11 +136,11 @@ async def _source(path: Path) -> AsyncIterator[tuple[apsw.Connection, bool]]:
 
 
 def _check(connection: apsw.Connection) -> bool:
-    """Whether the file says that it was moved; refuses one with another schema than this program's."""
+    """Whether the file is marked as moved. Raises StoreUnusable for another schema than this program's."""
     try:
         rows = list(connection.execute("select number, name, checksum from schema_migrations"))
     except apsw.SQLError:
-        raise StoreUnusable("this is no database of ours", remedy="check --database") from None
+        raise StoreUnusable("this is not a Tidings database", remedy="check --database") from None
     applied = {number: (name, checksum) for number, name, checksum in rows}
     is_marked = applied.pop(MOVED_NUMBER, None) is not None
     pending_migrations("sqlite", applied, upgrade=False)
@@ -156,7 +156,7 @@ async def _target(url: str) -> AsyncIterator[asyncpg.Connection]:
         )
     except (OSError, asyncpg.PostgresError, TimeoutError) as error:
         raise StoreUnavailable(
-            f"PostgreSQL does not answer ({error})", remedy="check that the server runs"
+            f"PostgreSQL does not respond ({error})", remedy="check that the server is running"
         ) from error
     try:
         await connection.execute("select pg_advisory_lock($1)", MOVED_NUMBER)
@@ -166,7 +166,7 @@ async def _target(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def _tables(source: apsw.Connection, target: asyncpg.Connection) -> list[CopiedTable]:
-    """Every table with its columns; both sides must have the same."""
+    """Return every table with its columns. Raises if the two sides differ."""
     names = [
         name
         for (name,) in source.execute("select name from sqlite_schema where type = 'table' order by name")
@@ -185,7 +185,7 @@ async def _tables(source: apsw.Connection, target: asyncpg.Connection) -> list[C
         }
         if set(columns) != set(kinds):
             raise StoreUnusable(
-                f"the table {name} is not the same on both sides", remedy="use one release for both"
+                f"the table {name} differs between the two databases", remedy="use the same release for both"
             )
         flags = frozenset(place for place, column in enumerate(columns) if kinds[column] == "boolean")
         tables.append(CopiedTable(name, columns, flags))
@@ -200,33 +200,33 @@ async def _is_filled(target: asyncpg.Connection, tables: Iterable[CopiedTable]) 
 
 
 async def _copy(
-    source: apsw.Connection, target: asyncpg.Connection, table: CopiedTable, told: ProgressCallback
+    source: apsw.Connection, target: asyncpg.Connection, table: CopiedTable, progress: ProgressCallback
 ) -> None:
     if table.name == "history":
-        await _make_days(source, target)
+        await _create_partitions(source, target)
     done = 0
     for page in _pages(_rows(source, table)):
         try:
             await target.copy_records_to_table(table.name, records=page, columns=table.columns)
         except asyncpg.DataError as error:
             raise StoreUnusable(
-                f"PostgreSQL refuses a row of {table.name}: {error}",
+                f"PostgreSQL rejected a row of {table.name}: {error}",
                 remedy="nothing was changed; report this",
             ) from None
         done += len(page)
-        told(table.name, done)
+        progress(table.name, done)
 
 
-async def _make_days(source: apsw.Connection, target: asyncpg.Connection) -> None:
-    """A partition for each day of the history, or its old days could never be dropped."""
+async def _create_partitions(source: apsw.Connection, target: asyncpg.Connection) -> None:
+    """Create a partition for each day of the history; otherwise old days could not be dropped."""
     first, last = next(iter(source.execute("select min(at), max(at) from history")))
     if first is not None:
         days = last // _DAY - first // _DAY
         await target.execute("select tidings_history_partitions($1, $2)", first, days)
 
 
-async def _go_on_counting(source: apsw.Connection, target: asyncpg.Connection) -> None:
-    """Ids go on behind the last that was ever given out, also where its row is gone."""
+async def _continue_ids(source: apsw.Connection, target: asyncpg.Connection) -> None:
+    """Continue ids after the highest that was ever assigned, even if its row is gone."""
     given = dict(source.execute("select name, seq from sqlite_sequence"))
     if given.get("tasks"):
         await target.execute("select setval('task_ids', $1)", given.pop("tasks"))
@@ -244,7 +244,7 @@ async def _go_on_counting(source: apsw.Connection, target: asyncpg.Connection) -
 async def _compare(
     source: apsw.Connection, target: asyncpg.Connection, tables: Iterable[CopiedTable]
 ) -> dict[str, int]:
-    """Count and compare every row of both sides; a difference undoes everything."""
+    """Count and compare all rows of both sides. Raises on any difference, which rolls everything back."""
     counted = {}
     for table in tables:
         here = there = TableChecksum()
@@ -256,7 +256,7 @@ async def _compare(
             there = there.plus(record)
         if here != there:
             raise StoreUnusable(
-                f"the table {table.name} did not arrive as it left ({here.rows:,} rows, then {there.rows:,})",
+                f"the table {table.name} differs after the copy ({here.rows:,} rows, then {there.rows:,})",
                 remedy="nothing was changed; report this",
             )
         counted[table.name] = here.rows
@@ -264,7 +264,7 @@ async def _compare(
 
 
 def _mark(source: apsw.Connection, where: str) -> None:
-    """From here on the file is refused, whatever becomes of the other side's commit."""
+    """Mark the file as moved: from here on it is rejected, whether or not the target commits."""
     marked = (MOVED_NUMBER, f"moved to {where}", "moved")
     list(
         source.execute(
@@ -275,7 +275,7 @@ def _mark(source: apsw.Connection, where: str) -> None:
 
 
 def _rows(source: apsw.Connection, table: CopiedTable) -> Iterator[Sequence[Any]]:
-    """Rows as the other side knows them."""
+    """Return rows with PostgreSQL's types."""
     columns = ", ".join(map(quote_identifier, table.columns))
     for row in source.execute(f"select {columns} from {quote_identifier(table.name)}"):  # noqa: S608
         if not table.flags:
@@ -299,5 +299,5 @@ def _pages(rows: Iterator[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
 
 
 def _plain(value: object) -> str:
-    """What JSON has no word for."""
+    """Encode values that JSON does not support."""
     return value.hex() if isinstance(value, bytes | memoryview) else str(value)

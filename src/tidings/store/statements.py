@@ -1,6 +1,6 @@
-"""Statements: one named SQL file each, with named parameters turned into the database's own numbered ones.
+"""SQL statements: one named file each; named parameters become the database's numbered ones.
 
-`both/` serves both databases; a file of the same name under the dialect's own folder is used instead.
+`both/` serves both databases; a file of the same name in the dialect's folder takes precedence.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _MARK = {"postgres": "$", "sqlite": "?"}
 
 
 class SqlStatement(NamedTuple):
-    """SQL with numbered parameters, and the names they stand for."""
+    """SQL with numbered parameters, and their names."""
 
     name: str
     sql: str
     names: tuple[str, ...]
 
     def bind(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The values in the statement's own order; a missing one is a mistake of the caller."""
+        """Return the values in the statement's order. Raises KeyError if one is missing."""
         return tuple([params[name] for name in self.names])
 
 
 @cache
 def load_statements(dialect: str) -> Mapping[str, SqlStatement]:
-    """All statements of a dialect, by name."""
+    """Return all statements of a dialect, by name."""
     found: dict[str, SqlStatement] = {}
     for folder in ("both", dialect):
         for file in (files(__package__) / "sql" / folder).iterdir():
@@ -41,7 +41,7 @@ def load_statements(dialect: str) -> Mapping[str, SqlStatement]:
 
 
 def compile_statement(name: str, text: str, mark: str) -> SqlStatement:
-    """Number the parameters of one statement in the order of their first use."""
+    """Number the parameters of one statement in order of their first use."""
     names: list[str] = []
 
     def number(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""New tasks as rows of their table, the same for both databases."""
+"""New tasks as rows of their table, for both databases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 def task_rows(tasks: Sequence[NewTask], ids: Sequence[TaskId], at: int) -> list[tuple[Any, ...]]:
-    """One row a task; one with an order key is not the first of its line until that is looked at."""
+    """Return one row per task; a task with an ordering key is not claimable until its key is checked."""
     return [
         (
             id_,

@@ -1,4 +1,4 @@
-"""Whether the database takes writes, as far as the writes of this process have shown. It never probes."""
+"""Whether the database accepts writes, as seen by the writes of this process. It never probes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from time import monotonic
 
 from ..model.errors import StoreFull, StoreRefused
 
-REFUSAL_HOLD = 30.0  # seconds that a refusal counts: without a new attempt nobody would learn that it is over
+REFUSAL_HOLD = 30.0  # seconds that a refusal counts: without new writes nobody would notice its end
 
-_FOR_ALL = ("read-only", "login refused")  # reasons that hold for every write alike
+_FOR_ALL = ("read-only", "login refused")  # reasons that apply to every write
 
 
 class WriteState:
-    """What became of the last writes: both stores note theirs, health reads the refusal."""
+    """The results of recent writes: both stores record theirs, and health checks read the refusal."""
 
     def __init__(self) -> None:
         self._reason: str | None = None
@@ -27,7 +27,7 @@ class WriteState:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note the error that ends the block, if it is a refusal."""
+        """Record the error that ends the block, if it is a refusal."""
         try:
             yield
         except (StoreFull, StoreRefused) as error:
@@ -35,11 +35,11 @@ class WriteState:
             raise
 
     def wrote(self) -> None:
-        """A statement went through. That proves nothing of a full disk: it may have fitted into a page."""
+        """Record a successful statement. It does not disprove a full disk: it may have fitted into a page."""
         if self._reason in _FOR_ALL:
             self._reason = None
 
     def stored(self, rows: object) -> None:
-        """New rows were stored, if there were any."""
+        """Record that new rows were stored, if there were any."""
         if rows:
             self._reason = None

@@ -2,6 +2,7 @@
 
 postgres: a private PostgreSQL cluster.
 rabbitmq: a private RabbitMQ broker.
+private_server: what the two have in common.
 watchdog: stops the servers and removes their files when the test process dies.
 """
 

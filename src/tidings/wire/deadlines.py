@@ -1,7 +1,7 @@
-"""A deadline that does not discard an answer which is already here.
+"""Deadlines that do not discard a response which has already arrived.
 
-When a process wakes from a pause (SIGSTOP, a frozen container), expired timers run before its sockets are
-read. A timer that fires late therefore allows a short time for what has arrived meanwhile.
+When a process resumes after a pause (SIGSTOP, a frozen container), expired timers run before its sockets are
+read. A timer that fires late therefore allows a short time to read responses that arrived meanwhile.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-LATE = 0.05  # seconds after its instant from which on a timer has been held up
-GRACE = 1.0  # seconds to read what arrived during a pause
+LATE = 0.05  # seconds; a timer that fires later was delayed by a pause
+GRACE = 1.0  # seconds to read responses that arrived during a pause
 
 
 @asynccontextmanager
 async def deadline(seconds: float, *, has_left: Callable[[], object] = lambda: True) -> AsyncIterator[None]:
-    """Raise TimeoutError after so many seconds, or GRACE after a pause if the request had left before it."""
+    """Raise TimeoutError after `seconds`, or GRACE after a pause if the request had been sent before it."""
     loop = asyncio.get_running_loop()
     expires = loop.time() + seconds
     async with asyncio.timeout(None) as scope:

@@ -1,20 +1,20 @@
-"""One narrow port over the HTTP client: ask once, and say whether the request may have left.
+"""HTTP client: sends a request once, and tells whether a failed one may have been sent.
 
-    NotSent      nothing left this machine: no connection, no name, a local refusal
-    MaybeSent    the request left, or may have; no answer came
+    NotSent      nothing was sent: no connection, no address, a local error
+    MaybeSent    the request was sent, or may have been; there was no response
 
-The difference decides between a plain retry and an Unknown outcome, and the client's own error classes do
-not tell it: it calls a connection that was cut *after* the request a ConnectError. Only the chain of causes
-does: `client error (Connect)` is there when, and only when, the connection was never made. Whatever is not
-recognised counts as MaybeSent, because a duplicate is worse than a doubt.
+The difference decides between a plain retry and an Unknown outcome. The client library's error classes do not
+tell it: a connection that was cut *after* the request is a ConnectError, too. Only the chain of causes does:
+it contains `client error (Connect)` if, and only if, the connection was never made. Unrecognized errors count
+as MaybeSent, because a duplicate is worse than an unknown outcome.
 
-Redirects, decompression, cookies and environment proxies are off; the answer is read raw and up to a cap; one
-deadline covers everything. Once the status line is here it decides: a body that drips, never ends or
-breaks off is cut and changes nothing.
+Redirects, decompression, cookies and environment proxies are off; the response is read raw and up to a limit;
+one deadline covers everything. Once the status line is received it decides: a body that is slow, endless or
+cut off changes nothing.
 
-The client's own timer drops an answer that arrived while the process was paused, because it is checked
-before the socket. With a `linger` the deadline is kept here instead (`wire/deadlines.py`), and the client's
-timer runs that much longer: canceling does not end a request in the client, so its timer must.
+The library's own timer drops a response that arrived while the process was paused, because it is checked
+before the socket. With a `linger` the deadline is enforced here instead (`wire/deadlines.py`), and the
+library's timer runs that much longer: cancelling does not end a request in the library, so its timer must.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from ..model.start_check import check_start
 from .deadlines import deadline as expiring
 
 MOST_CLIENTS = 64  # each costs 136 KB and 8 ms to build
-IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers: losing that race makes a doubt
-LINGER = timedelta(seconds=30)  # the longest pause, beyond a deadline, whose answers are still used
-MAX_SHOWN = 200  # characters of an answer that anybody gets to see
+IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers, to avoid unknown outcomes
+LINGER = timedelta(seconds=30)  # the longest pause beyond a deadline after which a response is still used
+MAX_SHOWN = 200  # characters of a response that are ever shown
 
 _NEVER_CONNECTED = "client error (Connect)"
 
 
 class HttpFailure(Exception):
-    """No answer came; the text says why, and never has the URL in it."""
+    """There was no response; the text says why and never contains the URL."""
 
 
 class NotSent(HttpFailure):
@@ -53,11 +53,11 @@ class NotSent(HttpFailure):
 
 
 class MaybeSent(HttpFailure):
-    """Perhaps sent, perhaps not."""
+    """May have been sent."""
 
 
 class HttpResponse(NamedTuple):
-    """What came back. `headers` finds names in any case; `body_prefix` is raw and may be cut."""
+    """A response. `headers` ignores case; `body_prefix` is raw and may be truncated."""
 
     status: int
     headers: Mapping[str, str]
@@ -65,14 +65,14 @@ class HttpResponse(NamedTuple):
     elapsed: timedelta
 
     def header(self, name: str) -> str | None:
-        """One header's value; bytes that are no text count as absent (reading them raises)."""
+        """Return a header's value; undecodable bytes count as absent."""
         try:
             return self.headers.get(name)
         except ValueError:
             return None
 
     def shown(self, *, hide: Sequence[str] = ()) -> str:
-        """The beginning of the body, fit for a log or a page: short, one line, escaped, without secrets."""
+        """Return the start of the body for a log or page: short, one line, escaped, without secrets."""
         text = self.body_prefix[: 8 * MAX_SHOWN].decode(errors="replace")
         for secret in hide:
             text = text.replace(secret, "[hidden]")
@@ -80,15 +80,15 @@ class HttpResponse(NamedTuple):
 
 
 class HttpClient:
-    """Connections to many hosts, kept alive. A name is called at the address that the caller has checked.
+    """Keep-alive connections to many hosts. Requests use addresses that the caller has checked (SSRF).
 
-    The underlying client pins addresses for good, so there is one per (host, address), least recently used
-    first to go. `connect_within` must be at most half of each deadline: a connection that takes longer is
-    NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that,
-    counted by Linux from the first retransmission timeout: a broken network does not deliver a request
-    minutes later, but perhaps shortly after its deadline, behind the attempt that replaced it. A packet that
-    waits for its neighbor's address may still leave within three seconds. With a `linger`, an answer that
-    came during a pause of this process counts, if the pause ended within that time of the deadline.
+    The underlying client pins addresses for good, so there is one per (host, address), in an LRU cache.
+    `connect_within` must be at most half of each deadline: a slower connection is NotSent, while the deadline
+    itself cannot tell and gives MaybeSent. The TCP user timeout is twice that, counted by Linux from the
+    first retransmission timeout: a broken network does not deliver a request minutes later, but perhaps
+    shortly after its deadline, behind the attempt that replaced it. A packet that waits for its neighbor's
+    address may still leave within three seconds. With a `linger`, a response that arrived during a pause of
+    this process counts, if the pause ended within that time of the deadline.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class HttpClient:
         pinned: str | None,
         max_response_size: int,
     ) -> HttpResponse:
-        """POST once and give the answer, whatever its status; raises NotSent or MaybeSent."""
+        """POST once and return the response, whatever its status. Raises NotSent or MaybeSent."""
         return await self.request(
             "POST",
             url,
@@ -133,20 +133,20 @@ class HttpClient:
         pinned: str | None,
         max_response_size: int,
     ) -> HttpResponse:
-        """Any method, as `post` does it.
+        """Send a request with any method, like `post`.
 
-        `pinned` None leaves the look-up to the system: only for hosts that are addresses, or URLs of our own
-        configuration.
+        `pinned` None leaves the DNS lookup to the system: only for hosts that are addresses, and configured
+        URLs.
         """
         began = time.monotonic()
         key = None if pinned is None else (url.host_str or "", pinned)
         client = self._clients.get(key)
         if client is None:
             client = await self._client(key)
-            check_start()  # all that waited for the client would otherwise be sent at once
+            check_start()  # otherwise all requests that waited for the client would be sent at once
             deadline -= timedelta(seconds=time.monotonic() - began)
             if deadline <= timedelta():
-                raise NotSent("no time was left to send")
+                raise NotSent("the deadline passed before the request was sent")
         else:
             self._clients.move_to_end(key)
         try:
@@ -154,7 +154,7 @@ class HttpClient:
             request = (
                 (asked if body is None else asked.body_bytes(body))
                 .timeout(deadline + self._linger)
-                .streamed_read_buffer_limit(0)  # the head alone: the status must not wait for the body
+                .streamed_read_buffer_limit(0)  # the head only: the status must not wait for the body
                 .build_streamed()
             )
         except (PyreqwestError, ValueError) as error:
@@ -178,7 +178,7 @@ class HttpClient:
         return answer
 
     async def close(self) -> None:
-        """Let go of all connections; requests under way end as MaybeSent."""
+        """Close all connections; running requests end as MaybeSent."""
         self._closed = True
         clients = list(self._clients.values())
         self._clients.clear()
@@ -196,8 +196,7 @@ class HttpClient:
         return await asyncio.shield(task)
 
     async def _build(self, key: tuple[str, str] | None) -> Client:
-        """Off the event loop, for it takes 8 ms. One that falls out of the cache is not closed but forgotten,
-        so that requests under way on it still finish."""
+        """Build a client in a thread (8 ms). Evicted ones are not closed, so running requests finish."""
         try:
             client = await asyncio.to_thread(_new_client, key, self._connect_within)
         except (PyreqwestError, ValueError) as error:
@@ -226,16 +225,16 @@ def _new_client(pin: tuple[str, str] | None, connect_within: timedelta) -> Clien
         .user_agent(f"tidings/{__version__}")
     )
     if pin is not None:
-        builder = builder.resolve(*pin, 0)  # port 0 keeps the URL's own
+        builder = builder.resolve(*pin, 0)  # port 0 keeps the URL's port
     return builder.build()
 
 
 def classify_failure(error: PyreqwestError) -> HttpFailure:
-    """Whether a failed request may have left, by the chain of causes."""
+    """Return NotSent or MaybeSent, by the chain of causes."""
     causes = _causes(error)
-    # The first cause names the whole URL, query included: it is never passed on.
-    said = ": ".join(cause for cause in causes[1:] if not cause.startswith("client error"))
-    reason = said or error.message
+    # The first cause contains the whole URL with its query: it is never passed on.
+    text = ": ".join(cause for cause in causes[1:] if not cause.startswith("client error"))
+    reason = text or error.message
     return NotSent(reason) if _NEVER_CONNECTED in causes else MaybeSent(reason)
 
 
@@ -246,7 +245,7 @@ def _causes(error: PyreqwestError) -> list[str]:
 
 
 async def resolve_host(host: str, *, within: timedelta) -> tuple[str, ...]:
-    """All addresses of a name, as the system knows them; raises OSError or TimeoutError."""
+    """Return all addresses of a name. Raises OSError or TimeoutError."""
     async with asyncio.timeout(within.total_seconds()):
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return tuple(str(address[0]) for *_, address in found)

@@ -1,7 +1,7 @@
-"""Mail: a message as it travels (RFC 5322, MIME). Pure; only the date differs between two tries.
+"""Mail messages (RFC 5322, MIME). Pure; only the date differs between two attempts.
 
-Addresses are taken apart by a strict grammar of our own and put together again from their parts, so no text
-of a user reaches a header or a command as it came.
+Addresses are parsed by a strict grammar and rebuilt from their parts, so no user text reaches a header or
+command unchanged.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 from ..model.errors import Invalid, TooLarge
 
-MOST_RECIPIENTS = 100  # what every server must take in one go
+MOST_RECIPIENTS = 100  # every server must accept this many
 MOST_ATTACHMENTS = 20
 LONGEST_ADDRESS = 254
 LONGEST_LOCAL = 64
 LONGEST_NAME = 200  # characters before an address
 LONGEST_LINE = 2000  # characters of a subject or another header
 
-# 7bit: every server takes it, whatever it says to EHLO. What we have encoded ourselves stays as it is.
+# 7bit: every server accepts it, whatever it offers in EHLO. Our own encodings stay as they are.
 _POLICY = SMTP.clone(cte_type="7bit", refold_source="none")
-_WORD = 39  # bytes that one encoded word holds, so that a line of it has 76 characters at the most
+_WORD = 39  # bytes per encoded word, so that its line has at most 76 characters
 _LOCAL = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*", re.ASCII)
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _NAMED = re.compile(r'(?:"([^"\\]*)"|([^"<>@,;:]*))\s*<([^<>\s]+)>')
@@ -48,18 +48,18 @@ _FREE_HEADERS = frozenset(
 )
 
 FIELDS: Mapping[str, str] = {
-    "html": "the same words as a page; with `text` both are sent, and the reader's program chooses",
-    "cc": "further recipients, in sight: an address or a list of them",
-    "bcc": "further recipients, out of sight",
-    "reply_to": "where an answer goes",
-    "from": "another sender, where the channel has `allow_from`",
-    "headers": "further headers: those that begin with X-, and a few that are known",
-    "attachments": "a list of objects with `name`, `content` (base64) and, if wanted, `type`",
+    "html": "HTML body; with `text`, both are sent and the mail program chooses",
+    "cc": "visible copy recipients: an address or a list of addresses",
+    "bcc": "hidden copy recipients: an address or a list of addresses",
+    "reply_to": "address for replies",
+    "from": "another sender, if the channel has `allow_from`",
+    "headers": "additional headers: names starting with X-, and a few known ones",
+    "attachments": "a list of objects with `name`, `content` (base64) and optionally `type`",
 }
 
 
 class Mailbox(NamedTuple):
-    """One address, and the name before it."""
+    """One address with its display name."""
 
     name: str
     local: str
@@ -67,12 +67,12 @@ class Mailbox(NamedTuple):
 
     @property
     def address(self) -> str:
-        """As the envelope has it."""
+        """The address as in the envelope."""
         return f"{self.local}@{self.domain}"
 
 
 class Attachment(NamedTuple):
-    """A file, whole."""
+    """An attached file."""
 
     name: str
     maintype: str
@@ -81,7 +81,7 @@ class Attachment(NamedTuple):
 
 
 class MailMessage(NamedTuple):
-    """A mail, checked, before it has an id and a date."""
+    """A validated mail without id and date."""
 
     sender: Mailbox
     to: Sequence[Mailbox]
@@ -96,23 +96,23 @@ class MailMessage(NamedTuple):
 
     @property
     def recipients(self) -> Sequence[str]:
-        """Everybody who gets it, once."""
+        """All recipients, without duplicates."""
         return list(dict.fromkeys(one.address for one in (*self.to, *self.cc, *self.bcc)))
 
 
 def parse_mail(
     recipient: str, content: Mapping[str, Any], *, sender: Mailbox, subject: str, allow_from: bool
 ) -> MailMessage:
-    """The mail that a message asks for; raises Invalid for what could never be sent."""
+    """Parse the mail of a message. Raises Invalid for anything that could never be sent."""
     data = content.get("data") or {}
     for name in data:
         if name not in FIELDS:
-            remedy = f"A mail knows {', '.join(FIELDS)}"
-            raise Invalid(f"A mail has no field {name!r}", remedy=remedy, field=f"data.{name}")
+            remedy = f"Use one of: {', '.join(FIELDS)}"
+            raise Invalid(f"Unknown mail field {name!r}", remedy=remedy, field=f"data.{name}")
     if "from" in data and not allow_from:
         remedy = "Leave it out, or set allow_from = true on the channel"
-        raise Invalid("This channel has one sender for all", remedy=remedy, field="data.from")
-    letter = MailMessage(
+        raise Invalid("This channel does not allow another sender", remedy=remedy, field="data.from")
+    mail_message = MailMessage(
         sender=_one(data["from"], "data.from") if "from" in data else sender,
         to=parse_mailboxes(recipient, "to"),
         subject=_line(content.get("subject") or subject, "subject"),
@@ -124,42 +124,42 @@ def parse_mail(
         headers=_headers(data.get("headers")),
         attachments=_attachments(data.get("attachments")),
     )
-    if len(letter.recipients) > MOST_RECIPIENTS:
+    if len(mail_message.recipients) > MOST_RECIPIENTS:
         raise _too_many("to")
-    return letter
+    return mail_message
 
 
-def compose_mail(letter: MailMessage, *, id_: str, date: datetime) -> bytes:
-    """The bytes, in lines of CRLF. Message-ID and boundaries come from the id, so a retry has the same."""
+def compose_mail(mail_message: MailMessage, *, id_: str, date: datetime) -> bytes:
+    """Return the bytes with CRLF. Message-ID and boundaries derive from the id, so a retry has the same."""
     mail = EmailMessage(_POLICY)
-    _name(mail, "From", [letter.sender])
-    _name(mail, "To", letter.to)
-    if letter.cc:
-        _name(mail, "Cc", letter.cc)
-    if letter.reply_to:
-        _name(mail, "Reply-To", [letter.reply_to])
-    _say(mail, "Subject", letter.subject)
+    _set_addresses(mail, "From", [mail_message.sender])
+    _set_addresses(mail, "To", mail_message.to)
+    if mail_message.cc:
+        _set_addresses(mail, "Cc", mail_message.cc)
+    if mail_message.reply_to:
+        _set_addresses(mail, "Reply-To", [mail_message.reply_to])
+    _set_text(mail, "Subject", mail_message.subject)
     mail["Date"] = date
-    mail["Message-ID"] = f"<{id_}@{letter.sender.domain}>"
-    for name, value in letter.headers:
-        _say(mail, name, value)
-    _fill(mail, letter)
+    mail["Message-ID"] = f"<{id_}@{mail_message.sender.domain}>"
+    for name, value in mail_message.headers:
+        _set_text(mail, name, value)
+    _fill(mail, mail_message)
     parts = [part for part in mail.walk() if part.is_multipart()]
     for number, part in enumerate(parts):
-        part.set_boundary(f"=_{id_}_{number}")  # "=_" stands in no encoded part
+        part.set_boundary(f"=_{id_}_{number}")  # "=_" never occurs in an encoded part
     return mail.as_bytes()
 
 
-def _say(mail: EmailMessage, header: str, value: str) -> None:
-    """A header of words."""
+def _set_text(mail: EmailMessage, header: str, value: str) -> None:
+    """Set a text header."""
     if value.isascii():
         mail[header] = value
     else:
         mail.set_raw(header, _encoded(value))
 
 
-def _name(mail: EmailMessage, header: str, boxes: Sequence[Mailbox]) -> None:
-    """A header of addresses, one a line; the library takes half a millisecond for each letter of a name."""
+def _set_addresses(mail: EmailMessage, header: str, boxes: Sequence[Mailbox]) -> None:
+    """Set an address header, one per line; the library would take half a millisecond per letter."""
     mail.set_raw(header, ",\r\n ".join(map(_shown, boxes)))
 
 
@@ -170,10 +170,10 @@ def _shown(box: Mailbox) -> str:
 
 
 def _encoded(text: str) -> str:
-    """Encoded words (RFC 2047), one a line, none of which breaks within a character."""
+    """Return encoded words (RFC 2047), one per line, none of which splits a character."""
     words, chunk = [], b""
-    for letter in text:
-        found = letter.encode(errors="replace")
+    for mail_message in text:
+        found = mail_message.encode(errors="replace")
         if len(chunk) + len(found) > _WORD:
             words.append(chunk)
             chunk = b""
@@ -181,42 +181,42 @@ def _encoded(text: str) -> str:
     return "\r\n ".join(f"=?utf-8?b?{b64encode(word).decode()}?=" for word in (*words, chunk))
 
 
-def _fill(mail: EmailMessage, letter: MailMessage) -> None:
-    if letter.html and not letter.text:
-        mail.set_content(letter.html, subtype="html")
+def _fill(mail: EmailMessage, mail_message: MailMessage) -> None:
+    if mail_message.html and not mail_message.text:
+        mail.set_content(mail_message.html, subtype="html")
     else:
-        mail.set_content(letter.text)
-        if letter.html:
-            mail.add_alternative(letter.html, subtype="html")
-    for file in letter.attachments:
+        mail.set_content(mail_message.text)
+        if mail_message.html:
+            mail.add_alternative(mail_message.html, subtype="html")
+    for file in mail_message.attachments:
         mail.add_attachment(file.content, maintype=file.maintype, subtype=file.subtype, filename=file.name)
 
 
 def parse_mailboxes(text: str, field: str) -> Sequence[Mailbox]:
-    """The addresses of a line, separated by commas; raises Invalid."""
+    """Parse a comma-separated list of addresses. Raises Invalid."""
     found = [_mailbox(part, field) for part in islice(_parts(text), MOST_RECIPIENTS + 1)]
     if len(found) > MOST_RECIPIENTS:
         raise _too_many(field)
     if not found:
-        raise Invalid("There is no address", remedy="Give one such as ada@example.org", field=field)
+        raise Invalid("An address is missing", remedy="Use one such as ada@example.org", field=field)
     return found
 
 
 def _too_many(field: str) -> TooLarge:
     remedy = "Send it as several messages, or as a broadcast"
-    return TooLarge(f"A mail goes to at most {MOST_RECIPIENTS} addresses", remedy=remedy, field=field)
+    return TooLarge(f"A mail can have at most {MOST_RECIPIENTS} recipients", remedy=remedy, field=field)
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Cut at commas that do not stand in quotes."""
+    """Split at commas outside quotes."""
     part, quoted = "", False
-    for letter in text:
-        if letter == "," and not quoted:
+    for mail_message in text:
+        if mail_message == "," and not quoted:
             yield part
             part = ""
         else:
-            quoted ^= letter == '"'
-            part += letter
+            quoted ^= mail_message == '"'
+            part += mail_message
     if part.strip():
         yield part
 
@@ -224,9 +224,9 @@ def _parts(text: str) -> Iterable[str]:
 def _mailbox(text: str, field: str) -> Mailbox:
     text = text.strip()
     if not text.isprintable():
-        raise Invalid("An address has a control character", remedy="Remove it", field=field)
+        raise Invalid("An address contains a control character", remedy="Remove it", field=field)
     if len(text) > LONGEST_NAME + LONGEST_ADDRESS:
-        remedy = f"Give a name of at most {LONGEST_NAME} characters"
+        remedy = f"Use a name of at most {LONGEST_NAME} characters"
         raise Invalid(f"{text[:80]!r} is too long for an address", remedy=remedy, field=field)
     named = _NAMED.fullmatch(text)
     name = (named[1] or named[2] or "").strip() if named else ""
@@ -235,12 +235,12 @@ def _mailbox(text: str, field: str) -> Mailbox:
     good = at and len(local) <= LONGEST_LOCAL and _LOCAL.fullmatch(local) and domain
     if not good or len(local) + 1 + len(domain) > LONGEST_ADDRESS:
         remedy = "Write it as ada@example.org or Ada Lovelace <ada@example.org>; several with commas"
-        raise Invalid(f"{text[:80]!r} is no mail address", remedy=remedy, field=field)
+        raise Invalid(f"{text[:80]!r} is not a mail address", remedy=remedy, field=field)
     return Mailbox(name, local, domain)
 
 
 def _domain(text: str) -> str:
-    """A domain in ASCII; empty if it is none."""
+    """Return a domain in ASCII; empty if it is invalid."""
     try:
         found = text.encode("idna").decode().lower()
     except UnicodeError:
@@ -252,23 +252,25 @@ def _domain(text: str) -> str:
 def _one(value: object, field: str) -> Mailbox:
     found = _several(value, field)
     if len(found) != 1:
-        raise Invalid("There must be one address", remedy="Give one such as ada@example.org", field=field)
+        raise Invalid(
+            "Exactly one address is required", remedy="Use one such as ada@example.org", field=field
+        )
     return found[0]
 
 
 def _several(value: object, field: str) -> Sequence[Mailbox]:
     given = [value] if isinstance(value, str) else value or []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise Invalid("This is no list of addresses", remedy='Write ["ada@example.org"]', field=field)
+        raise Invalid("This is not a list of addresses", remedy='Write ["ada@example.org"]', field=field)
     if len(given) > MOST_RECIPIENTS:
         raise _too_many(field)
     return [found for one in given for found in parse_mailboxes(one, field)]
 
 
 def _line(value: object, field: str) -> str:
-    if not isinstance(value, str) or any(letter < " " or letter == "\x7f" for letter in value):
-        remedy = "Give one line of text"
-        raise Invalid(f"{field} has a line break or a control character", remedy=remedy, field=field)
+    if not isinstance(value, str) or any(char < " " or char == "\x7f" for char in value):
+        remedy = "Use a single line of text"
+        raise Invalid(f"{field} contains a line break or a control character", remedy=remedy, field=field)
     if len(value) > LONGEST_LINE:
         remedy = f"Use at most {LONGEST_LINE:,} characters"
         raise TooLarge(f"{field} has {len(value):,} characters", remedy=remedy, field=field)
@@ -277,28 +279,28 @@ def _line(value: object, field: str) -> str:
 
 def _html(value: object) -> str:
     if not isinstance(value, str | None):
-        raise Invalid("html is no text", remedy="Give the page as text", field="data.html")
+        raise Invalid("html is not a string", remedy="Use a string", field="data.html")
     return value or ""
 
 
 def _headers(value: object) -> Sequence[tuple[str, str]]:
     if not isinstance(value, dict | None):
-        raise Invalid("headers is no object", remedy='Write {"X-Name": "value"}', field="data.headers")
+        raise Invalid("headers is not an object", remedy='Write {"X-Name": "value"}', field="data.headers")
     for name in value or ():
         free = name.lower() in _FREE_HEADERS or name.lower().startswith("x-")
         if not free or not _HEADER.fullmatch(name):
-            remedy = f"Use one that begins with X-, or {', '.join(sorted(_FREE_HEADERS))}"
+            remedy = f"Use a name that starts with X-, or {', '.join(sorted(_FREE_HEADERS))}"
             raise Invalid(f"The header {name[:80]!r} cannot be set", remedy=remedy, field="data.headers")
     return [(name, _line(text, f"data.headers.{name}")) for name, text in (value or {}).items()]
 
 
 def _attachments(value: object) -> Sequence[Attachment]:
     if not isinstance(value, list | None):
-        raise Invalid("attachments is no list", remedy="Give a list of objects", field="data.attachments")
+        raise Invalid("attachments is not a list", remedy="Use a list of objects", field="data.attachments")
     if len(value or ()) > MOST_ATTACHMENTS:
-        remedy = "Put them into an archive"
+        remedy = "Combine them in an archive"
         raise TooLarge(
-            f"A mail has at most {MOST_ATTACHMENTS} files", remedy=remedy, field="data.attachments"
+            f"A mail can have at most {MOST_ATTACHMENTS} attachments", remedy=remedy, field="data.attachments"
         )
     return [_attachment(one, f"data.attachments[{number}]") for number, one in enumerate(value or ())]
 
@@ -306,23 +308,23 @@ def _attachments(value: object) -> Sequence[Attachment]:
 def _attachment(value: object, field: str) -> Attachment:
     known = {"name", "type", "content"}
     if not isinstance(value, dict) or not {"name", "content"} <= set(value) <= known:
-        remedy = "Give name, content (the file itself in base64) and, if wanted, type; a path is not read"
-        raise Invalid("This is no attachment", remedy=remedy, field=field)
+        remedy = "Use name, content (the file itself in base64) and optionally type; paths are not read"
+        raise Invalid("This is not an attachment", remedy=remedy, field=field)
     name = _line(value["name"], f"{field}.name").strip()
     if not name or len(name) > 200 or "/" in name or "\\" in name:
-        remedy = "Give a name such as ticket.pdf, without folders"
-        raise Invalid("The file has no name that can be used", remedy=remedy, field=f"{field}.name")
+        remedy = "Use a name such as ticket.pdf, without folders"
+        raise Invalid("The file name is invalid", remedy=remedy, field=f"{field}.name")
     kind = _TYPE.fullmatch(str(value.get("type") or "application/octet-stream").lower())
     if kind is None or kind[1] in ("multipart", "message"):
-        remedy = "Give a type such as application/pdf, or none"
-        raise Invalid("This type of file cannot be attached", remedy=remedy, field=f"{field}.type")
+        remedy = "Use a type such as application/pdf, or none"
+        raise Invalid("The file type is invalid", remedy=remedy, field=f"{field}.type")
     try:
         content = b64decode(str(value["content"]), validate=True)
     except (binascii.Error, ValueError) as error:
-        remedy = "Give the file itself in base64; a path or a URL is not read"
+        remedy = "Use the file itself in base64; paths and URLs are not read"
         raise Invalid("The file is not base64", remedy=remedy, field=f"{field}.content") from error
     return Attachment(name, kind[1], kind[2], content)
 
 
 CANNOT_BE_WRITTEN = (MessageError, UnicodeError, ValueError, LookupError)
-"""What the standard library raises for a mail that it cannot write down."""
+"""Errors of the standard library for a mail that it cannot serialize."""

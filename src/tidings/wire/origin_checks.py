@@ -1,7 +1,7 @@
-"""Whom a request names and where it comes from: the Host and Origin checks of every server of ours. Pure.
+"""Host and Origin checks of our servers, against DNS rebinding and cross-site requests (CSRF). Pure.
 
-Loopback is no protection by itself: any page in the user's browser can send requests to it, and a name that
-is made to point at 127.0.0.1 can read the answers (DNS rebinding).
+Loopback alone is no protection: any page in the user's browser can send requests to it, and a name that
+resolves to 127.0.0.1 can read the responses (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ipaddress import ip_address
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     text = header.strip().lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]
@@ -19,7 +19,7 @@ def host_name(header: str) -> str:
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a name or an address means this machine, without asking anybody."""
+    """Whether a name or address is this machine, without a DNS lookup."""
     try:
         return name == "localhost" or ip_address(name).is_loopback
     except ValueError:
@@ -27,7 +27,7 @@ def is_loopback(name: str) -> bool:
 
 
 def is_cross_site(headers: Mapping[bytes, bytes], *, certainly: bool = False) -> bool:
-    """Whether another site made a browser send this; `certainly`: it is, unless a header says otherwise."""
+    """Whether another site made a browser send this; `certainly`: assume so unless a header denies it."""
     site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
     if site is not None:
         return site not in (b"same-origin", b"none")

@@ -1,8 +1,8 @@
-"""Placeholders: `{%address%}` in a URL, a header or a body, filled from one message. Pure.
+"""Placeholders: `{%address%}` in a URL, header or body, filled from one message. Pure.
 
-A value that is nothing but a placeholder takes what it stands for, with its type; one that stands for nothing
-drops its key. Inside other text a placeholder must stand for something, or the message is refused before it
-is sent: half a sentence is worse than none.
+A template value that is only a placeholder becomes the message's value with its type; without a value its key
+is dropped. A placeholder inside other text must have a value, otherwise the message is rejected before it is
+sent.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Escape = Callable[[str], str]
 
 
 class UnresolvedPlaceholder(Exception):
-    """A placeholder inside other text stands for nothing; its text is the placeholder's name."""
+    """A placeholder inside other text has no value; the error text is its name."""
 
 
 class _Dropped:
-    """What stands for nothing."""
+    """The result of a placeholder without a value."""
 
 
 DROPPED = _Dropped()
 
 
 def names(template: object) -> Iterator[str]:
-    """Every placeholder in a template; raises ValueError for one that cannot be read."""
+    """Return all placeholders of a template. Raises ValueError for a malformed one."""
     if isinstance(template, str):
         if template.count(_OPENING) != len(_PLACEHOLDER.findall(template)):
-            raise ValueError("it has a placeholder that cannot be read")
+            raise ValueError("it has a malformed placeholder")
         yield from _PLACEHOLDER.findall(template)
     elif isinstance(template, Mapping):
         for value in template.values():
@@ -46,7 +46,7 @@ def names(template: object) -> Iterator[str]:
 
 
 def fill(template: object, values: Mapping[str, Any], escape: Escape = str) -> Any:
-    """The template with its placeholders replaced, or DROPPED; raises Unresolved."""
+    """Return the template with its placeholders replaced, or DROPPED. Raises UnresolvedPlaceholder."""
     if isinstance(template, str):
         return _fill_text(template, values, escape)
     if isinstance(template, Mapping):
@@ -59,7 +59,7 @@ def fill(template: object, values: Mapping[str, Any], escape: Escape = str) -> A
 
 
 def fill_text(template: str, values: Mapping[str, Any], escape: Escape = str) -> str:
-    """Always a text: for a URL, or a body that is one. Raises Unresolved."""
+    """Return text in any case, for a URL or a text body. Raises UnresolvedPlaceholder."""
     if _OPENING not in template:
         return template
 
@@ -81,7 +81,7 @@ def _fill_text(template: str, values: Mapping[str, Any], escape: Escape) -> Any:
 
 
 def look_up(values: object, path: str) -> Any:
-    """What is at a path such as `messages.0.id` or `messages[0].id`; None when nothing is there."""
+    """Return the value at a path such as `messages.0.id` or `messages[0].id`; None if there is none."""
     for step in _steps(path):
         if isinstance(values, Mapping):
             values = values.get(step)
@@ -98,5 +98,5 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def as_text(value: object) -> str:
-    """A value as it stands in a text: JSON, but for texts themselves."""
+    """Return a value as text: strings unchanged, others as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()

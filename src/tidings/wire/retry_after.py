@@ -1,7 +1,7 @@
-"""Retry-After: how long the other side asks us to wait.
+"""Parses the Retry-After header. Pure.
 
-Pure. A wish is honoured within bounds: never negative, never more than a day, and what cannot be read
-is no wish at all, so that the retry policy's own delay applies.
+The value is bounded: never negative, at most one day. An invalid value is ignored, so that the retry policy's
+own delay applies.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..model.time import instant
 MAX_RETRY_AFTER = timedelta(hours=24)
 
 _SECONDS = re.compile(r"\d{1,32}(?:\.\d{0,9})?", re.ASCII)
-_LONGEST_DATE = 64  # an HTTP date has 29 characters; anything far longer is not one
+_LONGEST_DATE = 64  # an HTTP date has 29 characters
 
 
 def retry_after(value: str | None, *, now: int) -> timedelta | None:
-    """The wait asked for by a header's value, as whole or broken seconds or as an HTTP date."""
+    """Return the requested wait, from seconds (whole or fractional) or an HTTP date."""
     if value is None:
         return None
     value = value.strip()
@@ -35,7 +35,7 @@ def _until(value: str, now: int) -> timedelta | None:
         date = parsedate_to_datetime(value)
     except (ValueError, OverflowError):
         return None
-    if date.tzinfo is None:  # "-0000": in UTC, says RFC 5322
+    if date.tzinfo is None:  # "-0000" means UTC in RFC 5322
         date = date.replace(tzinfo=UTC)
     wait = timedelta(microseconds=instant(date) - now)
     return min(max(wait, timedelta()), MAX_RETRY_AFTER)

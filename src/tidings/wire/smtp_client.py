@@ -1,14 +1,13 @@
-"""One narrow port over the SMTP client: hand one mail over, and say whether that may have happened.
+"""SMTP client: delivers one mail, and tells whether a failed one may have been accepted.
 
-    NotSent      the final dot was not written: the server cannot have taken the mail
-    MaybeSent    the final dot was written and no answer came
-    Refused      the server said no, at a stage that is named
-    Unfit        the server cannot do what the configuration asks for: no TLS, no login
+    NotSent           the final dot was not written: the server cannot have accepted the mail
+    MaybeSent         the final dot was written, and there was no response
+    SmtpRefused       the server rejected the mail, at a named stage
+    SmtpUnsupported   the server lacks what the configuration requires: TLS, login
 
-The dot is what counts (RFC 5321): a server that has not seen it must not deliver. So the body goes out first,
-at the pace of the line, and only then the dot; what breaks before it is a failure and no doubt. The dot,
-the stuffing of lines that begin with one, and the wait for the last answer are therefore done here and not
-left to the client library, which writes all of it at once.
+The dot decides (RFC 5321): a server must not deliver without it. So the body is sent first, and only then the
+dot; a failure before it is certain. The dot, dot-stuffing and the wait for the last response are therefore
+done here and not by the client library, which writes everything at once.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from .deadlines import deadline as expiring
 from .http_client import MaybeSent, NotSent
 
 IDLE_FOR = 10.0  # seconds that a connection is kept for the next mail
-MOST_MAILS = 100  # over one connection: many servers hang up after that
+MOST_MAILS = 100  # per connection: many servers disconnect after that
 _CHUNK = 65_536
-_BYE = 1.0  # seconds for a polite end
+_QUIT_TIMEOUT = 1.0  # seconds for QUIT
 
 _ENHANCED = re.compile(r"([245])\.(\d{1,3})\.(\d{1,3})(?!\d)", re.ASCII)
 _DOTS = re.compile(rb"(?m)^\.")
 
 
 class SmtpSecurity(StrEnum):
-    """How the line is protected."""
+    """How the connection is protected."""
 
     STARTTLS = "starttls"
     TLS = "tls"
@@ -49,7 +48,7 @@ class SmtpSecurity(StrEnum):
 
 
 class SmtpStage(StrEnum):
-    """How far the conversation had come; the value is how people call it."""
+    """Stage of the conversation; the value is its display name."""
 
     HELLO = "the greeting"
     LOGIN = "the login"
@@ -60,7 +59,7 @@ class SmtpStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SmtpServerConfig:
-    """A mail server and how to talk to it."""
+    """A mail server and how to connect to it."""
 
     host: str
     port: int
@@ -74,7 +73,7 @@ class SmtpServerConfig:
 
 
 class SmtpEnvelope(NamedTuple):
-    """Who sends what to whom."""
+    """Sender, recipients and body."""
 
     sender: str
     recipients: Sequence[str]
@@ -82,20 +81,20 @@ class SmtpEnvelope(NamedTuple):
 
 
 class SmtpReply(NamedTuple):
-    """A server's answer."""
+    """A server's reply."""
 
     code: int
     text: str
 
     @property
     def enhanced(self) -> tuple[int, int, int] | None:
-        """The code of RFC 3463 at its beginning, if it has one."""
+        """The enhanced status code (RFC 3463), if there is one."""
         found = _ENHANCED.match(self.text)
         return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
 
 
 class SmtpRefused(Exception):
-    """The server said no. `recipient` is set when the answer was about one of them."""
+    """The server rejected the mail. `recipient` is set if only this one was rejected."""
 
     def __init__(self, stage: SmtpStage, reply: SmtpReply, recipient: str | None = None) -> None:
         super().__init__(f"{reply.code} at {stage}")
@@ -105,18 +104,18 @@ class SmtpRefused(Exception):
 
 
 class SmtpUnsupported(Exception):
-    """The server lacks what the configuration asks for."""
+    """The server lacks what the configuration requires."""
 
 
 class SmtpAccepted(NamedTuple):
-    """The server has the mail, for all recipients but those refused."""
+    """The server accepted the mail, for all recipients except those rejected."""
 
     reply: SmtpReply
     refused: Sequence[SmtpRefused]
 
 
 StopRule = Callable[[Sequence[SmtpRefused], int], SmtpRefused | None]
-"""Of the recipients that were refused, and how many were not: the refusal for which nothing is to be sent."""
+"""Decides by the rejected recipients and the number of accepted ones; returns a rejection to stop sending."""
 
 
 class _SmtpConnection:
@@ -131,14 +130,14 @@ class _SmtpConnection:
         return self.client.is_connected and self.mails < MOST_MAILS and now - self.since < IDLE_FOR
 
     def cut(self) -> None:
-        """At once, without flushing: what has not left shall not leave."""
+        """Close immediately without flushing: unsent data must not be sent."""
         if self.client.transport is not None:
             cast(asyncio.WriteTransport, self.client.transport).abort()
         self.client.close()
 
 
 class SmtpClient:
-    """Connections to one server, at most `connections` at once, kept a while for the next mail."""
+    """Connections to one server, at most `connections` at once, kept for a while for the next mail."""
 
     def __init__(self, server: SmtpServerConfig, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._server = server
@@ -150,95 +149,95 @@ class SmtpClient:
         self._hello = server.hello
 
     async def send(self, envelope: SmtpEnvelope, *, deadline: timedelta, stops: StopRule) -> SmtpAccepted:
-        """Hand one mail over; raises NotSent, MaybeSent, Refused or Unfit."""
+        """Deliver one mail. Raises NotSent, MaybeSent, SmtpRefused or SmtpUnsupported."""
         if self._closed:
             raise NotSent("the channel is closed")
-        dotted: list[bool] = []  # filled when the final dot is about to leave
+        dot_written: list[bool] = []  # filled when the final dot is about to be written
         try:
-            async with expiring(deadline.total_seconds(), has_left=lambda: dotted), self._free:
-                return await self._send(envelope, stops, dotted)
+            async with expiring(deadline.total_seconds(), has_left=lambda: dot_written), self._free:
+                return await self._send(envelope, stops, dot_written)
         except (OSError, SMTPException, UnicodeError) as error:  # TimeoutError is an OSError
-            raise (MaybeSent if dotted else NotSent)(_why(error)) from error
+            raise (MaybeSent if dot_written else NotSent)(_why(error)) from error
 
     async def greet(self, *, deadline: timedelta) -> str:
-        """Connect, log in, say goodbye: for a test of the settings. Gives the server's own name."""
+        """Connect, log in and quit, to test the settings. Return the server's name."""
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                line = await self._connect()
+                connection = await self._connect()
         except (OSError, SMTPException, UnicodeError) as error:
             raise NotSent(_why(error)) from error
-        said = line.client.last_ehlo_response
-        await _bye(line)
+        said = connection.client.last_ehlo_response
+        await _quit(connection)
         return said.message.splitlines()[0] if said and said.message else self._server.host
 
     async def close(self) -> None:
-        """Say goodbye on the connections that are kept; those in use end with their mail."""
+        """Quit on idle connections; those in use end with their mail."""
         self._closed = True
         lines, self._idle = self._idle, []
-        await asyncio.gather(*(_bye(line) for line in lines))
+        await asyncio.gather(*(_quit(connection) for connection in lines))
 
-    async def _send(self, envelope: SmtpEnvelope, stops: StopRule, dotted: list[bool]) -> SmtpAccepted:
-        line, refused = await self._begin(envelope)
+    async def _send(self, envelope: SmtpEnvelope, stops: StopRule, dot_written: list[bool]) -> SmtpAccepted:
+        connection, refused = await self._begin(envelope)
         try:
             accepted = len(envelope.recipients) - len(refused)
             stop = stops(refused, accepted) if refused else None
             if stop is not None:
                 raise stop
-            reply = await _hand_over(line.client, envelope.body, dotted)
+            reply = await _transmit(connection.client, envelope.body, dot_written)
         except SmtpRefused:
-            await self._keep(line, reset=True)
+            await self._release(connection, reset=True)
             raise
         except BaseException:
-            line.cut()
+            connection.cut()
             raise
-        await self._keep(line)
+        await self._release(connection)
         return SmtpAccepted(reply, refused)
 
     async def _begin(self, envelope: SmtpEnvelope) -> tuple[_SmtpConnection, Sequence[SmtpRefused]]:
-        """The envelope, on a kept connection if one is still good; the server may have hung up meanwhile."""
+        """Send the envelope, on an idle connection if it still works; the server may have disconnected."""
         while True:
-            kept = self._kept()
-            line = kept or await self._connect()
+            kept = self._idle_connection()
+            connection = kept or await self._connect()
             try:
-                return line, await _envelope(line.client, envelope)
+                return connection, await _envelope(connection.client, envelope)
             except SmtpRefused as error:
                 if kept is None or error.reply.code != 421:
-                    await self._keep(line, reset=True)
+                    await self._release(connection, reset=True)
                     raise
-                line.cut()
+                connection.cut()
             except (OSError, SMTPException):
-                line.cut()
+                connection.cut()
                 if kept is None:
                     raise
             except BaseException:
-                line.cut()
+                connection.cut()
                 raise
 
-    def _kept(self) -> _SmtpConnection | None:
+    def _idle_connection(self) -> _SmtpConnection | None:
         while self._idle:
-            line = self._idle.pop()
-            if line.is_fresh(self._monotonic()):
-                return line
-            line.cut()
+            connection = self._idle.pop()
+            if connection.is_fresh(self._monotonic()):
+                return connection
+            connection.cut()
         return None
 
-    async def _keep(self, line: _SmtpConnection, *, reset: bool = False) -> None:
-        line.mails += 1
-        line.since = self._monotonic()
+    async def _release(self, connection: _SmtpConnection, *, reset: bool = False) -> None:
+        connection.mails += 1
+        connection.since = self._monotonic()
         try:
             if reset:
-                async with asyncio.timeout(_BYE):
-                    await line.client.rset()
+                async with asyncio.timeout(_QUIT_TIMEOUT):
+                    await connection.client.rset()
         except (OSError, SMTPException):
-            line.cut()
+            connection.cut()
             return
         except BaseException:
-            line.cut()
+            connection.cut()
             raise
-        if self._closed or not line.is_fresh(line.since):
-            line.cut()
+        if self._closed or not connection.is_fresh(connection.since):
+            connection.cut()
         else:
-            self._idle.append(line)
+            self._idle.append(connection)
 
     async def _connect(self) -> _SmtpConnection:
         server = self._server
@@ -253,19 +252,19 @@ class SmtpClient:
             use_tls=server.security is SmtpSecurity.TLS,
             start_tls=False,
             tls_context=self._context,
-            timeout=None,  # the deadline of the whole is enough
+            timeout=None,  # the overall deadline is enough
         )
-        line = _SmtpConnection(client)
+        connection = _SmtpConnection(client)
         try:
             await _hello(client, server)
         except BaseException:
-            line.cut()
+            connection.cut()
             raise
-        return line
+        return connection
 
 
 async def _hello(client: aiosmtplib.SMTP, server: SmtpServerConfig) -> None:
-    """Connect, protect the line, log in."""
+    """Connect, start TLS and log in."""
     try:
         await client.connect()
         await client.ehlo()
@@ -279,7 +278,7 @@ async def _hello(client: aiosmtplib.SMTP, server: SmtpServerConfig) -> None:
     if server.username is None:
         return
     if not set(client.server_auth_methods) & set(client.AUTH_METHODS):
-        raise SmtpUnsupported("the server offers no login that we know, or none without TLS")
+        raise SmtpUnsupported("the server offers no supported login, or none without TLS")
     try:
         await client.login(server.username, server.password or "")
     except SMTPResponseException as error:
@@ -287,7 +286,7 @@ async def _hello(client: aiosmtplib.SMTP, server: SmtpServerConfig) -> None:
 
 
 async def _envelope(client: aiosmtplib.SMTP, envelope: SmtpEnvelope) -> Sequence[SmtpRefused]:
-    """Sender and recipients; gives the recipients that were refused."""
+    """Send sender and recipients. Return the rejected recipients."""
     options = [f"SIZE={len(envelope.body)}"] if client.supports_extension("size") else []
     try:
         await client.mail(envelope.sender, options=options)
@@ -302,8 +301,8 @@ async def _envelope(client: aiosmtplib.SMTP, envelope: SmtpEnvelope) -> Sequence
     return refused
 
 
-async def _hand_over(client: aiosmtplib.SMTP, body: bytes, dotted: list[bool]) -> SmtpReply:
-    """DATA, the body, and when all of it has left, the dot."""
+async def _transmit(client: aiosmtplib.SMTP, body: bytes, dot_written: list[bool]) -> SmtpReply:
+    """Send DATA, the body, and after all of it the dot."""
     ready = await client.execute_command(b"DATA")
     if ready.code != 354:
         raise SmtpRefused(SmtpStage.CONTENT, SmtpReply(ready.code, ready.message))
@@ -313,21 +312,21 @@ async def _hand_over(client: aiosmtplib.SMTP, body: bytes, dotted: list[bool]) -
     stuffed = _DOTS.sub(b"..", body if body.endswith(b"\r\n") else body + b"\r\n")
     for start in range(0, len(stuffed), _CHUNK):
         protocol.write(stuffed[start : start + _CHUNK])
-        await protocol._drain_helper()  # as a StreamWriter does, which would close the line, too
-    dotted.append(True)
+        await protocol._drain_helper()  # as StreamWriter does, which would also close the connection
+    dot_written.append(True)
     protocol.write(b".\r\n")
     said = await protocol.read_response()
-    dotted.clear()  # whatever it says, it is an answer
+    dot_written.clear()  # any reply is a response
     reply = SmtpReply(said.code, said.message)
     if 200 <= reply.code < 300:
         return reply
     if 400 <= reply.code < 600:
         raise SmtpRefused(SmtpStage.CONTENT, reply)
-    raise MaybeSent("the server's last answer makes no sense")
+    raise MaybeSent("the server's last reply is invalid")
 
 
 def _refused(stage: SmtpStage, error: SMTPResponseException, recipient: str | None = None) -> SmtpRefused:
-    if error.code < 0:  # the client's way to say that there was no code in it
+    if error.code < 0:  # how the client reports a reply without code
         raise NotSent("the server does not speak SMTP")
     return SmtpRefused(stage, SmtpReply(error.code, error.message), recipient)
 
@@ -341,16 +340,16 @@ def _context(server: SmtpServerConfig) -> ssl.SSLContext:
 
 
 def _own_name(found: str) -> str:
-    """What we call ourselves: a name with a dot, or else the address form that RFC 5321 asks for."""
+    """Return our name for EHLO: a name with a dot, or an address literal (RFC 5321)."""
     return found if "." in found and found.isascii() and found.isprintable() else "[127.0.0.1]"
 
 
 def _why(error: Exception) -> str:
-    """What broke, in a few words; never what was said on the line."""
+    """Describe an error briefly, without anything that was sent or received."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not good: {error.verify_message}"
+        return f"the server's certificate is not valid: {error.verify_message}"
     if isinstance(error.__cause__, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not good: {error.__cause__.verify_message}"
+        return f"the server's certificate is not valid: {error.__cause__.verify_message}"
     if type(error) is TimeoutError:
         return "the deadline passed"
     if isinstance(error, SMTPResponseException):
@@ -360,8 +359,8 @@ def _why(error: Exception) -> str:
     )
 
 
-async def _bye(line: _SmtpConnection) -> None:
+async def _quit(connection: _SmtpConnection) -> None:
     with suppress(OSError, SMTPException):
-        async with asyncio.timeout(_BYE):
-            await line.client.quit()
-    line.cut()
+        async with asyncio.timeout(_QUIT_TIMEOUT):
+            await connection.client.quit()
+    connection.cut()

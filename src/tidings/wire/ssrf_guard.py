@@ -1,12 +1,12 @@
-"""The guard between a user's URL and our network.
+"""SSRF protection: checks URLs given by users, and every address that they resolve to.
 
-Somebody who may name a URL must not reach what only this machine can reach. So a URL is taken apart by the
-same parser that the HTTP client uses (two parsers would disagree one day), *every* address that its name
-resolves to must be allowed, and the caller connects to an address that was checked, never to the name. What
-cannot be resolved is refused: the guard fails closed.
+A user who may name a URL must not reach what only this machine can reach. So a URL is parsed by the same
+parser that the HTTP client uses (two parsers may disagree), *every* address of its name must be allowed, and
+the caller connects to a checked address, never to the name (DNS rebinding). A name that cannot be resolved is
+rejected: the guard fails closed.
 
-`check_url` and `check_address` are pure; `SsrfGuard` adds the DNS lookup, which it is given, and caches
-checked answers for a short time, so that a busy receiver costs one lookup and not thousands.
+`check_url` and `check_address` are pure; `SsrfGuard` adds the DNS lookup and caches checked answers for a
+short time, so that a busy receiver does not cost a lookup per message.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from pyreqwest.http import Url
 
 WEB_PORTS = frozenset({80, 443})
 MAX_URL_LENGTH = 2048
-REMEMBERED_FOR = 30.0  # seconds that checked answers of a look-up stay good
+REMEMBERED_FOR = 30.0  # seconds that checked addresses are cached
 REMEMBERED = 4096  # URLs
 
 _SHAPE = re.compile(r"https?://[^/?#\\]", re.ASCII | re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^/]+//([^/?#]*)")
 
-# What `is_global` lets through although it leads inwards, to another address, or to many.
+# Ranges that `is_global` accepts although they lead inwards, to another address, or to many.
 _DENIED = tuple(
     ip_network(text)
     for text in (
-        "168.63.129.16/32",  # Azure's host: metadata, keys and the machine's configuration
+        "168.63.129.16/32",  # Azure's host: metadata, keys, configuration
         "192.0.0.0/24",  # protocol assignments; Oracle's metadata service
         "192.88.99.0/24",  # 6to4 relays
         "224.0.0.0/4",  # multicast
         "ff00::/8",  # multicast
-        "64:ff9b::/96",  # NAT64: an IPv4 address in disguise
+        "64:ff9b::/96",  # NAT64: an embedded IPv4 address
         "64:ff9b:1::/48",  # local NAT64
-        "2002::/16",  # 6to4: an IPv4 address in disguise
-        "2001::/32",  # Teredo: an IPv4 address in disguise
+        "2002::/16",  # 6to4: an embedded IPv4 address
+        "2001::/32",  # Teredo: an embedded IPv4 address
         "::/96",  # IPv4-compatible
         "fec0::/10",  # site-local
         "5f00::/16",  # segment routing
@@ -52,7 +52,7 @@ _DENIED = tuple(
 )
 _UNICAST = IPv6Address("2000::"), IPv6Address("3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
 
-# What `allow_private` opens. Not link-local, and not these: clouds serve metadata and credentials there.
+# Ranges that `allow_private` opens. Link-local and these stay closed: clouds serve credentials there.
 _PRIVATE = tuple(
     ip_network(text)
     for text in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
@@ -68,16 +68,16 @@ _METADATA = tuple(
 
 
 class ForbiddenUrl(Exception):
-    """This URL or address may not be called; the text says why and never repeats a query or a password."""
+    """This URL or address may not be called; the text never repeats a query or a password."""
 
 
 class UnresolvedHost(Exception):
-    """The name gave no address this time. Nothing was sent."""
+    """The name has no address at the moment. Nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class SsrfRules:
-    """What a channel may call. `ports` None is 80 and 443, or any where private addresses are allowed."""
+    """What a channel may call. `ports` None means 80 and 443, or any if private addresses are allowed."""
 
     allow_private: bool = False
     allow_http: bool = False
@@ -91,7 +91,7 @@ class SsrfRules:
 
 
 class UrlTarget(NamedTuple):
-    """A URL that passed, taken apart. `address` is set when the host is an address and needs no look-up."""
+    """A checked and parsed URL. `address` is set if the host is an address and needs no lookup."""
 
     url: Url
     scheme: str
@@ -102,19 +102,19 @@ class UrlTarget(NamedTuple):
 
 
 def check_url(url: str, rules: SsrfRules) -> UrlTarget:
-    """Take a URL apart and refuse what may not be called; a name is not looked up here."""
+    """Parse and check a URL, without a DNS lookup. Raises ForbiddenUrl."""
     if len(url) > MAX_URL_LENGTH:
         raise ForbiddenUrl(f"the URL has more than {MAX_URL_LENGTH} characters")
     if not url.isprintable() or " " in url or "\\" in url:
-        raise ForbiddenUrl("the URL has a space, a backslash or a control character")
+        raise ForbiddenUrl("the URL contains a space, a backslash or a control character")
     if not _SHAPE.match(url):
-        raise ForbiddenUrl("the URL does not begin with https:// and a host")
+        raise ForbiddenUrl("the URL does not start with https:// and a host")
     if (authority := _AUTHORITY.match(url)) and "@" in authority[1]:
         raise ForbiddenUrl("the URL has a user name or password before the host")
     try:
         parsed = Url(url)
     except ValueError as error:
-        raise ForbiddenUrl(f"the URL cannot be read: {error}") from error
+        raise ForbiddenUrl(f"the URL is invalid: {error}") from error
     return _check_parts(parsed, rules)
 
 
@@ -133,11 +133,11 @@ def _check_parts(url: Url, rules: SsrfRules) -> UrlTarget:
 
 
 def check_address(address: str, rules: SsrfRules) -> str:
-    """The address to connect to, unwrapped if it is IPv4 inside IPv6; refuses what is not plainly public."""
+    """Return the address to connect to, unwrapped if it is IPv4 in IPv6. Raises ForbiddenUrl."""
     try:
         ip = ip_address(address)
     except ValueError as error:
-        raise ForbiddenUrl("the host has an address that cannot be read") from error
+        raise ForbiddenUrl("the host has an invalid address") from error
     if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
     if _is_public(ip) or (rules.allow_private and _is_private(ip)):
@@ -151,21 +151,21 @@ def _is_private(ip: IPv4Address | IPv6Address) -> bool:
 
 
 def has_dot_segments(url: str) -> bool:
-    """Whether a step of a URL's path is . or .., however it is spelled: the path would not be as written."""
+    """Whether a path segment of the URL is . or .. in any encoding: the path would not be as written."""
     path = re.split(r"[?#]", url, maxsplit=1)[0].partition("://")[2] or url
     return any(unquote(step) in (".", "..") for step in re.split(r"[/\\]", path))
 
 
 def _is_public(ip: IPv4Address | IPv6Address) -> bool:
     if isinstance(ip, IPv6Address) and (ip.scope_id is not None or not _UNICAST[0] <= ip <= _UNICAST[1]):
-        return False  # only 2000::/3 is handed out, so what the list has not heard of stays outside too
+        return False  # only 2000::/3 is assigned, so unknown ranges are rejected, too
     return ip.is_global and not any(ip in network for network in _DENIED)
 
 
 def check_resolved(answers: Sequence[str], rules: SsrfRules) -> tuple[str, ...]:
-    """The addresses of a name, each checked: one that is not allowed spoils them all (mixed answers)."""
+    """Check all addresses of a name: one forbidden address rejects them all."""
     if not answers:
-        raise UnresolvedHost("the name has no address")
+        raise UnresolvedHost("the host name has no address")
     return tuple(dict.fromkeys(check_address(answer, rules) for answer in answers))
 
 
@@ -177,7 +177,7 @@ class AdmittedUrl(NamedTuple):
     until: float
 
     def pin(self, attempt: int) -> str | None:
-        """The address to connect to; each attempt takes the next, in case one of several is dead."""
+        """Return the address to connect to; each attempt uses the next, in case one is down."""
         return self.addresses[(attempt - 1) % len(self.addresses)] if self.addresses else None
 
 
@@ -185,7 +185,7 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]  # raises OSError or Timeout
 
 
 class SsrfGuard:
-    """Checks URLs against one set of rules, and remembers what passed."""
+    """Checks URLs against one set of rules, and caches results."""
 
     def __init__(
         self, rules: SsrfRules, resolve: Resolve, *, monotonic: Callable[[], float] = time.monotonic
@@ -197,14 +197,14 @@ class SsrfGuard:
         self._asking: dict[str, asyncio.Task[tuple[str, ...]]] = {}
 
     def known(self, url: str) -> AdmittedUrl | None:
-        """What was admitted a short while ago: the way that costs nothing."""
+        """Return the cached result, if it is recent."""
         admitted = self._known.get(url)
         if admitted is None or admitted.until < self._monotonic():
             return None
         return admitted
 
     async def admit(self, url: str) -> AdmittedUrl:
-        """Check a URL and every address of its name; raises Forbidden or Unresolved."""
+        """Check a URL and every address of its name. Raises ForbiddenUrl or UnresolvedHost."""
         target = check_url(url, self._rules)
         if target.address is not None:
             admitted = AdmittedUrl(target, (), float("inf"))
@@ -221,7 +221,7 @@ class SsrfGuard:
             self._known.popitem(last=False)
 
     async def _addresses(self, host: str) -> tuple[str, ...]:
-        """One look-up per name at a time: a hundred messages to one receiver must not fill the threads."""
+        """Look up each name once at a time: many messages to one receiver must not occupy all threads."""
         task = self._asking.get(host)
         if task is None:
             task = asyncio.create_task(self._look_up(host))
@@ -232,6 +232,6 @@ class SsrfGuard:
     async def _look_up(self, host: str) -> tuple[str, ...]:
         try:
             answers = await self._resolve(host)
-        except (OSError, UnicodeError) as error:  # TimeoutError is an OSError; UnicodeError: a label too long
-            raise UnresolvedHost(f"the name could not be looked up ({type(error).__name__})") from error
+        except (OSError, UnicodeError) as error:  # includes TimeoutError; UnicodeError: a label is too long
+            raise UnresolvedHost(f"the DNS lookup failed ({type(error).__name__})") from error
         return check_resolved(answers, self._rules)

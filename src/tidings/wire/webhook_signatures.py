@@ -1,8 +1,8 @@
-"""Standard Webhooks 1.0.0: sign what leaves, verify what comes in.
+"""Signs outgoing and verifies incoming webhooks (Standard Webhooks 1.0.0).
 
-The signed text is `id.timestamp.body` with the exact bytes of the body. An id with a dot is refused on both
+The signed text is `id.timestamp.body` with the exact bytes of the body. An id with a dot is rejected on both
 sides, because two different (id, timestamp) pairs could then give the same signed text. Several secrets give
-several signatures, so that a secret can be rotated without a gap.
+several signatures, so that a secret can be rotated without interruption.
 """
 
 from __future__ import annotations
@@ -17,41 +17,39 @@ PREFIX = "whsec_"
 SHORTEST, LONGEST = 24, 64  # bytes of a secret
 TOLERANCE = timedelta(minutes=5)
 _ENDPOINT = b"tidings endpoint secret 1"
-MOST_SIGNATURES = 16  # of one request: more only cost time
+MOST_SIGNATURES = 16  # per request: more only cost time
 
 
 class BadSignature(Exception):
-    """The request is not shown to come from somebody who has a secret; the text says why."""
+    """The request is not signed with a known secret; the text says why."""
 
 
-SigningKey = (
-    hmac.HMAC
-)  # with the secret mixed in already: a signature from a copy costs half of one from bytes
+SigningKey = hmac.HMAC  # with the secret already mixed in: copying it halves the cost of a signature
 
 
 def parse_secret(text: str) -> SigningKey:
-    """The key behind `whsec_` and base64. The error never repeats the secret."""
+    """Parse a secret of `whsec_` and base64. The error never repeats the secret."""
     if not text.startswith(PREFIX):
-        raise ValueError(f"a signing secret begins with {PREFIX}")
+        raise ValueError(f"a signing secret must start with {PREFIX}")
     encoded = text[len(PREFIX) :].rstrip("=")
     try:
         key = b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ValueError(f"a signing secret is base64 after {PREFIX}") from error
+        raise ValueError(f"a signing secret must be base64 after {PREFIX}") from error
     if not SHORTEST <= len(key) <= LONGEST:
-        raise ValueError(f"a signing secret has {SHORTEST} to {LONGEST} bytes, this one has {len(key)}")
+        raise ValueError(f"a signing secret must have {SHORTEST} to {LONGEST} bytes, not {len(key)}")
     return hmac.new(key, digestmod="sha256")
 
 
 def derived_secret(root: SigningKey, *names: str) -> str:
-    """The secret that belongs to these names alone: it tells nothing of the root, nor of any other."""
+    """Derive the secret for these names; it reveals neither the root nor other secrets."""
     making = root.copy()
     making.update(b"\0".join([_ENDPOINT, *(name.encode() for name in names)]))
     return PREFIX + b64encode(making.digest()).decode()
 
 
 def sign(keys: Sequence[SigningKey], id_: str, timestamp: int, body: bytes) -> str:
-    """The value of `webhook-signature`: one `v1,` signature per key."""
+    """Return the value of `webhook-signature`: one `v1,` signature per key."""
     if "." in id_:
         raise ValueError("an id with a dot cannot be signed")
     text = b"%b.%d.%b" % (id_.encode(), timestamp, body)
@@ -65,7 +63,7 @@ def _signature(key: SigningKey, text: bytes) -> str:
 
 
 def signature_headers(keys: Sequence[SigningKey], id_: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The three headers of one attempt; without keys the first two, for a receiver that checks nothing."""
+    """Return the three headers of one attempt; without keys only the first two."""
     named = {"webhook-id": id_, "webhook-timestamp": str(timestamp)}
     if keys:
         named["webhook-signature"] = sign(keys, id_, timestamp, body)
@@ -73,18 +71,18 @@ def signature_headers(keys: Sequence[SigningKey], id_: str, timestamp: int, body
 
 
 def verify(keys: Sequence[SigningKey], received: Mapping[str, str], body: bytes, *, now: int) -> str:
-    """The id of a request that was signed with one of the keys within five minutes; `now` is in seconds."""
+    """Return the id of a request signed with one of the keys within five minutes; `now` is in seconds."""
     given = {name.lower(): value for name, value in received.items()}
     id_, timestamp = given.get("webhook-id", ""), _seconds(given.get("webhook-timestamp", ""))
     if not id_ or "." in id_:
-        raise BadSignature("webhook-id is missing or has a dot")
+        raise BadSignature("webhook-id is missing or contains a dot")
     if abs(timestamp - now) > TOLERANCE.total_seconds():
-        raise BadSignature("webhook-timestamp is more than five minutes off")
+        raise BadSignature("webhook-timestamp differs by more than five minutes")
     candidates = _candidates(given.get("webhook-signature", ""))
     expected = [sign([key], id_, timestamp, body).encode() for key in keys]
-    # No short cut at the first match: the time taken must not tell which key or signature fitted.
+    # No early exit at the first match: the time must not reveal which key or signature matched.
     if not sum(hmac.compare_digest(one, other) for one in expected for other in candidates):
-        raise BadSignature("no signature fits")
+        raise BadSignature("no signature matches")
     return id_
 
 

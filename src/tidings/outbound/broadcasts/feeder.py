@@ -18,7 +18,7 @@ from ...model.broadcast import (
     load_broadcast_options,
 )
 from ...model.time import SECOND
-from ...observability.events import BroadcastMoved, Emit, discard_event
+from ...observability.events import BroadcastStateChanged, Emit, discard_event
 from ...store.port import Row, Step, Store, WriteConflict
 from ..message_validation import MESSAGE_KIND
 from . import open_tasks
@@ -167,7 +167,7 @@ class BroadcastFeeder:
     ) -> None:
         """A move by a rule, told to others with it."""
         await self._store.write([step, broadcast_event(row, tally, state, reason)])
-        self._emit(BroadcastMoved(row["id"], row["tenant"], state.value, reason))
+        self._emit(BroadcastStateChanged(row["id"], row["tenant"], state.value, reason))
 
     async def _take(self, row: Row, take: FeedRecipients) -> None:
         """Make tasks of the next recipients, and move the cursors behind them: both or neither."""

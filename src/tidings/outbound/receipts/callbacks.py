@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ...kernel.clock import Clock
 from ...model.errors import NotFound
-from ...observability.events import Emit, ReceiptsTaken, discard_event
+from ...observability.events import Emit, ReceiptsReceived, discard_event
 from ...store.port import Store
 from .base import Callback, CallbackContent, CallbackReader
 from .callback_listener import CallbackListener, NoCallbackListener
@@ -59,7 +59,7 @@ class CallbackService:
         told = list(self._ours(channel, reader, news))
         folded = await record_receipts(self._store, told) if told else RecordedReceipts()
         strange = folded.strange + len(news.receipts) - len(told)
-        self._emit(ReceiptsTaken(channel, folded.new, folded.again, strange))
+        self._emit(ReceiptsReceived(channel, folded.new, folded.again, strange))
 
     def _ours(self, channel: str, reader: CallbackReader, news: CallbackContent) -> Iterator[ChannelReceipt]:
         """Each receipt with its channel: one address may serve several accounts of whoever signs."""

@@ -14,13 +14,11 @@ from ...model.errors import StoreUnusable
 _LEDGER = """create table if not exists schema_migrations
   (number integer primary key, name text not null, checksum text not null)"""
 _LOCK = 7_316_884_021
-MOVED_NUMBER = (
-    1_000_000  # the number under which a file that was moved away says so; every release refuses it
-)
+MOVED_NUMBER = 1_000_000  # marks a file that was moved; every release rejects it
 
 
 class SchemaMigration(NamedTuple):
-    """One step of the schema."""
+    """One schema migration."""
 
     number: int
     name: str
@@ -28,12 +26,12 @@ class SchemaMigration(NamedTuple):
 
     @property
     def checksum(self) -> str:
-        """What the file said when it was applied."""
+        """The checksum of the file."""
         return hashlib.sha256(self.sql.encode()).hexdigest()[:32]
 
 
 def load_migrations(dialect: str) -> list[SchemaMigration]:
-    """All migrations of a dialect, in order."""
+    """Return all migrations of a dialect, in order."""
     found = [
         SchemaMigration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text())
         for file in (files(__package__) / dialect).iterdir()
@@ -45,13 +43,13 @@ def load_migrations(dialect: str) -> list[SchemaMigration]:
 def pending_migrations(
     dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool
 ) -> list[SchemaMigration]:
-    """What is still to be applied; refuses a database that this code cannot work with. Pure."""
+    """Return the migrations to apply. Raises StoreUnusable for a database that this code cannot use. Pure."""
     known = {migration.number: migration for migration in load_migrations(dialect)}
     for number, (name, checksum) in applied.items():
         if number == MOVED_NUMBER:
             raise StoreUnusable(
                 f"this database was {name}",
-                remedy="work on that one; tidings db move --undo takes this file into use again",
+                remedy="use that database; tidings db move --undo reactivates this file",
             )
         if number not in known:
             raise StoreUnusable(
@@ -60,8 +58,8 @@ def pending_migrations(
             )
         if known[number].checksum != checksum:
             raise StoreUnusable(
-                f"migration {name} was applied with other contents than this program has",
-                remedy="use the release that made this database, or restore a backup",
+                f"migration {name} differs from the one in this program",
+                remedy="use the release that created this database, or restore a backup",
             )
     todo = [migration for number, migration in sorted(known.items()) if number not in applied]
     if todo and applied and not upgrade:
@@ -73,7 +71,7 @@ def pending_migrations(
 
 
 async def migrate_postgres(connection: Any, schema: str, *, upgrade: bool, create: bool = True) -> list[str]:
-    """Bring a PostgreSQL schema up; an empty one is made, an old one only when asked."""
+    """Create the schema in an empty PostgreSQL database; upgrade an old one only if asked."""
     quoted = '"' + schema.replace('"', '""') + '"'
     known = await connection.fetchval("select to_regclass($1)", f"{quoted}.schema_migrations") is not None
     if known and not pending_migrations("postgres", await _applied(connection), upgrade=upgrade):
@@ -105,7 +103,7 @@ async def _applied(connection: Any) -> dict[int, tuple[str, str]]:
 
 
 def migrate_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[str]:
-    """Bring a SQLite file up, inside the transaction that the caller holds."""
+    """Migrate a SQLite file, inside the caller's transaction."""
     if not create and not list(
         connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")
     ):
@@ -128,4 +126,4 @@ def migrate_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> li
 
 
 def _empty() -> StoreUnusable:
-    return StoreUnusable("the database is empty", remedy="tidings serve or tidings db upgrade brings it up")
+    return StoreUnusable("the database is empty", remedy="run: tidings db upgrade")
