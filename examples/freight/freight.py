@@ -86,13 +86,13 @@ def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
     rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
-    mended = [
+    repaired = [
         {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])}
         for row in rows
         if row["id"] in bad
     ]
-    (folder / "mended.ndjson").write_text("".join(json.dumps(row) + "\n" for row in mended))
-    first = tidings(folder, "migrate", "replay", job, "--file", "mended.ndjson", "--json")["opened"]
+    (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in repaired))
+    first = tidings(folder, "migrate", "replay", job, "--file", "repaired.ndjson", "--json")["opened"]
     rest = tidings(folder, "migrate", "replay", job, "--json")
     print(f"{first} repaired and uploaded, then {rest['opened']} that waited: {told(rest['counts'])}")
 
@@ -101,7 +101,7 @@ def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
     """What a person at a desk would write instead."""
     match way:
         case "no_email" | "broken_email":
-            return {**person, "emails": [f"mended-{id_}@example.org"]}
+            return {**person, "emails": [f"repaired-{id_}@example.org"]}
         case "null_byte":
             return {**person, "last_name": person["last_name"].replace("\0", " ")}
     number = person["emails"][0].partition("@company-")[2].partition(".")[0]
@@ -109,13 +109,13 @@ def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
 
 
 def verified(folder: Path, job: str, bad: dict[str, str]) -> int:
-    """The engine's own comparison: every record as the source has it, or as it was mended."""
+    """The engine's own comparison: every record as the source has it, or as it was repaired."""
     report = tidings(folder, "migrate", "verify", job, "--json")
     same = sum(one["same"] for one in report["types"])
     notes = [note for one in report["types"] for note in one["notes"]]
-    print(f"Verified: {same} are as they should be; {'; '.join(notes)}.")
+    print(f"Verified: {same} records match; {'; '.join(notes)}.")
     is_whole = report["passed"] and not any(one["differences"] for one in report["types"])
-    return 0 if is_whole and notes[0].startswith(f"{len(bad):,} records were mended") else 1
+    return 0 if is_whole and notes[0].startswith(f"{len(bad):,} records were repaired") else 1
 
 
 def verdict(crm: str) -> int:
@@ -136,12 +136,12 @@ def verdict(crm: str) -> int:
     )
     meant = sorted((str(one["person_ids"][0]), one["content"]) for one in source["content"]["notes"])
     print(f"The target has {len(companies)} companies, {len(found)} people and {len(notes)} notes;")
-    print(f"{target['refused']} writes came too early and were refused by it.")
+    print(f"{target['refused']} writes exceeded its rate limit and were refused.")
     is_right = (
         found == wanted and notes == meant and len(companies) == len(source["content"]["organizations"])
     )
     print(
-        "That is what must be there, and each of them once."
+        "This matches the source: every record is there, exactly once."
         if is_right
         else "That is NOT what must be there."
     )
