@@ -86,12 +86,12 @@ def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
     rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
-    repaired = [
+    rows = [
         {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])}
         for row in rows
         if row["id"] in bad
     ]
-    (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in repaired))
+    (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
     first = tidings(folder, "migrate", "replay", job, "--file", "repaired.ndjson", "--json")["opened"]
     rest = tidings(folder, "migrate", "replay", job, "--json")
     print(f"{first} repaired and uploaded, then {rest['opened']} that waited: {told(rest['counts'])}")
