@@ -53,7 +53,8 @@ class Watched:
         self.world, self.clock, self.store = world, world.clock, world.store
         limits = options.pop("limits", AlertThresholds())
         self.figures = AlertMeasurements(self.store, place=options.pop("place", None), limits=limits)
-        self.options = {"told": AlertRecipients("pager", ("ops",)), "emit": world.events.append, **options}
+        recipients = AlertRecipients("pager", ("ops",))
+        self.options = {"recipients": recipients, "emit": world.events.append, **options}
         self.guard = self.another()
         self.alerts = AlertService(self.store, self.clock, self.figures)
 
@@ -422,7 +423,7 @@ async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store
     fleet = [house.another() for _ in range(3)]
     clock.advance(310)
     for _ in range(2):
-        await asyncio.gather(*(guard._look(0.0) for guard in fleet))
+        await asyncio.gather(*(guard._evaluate(0.0) for guard in fleet))
     assert [text.splitlines()[0] for text in await house.told()] == [
         "Tidings, critical: nobody looks for due messages."
     ]
@@ -432,7 +433,7 @@ async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store
 
     await house.world.worker.node.beat()
     for _ in range(2):
-        await asyncio.gather(*(guard._look(0.0) for guard in fleet))
+        await asyncio.gather(*(guard._evaluate(0.0) for guard in fleet))
     assert (await house.told())[1].startswith("Tidings, resolved: nobody looks for due messages.")
     assert [event["type"] for event in await house.events()] == ["alert.raised", "alert.resolved"]
     assert len(house.world.told(AlertRaised)) == len(house.world.told(AlertResolved)) == 1
@@ -484,7 +485,7 @@ async def test_somebody_takes_an_alert_on(store: Store, clock: ManualClock) -> N
 
 async def test_who_cannot_be_told_is_noted(store: Store, clock: ManualClock) -> None:
     """A channel that is gone keeps neither the alert nor the others from being known."""
-    house = await watched(store, clock, told=AlertRecipients("gone", ("ops",)))
+    house = await watched(store, clock, recipients=AlertRecipients("gone", ("ops",)))
     assert await house.raised(310) == {"scheduler_silent"}
     (alert,) = (await house.alerts.page()).items
     assert "there is no channel 'gone'" in alert["not_told"]

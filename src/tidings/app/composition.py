@@ -306,7 +306,7 @@ def _guard(
         clock,
         accepting,
         figures,
-        told=AlertRecipients(settings.alert_channel, settings.alert_to),
+        recipients=AlertRecipients(settings.alert_channel, settings.alert_to),
         keep=settings.keep_history,
         emit=emit,
     )

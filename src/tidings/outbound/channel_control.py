@@ -1,4 +1,4 @@
-"""The board of channels: how each one stands, and the two switches a person has (pause, resume)."""
+"""List channels with their state; pause and resume them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .channels.base import Channel
 from .events import event_types
 from .sessions import qr_codes
 
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 
 
 class ChannelControl:
-    """Channels as people see them: what is configured here, and what all processes share."""
+    """Channels with their local configuration and the state that all processes share."""
 
     def __init__(
         self,
         store: Store,
         channels: Mapping[str, Channel],
         lanes: Mapping[str, Lane],
-        callback: Callable[[str], str | None] = lambda _name: None,  # where its provider is to call
+        callback: Callable[[str], str | None] = lambda _name: None,  # the callback URL
     ) -> None:
         self._store = store
         self._channels = channels
@@ -36,7 +36,7 @@ class ChannelControl:
         self._callback = callback
 
     async def all(self) -> list[Row]:
-        """Every channel that any process has made known, by name; not the queues of the engine itself."""
+        """All channels that any process has registered, by name, without internal queues."""
         return [row for row in await self._queues() if row["kind"] != "engine"]
 
     async def _queues(self) -> list[Row]:
@@ -57,7 +57,7 @@ class ChannelControl:
         ]
 
     async def one(self, name: str) -> Row:
-        """One channel."""
+        """One channel; raises NotFound."""
         for row in await self._queues():
             if row["name"] == name:
                 return row
@@ -65,9 +65,9 @@ class ChannelControl:
         raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
 
     async def pause(self, name: str, *, reason: str = "paused by hand") -> Row:
-        """Start nothing more on it; what is being sent at this moment ends as it would."""
-        if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
-            remedy = f"use 1 to {LONGEST_REASON} printable characters, or leave it out"
+        """Pause the channel; attempts in flight finish normally."""
+        if not reason.strip() or len(reason) > MAX_REASON_LENGTH or not reason.isprintable():
+            remedy = f"use 1 to {MAX_REASON_LENGTH} printable characters, or leave it out"
             raise Invalid(
                 "the reason is empty, too long or has control characters", field="reason", remedy=remedy
             )
@@ -75,22 +75,22 @@ class ChannelControl:
         return await self.one(name)
 
     async def resume(self, name: str) -> Row:
-        """Start again: lifts a pause, a parking and an open breaker, those of its destinations among them."""
+        """Resume the channel: clears a pause, a throttle and open breakers, including destinations."""
         which = {"name": name}
         await self._store.write([Step("queue_resume", which), Step("destination_clear", which)])
         await self._store.hint()
         return await self.one(name)
 
     async def probe_channel(self, name: str) -> ProbeResult:
-        """Whether its account works, found out without sending anything."""
+        """Test the channel's account without sending anything."""
         return await channel_probes.probe_channel(self._channels, name)
 
     async def endpoint_secrets(self, name: str, to: str, *, tenant: str = "default") -> Row:
-        """The secrets with which one receiver of this tenant verifies what it gets, newest first."""
+        """The signing secrets of one receiver of this tenant, newest first."""
         return dict(signing_secrets.endpoint_secrets(self._channels, name, to, tenant=tenant))
 
     async def scan(self, name: str) -> qr_codes.SessionQrCode:
-        """How its session stands at this moment, and the code that links a phone to it, if it wants one."""
+        """The current session status, and the QR code to link a phone if one is needed."""
         return await qr_codes.read_qr_code(self._channels, name)
 
     def _described(self, row: Row, now: int, *, busy: bool) -> Row:
@@ -125,7 +125,7 @@ class ChannelControl:
 
 
 def _state(row: Row, *, parked: bool, busy: bool) -> str:
-    """One word: whether it sends, and if not, what it waits for; `pausing` until nothing is in flight."""
+    """The state as one word; `pausing` until nothing is in flight."""
     if row["paused"]:
         return "pausing" if busy else "paused"
     if row["link"] not in (None, "connected"):
