@@ -114,8 +114,8 @@ def build_outbound_service(
     )
     return OutboundService(
         store, clock, lease, messages, dead, channel_control,
-        Overview(store, watch or TrendSampler(store, clock)), SentLog(store), subscriptions, contacts, audience,
-        SuppressionService(store, clock, reachable),
+        Overview(store, watch or TrendSampler(store, clock)), SentLog(store),
+        subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
         schedules=ScheduleService(
             store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}
         ),
