@@ -7,14 +7,13 @@ from datetime import timedelta
 
 from ..kernel import breaker
 from ..kernel.lanes import Lane
-from ..model.errors import Invalid, NotFound
 from ..model.time import SECOND, iso
 from ..store.port import Row, Step, Store
 from . import channel_probes, destination_breakers
 from .channel_probes import ProbeResult
 from .channels import signing_secrets
-from .channels.base import Channel
-from .events import event_types
+from .channels.base import Channel, unknown_channel
+from .message_validation import check_line
 from .sessions import qr_codes
 
 MAX_REASON_LENGTH = 200
@@ -61,16 +60,11 @@ class ChannelControl:
         for row in await self._queues():
             if row["name"] == name:
                 return row
-        known = ", ".join(sorted(self._channels.keys() - {event_types.EVENTS_CHANNEL})) or "none"
-        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+        raise unknown_channel(name, self._channels)
 
     async def pause(self, name: str, *, reason: str = "paused by hand") -> Row:
         """Pause the channel; attempts in flight finish normally."""
-        if not reason.strip() or len(reason) > MAX_REASON_LENGTH or not reason.isprintable():
-            remedy = f"use 1 to {MAX_REASON_LENGTH} printable characters, or leave it out"
-            raise Invalid(
-                "the reason is empty, too long or has control characters", field="reason", remedy=remedy
-            )
+        check_line(reason, "reason", MAX_REASON_LENGTH)
         await self._store.write([Step("queue_pause", {"name": name, "reason": reason})])
         return await self.one(name)
 

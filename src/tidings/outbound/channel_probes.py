@@ -11,10 +11,9 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from ..model import durations
-from ..model.errors import NotFound
 from ..model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
 from ..model.task import Category
-from .channels.base import Channel, probe
+from .channels.base import Channel, probe, unknown_channel
 
 PROBE_GRACE = timedelta(seconds=2)  # added to the channel's own deadline
 
@@ -34,8 +33,7 @@ async def probe_channel(channels: Mapping[str, Channel], name: str) -> ProbeResu
     """Probe one channel's account; raises NotFound for an unknown channel."""
     channel = channels.get(name)
     if channel is None:
-        known = ", ".join(sorted(channels)) or "none"
-        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+        raise unknown_channel(name, channels)
     within = channel.traits.deadline + PROBE_GRACE
     try:
         async with asyncio.timeout(within.total_seconds()):

@@ -39,6 +39,13 @@ def idempotency_key(
     return IdempotencyRecord(f"{tenant}/{scope}", key, digest, orjson.dumps(answer).decode(), until)
 
 
+def optional_key(
+    scope: str, key: str | None, said: object, answer: object, *, tenant: str, until: int
+) -> IdempotencyRecord | None:
+    """The record of a key, or None for a call without one."""
+    return None if key is None else idempotency_key(scope, key, said, answer, tenant=tenant, until=until)
+
+
 def replayed_answer(earlier: Row, once: IdempotencyRecord) -> Any:
     """The first answer; raises Invalid if the body differs."""
     if earlier["digest"] != once.digest:

@@ -103,6 +103,24 @@ def _content(draft: Draft) -> dict[str, Any]:
     return content
 
 
+def check_line(text: str, field: str, longest: int) -> str:
+    """The stripped text; raises Invalid if it is empty, too long or has control characters."""
+    if not text.strip() or len(text) > longest or not text.isprintable():
+        raise Invalid(
+            f"{field} is empty, too long or has control characters",
+            field=field,
+            remedy=f"use 1 to {longest} printable characters",
+        )
+    return text.strip()
+
+
+def check_size(content: str, max_body: int, field: str = "text") -> None:
+    """Raise TooLarge if the encoded content exceeds the setting max_body."""
+    if (size := len(content.encode())) > max_body:
+        remedy = f"at most {max_body:,} are accepted (setting max_body)"
+        raise TooLarge(f"the message has {size:,} bytes", field=field, remedy=remedy)
+
+
 def encode_content(content: Mapping[str, Any]) -> str:
     """Encode a content as stored JSON; raises Invalid."""
     try:
@@ -127,12 +145,8 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         )
     if not draft.text and not draft.data:
         raise Invalid("the message is empty", field="text", remedy="give a text, or data")
-    if len(encoded) > max_body and len(encoded.encode()) > max_body:
-        raise TooLarge(
-            f"the message has {len(encoded.encode()):,} bytes",
-            field="text",
-            remedy=f"at most {max_body:,} are accepted (setting max_body)",
-        )
+    if len(encoded) > max_body:
+        check_size(encoded, max_body)
     if not 0 <= draft.priority <= 9:
         raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
     if draft.max_tries is not None and not 1 <= draft.max_tries <= 1000:
@@ -140,10 +154,9 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
     if draft.order_key is not None and not (
         0 < len(draft.order_key) <= MAX_KEY_LENGTH and draft.order_key.isprintable()
     ):
+        remedy = f"use 1 to {MAX_KEY_LENGTH} printable characters"
         raise Invalid(
-            "order_key is empty, too long or has control characters",
-            field="order_key",
-            remedy=f"use 1 to {MAX_KEY_LENGTH} printable characters",
+            "order_key is empty, too long or has control characters", field="order_key", remedy=remedy
         )
     if draft.at is not None and draft.at > now + MAX_SCHEDULE_AHEAD:
         raise Invalid(

@@ -20,7 +20,7 @@ from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
 from ..store.port import EnqueueResult, IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
 from .channels.base import Channel
-from .idempotency import idempotency_key, replayed_answer
+from .idempotency import optional_key, replayed_answer
 from .message_serializer import (
     attempt_times,
     kernel_state,
@@ -94,10 +94,8 @@ class MessageService:
         """Store one message. Repeating the idempotency key with the same draft returns the first answer."""
         now = self._clock.now()
         id_ = self._clock.new_id()
-        once = None
-        if key is not None:
-            answer = [id_, now if draft.at is None else draft.at]
-            once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
+        answer = [id_, now if draft.at is None else draft.at]
+        once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
         try:
             if draft.template is not None:
                 draft = await self.templates.filling().fill(draft)
@@ -184,10 +182,8 @@ class MessageService:
 
     def _named(self, chunk: _BulkChunk, key: str | None, said: list[object], tenant: str) -> _BulkChunk:
         """The chunk with its idempotency key, which identifies it when the call is repeated."""
-        if key is None:
-            return chunk
         answer = [line.id for line in chunk.lines]
-        place = f"{key}#{chunk.lines[0].number}"
+        place = None if key is None else f"{key}#{chunk.lines[0].number}"
         return chunk._replace(once=self._once("messages.bulk", place, said, answer, chunk.now, tenant))
 
     async def _write(self, judged: _BulkChunk) -> list[BulkLineResult]:
@@ -234,11 +230,10 @@ class MessageService:
         return self._judge.prepare(draft, now)
 
     def _once(
-        self, scope: str, key: str, body: object, answer: object, now: int, tenant: str
-    ) -> IdempotencyRecord:
-        return idempotency_key(
-            scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys)
-        )
+        self, scope: str, key: str | None, body: object, answer: object, now: int, tenant: str
+    ) -> IdempotencyRecord | None:
+        until = now + micros(self._rules.keep_keys)
+        return optional_key(scope, key, body, answer, tenant=tenant, until=until)
 
     async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:
         """Notify workers if a task is due within a second; polling finds later ones in time."""
@@ -249,7 +244,7 @@ class MessageService:
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
         """One message with its state, times, receipts and history."""
-        row = await self._find(id_, tenant)
+        row = await self.find(id_, tenant=tenant)
         history = await self._store.read("history_of", task=row["task"])
         told = await self._store.read("receipt_of", task=row["task"])
         return {
@@ -259,10 +254,6 @@ class MessageService:
             "receipts": serialize_receipts(told),
             "history": [serialize_history_entry(entry) for entry in history],
         }
-
-    async def find(self, id_: str, *, tenant: str = "default") -> Row:
-        """One message as stored; raises NotFound."""
-        return await self._find(id_, tenant)
 
     async def page(
         self,
@@ -294,7 +285,8 @@ class MessageService:
         more = floor["seen"] >= WINDOW
         return Page(items, str(floor["floor"]) if more else None)
 
-    async def _find(self, id_: str, tenant: str) -> Row:
+    async def find(self, id_: str, *, tenant: str = "default") -> Row:
+        """One message as stored; raises NotFound."""
         rows = await self._store.read("message_find", id=id_, tenant=tenant) or await self._store.read(
             "message_frozen", id=id_, tenant=tenant
         )
@@ -304,7 +296,7 @@ class MessageService:
 
     async def _taken(self, id_: str, tenant: str) -> Row:
         """One message; raises Conflict while it is an unfed recipient of a broadcast."""
-        row = await self._find(id_, tenant)
+        row = await self.find(id_, tenant=tenant)
         if row.get("broadcast_state") is not None:
             raise Conflict(
                 f"the message still waits in its broadcast {row['broadcast']}",
@@ -327,7 +319,7 @@ class MessageService:
 
     async def retry(self, id_: str, *, tenant: str = "default", at: int | None = None) -> Row:
         """Retry a dead letter with a fresh set of attempts."""
-        row = await self._find(id_, tenant)
+        row = await self.find(id_, tenant=tenant)
         now = self._clock.now()
         due = now if at is None else at
         answer, state = await task_actions.retry(
@@ -368,7 +360,7 @@ class MessageService:
 
     async def discard(self, id_: str, *, tenant: str = "default") -> Row:
         """Discard a dead letter."""
-        row = await self._find(id_, tenant)
+        row = await self.find(id_, tenant=tenant)
         if row["state"] != "failed":
             raise Conflict(
                 f"only a dead letter can be discarded; this one is {public_state(row['state'])}",

@@ -29,7 +29,7 @@ from ...wire.ssrf_guard import SsrfRules as Callable
 from ..channels.base import Channel
 from ..contacts.contact_lists import ContactListService
 from ..contacts.contact_lists import ListRecipient as Person
-from ..idempotency import CreateResult, create_once, find_replay, idempotency_key
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from ..schedules.occurrence_builder import Occurrence, PreparedOccurrence
 from ..templates.service import TemplateService
@@ -76,10 +76,8 @@ class BroadcastCreator:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a broadcast. Inline addresses and lists are loaded and frozen at once."""
         now, id_ = self._clock.now(), self._clock.new_id()
-        kept = None
-        if key is not None:
-            until = now + self._keep_keys
-            kept = idempotency_key("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
+        until = now + self._keep_keys
+        kept = optional_key("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
         done = await find_replay(self._store, kept)
         if done is None:
             ready = await self._checks.ready(
@@ -123,7 +121,7 @@ class BroadcastCreator:
     ) -> None:
         """Roll back a broadcast that was never frozen, with its recipients and its key."""
         row = await self.find(id_, tenant=tenant)
-        kept = None if key is None else idempotency_key("broadcasts", key, None, None, tenant=tenant, until=0)
+        kept = optional_key("broadcasts", key, None, None, tenant=tenant, until=0)
         await withdraw(self._store, row["lot"], reason, kept)
 
     async def foresee(self, body: object, *, tenant: str = "default") -> Row:

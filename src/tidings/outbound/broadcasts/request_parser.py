@@ -14,7 +14,7 @@ from ...model.broadcast import BroadcastOptions, BroadcastTrigger, QuietHours
 from ...model.errors import Invalid
 from ...model.time import MINUTE, SECOND, iso
 from ..draft_parser import TIME_FIELDS, DraftParser
-from ..message_validation import MAX_SCHEDULE_AHEAD
+from ..message_validation import MAX_SCHEDULE_AHEAD, check_line
 from ..templates.depth_limit import check_depth
 
 LONGEST_NAME = 200
@@ -210,15 +210,7 @@ def _name(given: Mapping[str, Any]) -> str:
 
 def _line(given: Mapping[str, Any], name: str, longest: int) -> str | None:
     text: str | None = given.get(name)
-    if text is None:
-        return None
-    if not text.strip() or len(text) > longest or not text.isprintable():
-        raise Invalid(
-            f"{name} is empty, too long or has control characters",
-            field=name,
-            remedy=f"use 1 to {longest} printable characters, or leave it out",
-        )
-    return text.strip()
+    return None if text is None else check_line(text, name, longest)
 
 
 def _within(given: Mapping[str, Any], name: str, low: float, high: float) -> float | None:

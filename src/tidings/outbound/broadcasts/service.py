@@ -17,6 +17,7 @@ from ...model.broadcast import BroadcastState, BroadcastTally, load_broadcast_op
 from ...model.errors import Conflict, Invalid, NotFound
 from ...model.time import iso
 from ...store.port import Row, Step, Store
+from ..message_validation import check_line
 from . import recipient_results
 from .progress import combined_report, read_tallies
 from .request_parser import BROADCAST_FIELDS, parse_rate
@@ -24,7 +25,7 @@ from .serializer import broadcast_event, serialize_broadcast
 
 MAX_COUNTED_AT_ONCE = 100  # broadcasts per `counts` call
 MAX_REPORTED = 1000  # broadcasts of one group in a report
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 CHANGES: Mapping[str, Field] = {"per_second": BROADCAST_FIELDS["per_second"]}
 _LAST = "\x7f"  # sorts after every id
 
@@ -160,8 +161,13 @@ class BroadcastService:
 
     async def pause(self, id_: str, *, reason: str = "paused by hand", tenant: str = "default") -> Row:
         """Pause; attempts in flight finish normally."""
+        check_line(reason, "reason", MAX_REASON_LENGTH)
         row = await self._find(id_, tenant)
-        params = {"lot": row["lot"], "reason": _reason(reason), "passes": False}
+        params = {
+            "lot": row["lot"],
+            "reason": reason,
+            "passes": False,
+        }
         steps = [
             Step("broadcast_pause", params),
             broadcast_event(row, await self._tally(row), BroadcastState.PAUSED, reason),
@@ -192,13 +198,18 @@ class BroadcastService:
 
     async def cancel(self, id_: str, *, reason: str = "cancelled by hand", tenant: str = "default") -> Row:
         """Cancel waiting recipients, and request cancellation of those in flight."""
+        check_line(reason, "reason", MAX_REASON_LENGTH)
         for _ in range(3):
             row = await self._find(id_, tenant)
             tally = await self._tally(row)
             is_stopped = row["state"] == BroadcastState.FAILED and tally.waiting
             if row["state"] not in _OPEN and not is_stopped:
                 break
-            params = {"lot": row["lot"], "expected": row["state"], "reason": _reason(reason)}
+            params = {
+                "lot": row["lot"],
+                "expected": row["state"],
+                "reason": reason,
+            }
             steps = [
                 Step("broadcast_cancel", params),
                 broadcast_event(row, tally, BroadcastState.CANCELLED, reason),
@@ -291,16 +302,6 @@ def _refused(what: str, row: Row) -> Conflict:
         f"the broadcast is {state}{reason} and cannot be {what}",
         remedy=f"see: tidings broadcasts show {row['id']}",
     )
-
-
-def _reason(reason: str) -> str:
-    if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
-        raise Invalid(
-            "the reason is empty, too long or has control characters",
-            field="reason",
-            remedy=f"use 1 to {LONGEST_REASON} printable characters, or leave it out",
-        )
-    return reason
 
 
 def _state(state: str | None) -> str | None:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from ...model.broadcast import BroadcastState, load_broadcast_options
-from ...model.errors import Invalid, TooLarge
+from ...model.errors import Invalid
 from ...store.port import Row
 from ...wire.ssrf_guard import ForbiddenUrl, check_url
 from ...wire.ssrf_guard import SsrfRules as Callable
 from ..channels.base import Channel
 from ..events.event_types import EVENTS_CHANNEL as EVENTS
-from ..message_validation import MessageLimits, encode_content
+from ..message_validation import MessageLimits, check_size, encode_content
 from ..templates.service import TemplateService
 from .recipient_loader import BroadcastContent
 from .request_parser import BroadcastRequest
@@ -54,7 +54,7 @@ class BroadcastValidator:
         content = ""
         if plan.content is not None:
             content = encode_content(plan.content)
-            self._check_size(content)
+            check_size(content, self._rules.max_body)
         else:
             assert plan.template is not None
             frozen = await self._templates.frozen(plan.template, plan.template_version, tenant=tenant)
@@ -95,14 +95,6 @@ class BroadcastValidator:
                 f"there is no channel {name[:60]!r}", field="channel", remedy=f"configured channels: {known}"
             )
         return channel
-
-    def _check_size(self, content: str) -> None:
-        if len(content.encode()) > self._rules.max_body:
-            raise TooLarge(
-                f"the message has {len(content.encode()):,} bytes",
-                field="text",
-                remedy=f"at most {self._rules.max_body:,} are accepted (setting max_body)",
-            )
 
     def _check_webhook(self, url: str) -> None:
         try:

@@ -6,14 +6,17 @@ within its deadline, because the kernel decides on retries.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from ...model.errors import NotFound
 from ...model.message import Message
 from ...model.outcome import Outcome, Skip, Unknown
 from ...model.task import OnUnknown
 from ...wire.http_client import LINGER
+from ..events.event_types import EVENTS_CHANNEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,12 @@ class HasChats(Protocol):
 
     def chat(self, id_: str) -> str:
         """The recipient of this chat."""
+
+
+def unknown_channel(name: str, known: Iterable[str], *, field: str = "name") -> NotFound:
+    """The error for a channel that is not configured."""
+    names = ", ".join(sorted(set(known) - {EVENTS_CHANNEL})) or "none"
+    return NotFound(f"there is no channel {name[:60]!r}", field=field, remedy=f"configured channels: {names}")
 
 
 async def probe(channel: Channel) -> Outcome:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ...model.errors import Conflict, Invalid, NotFound
+from ...model.errors import Conflict, Invalid
 from ...wire.ssrf_guard import ForbiddenUrl
 from ...wire.webhook_signatures import SigningKey, derived_secret, parse_secret
-from .base import Channel
+from .base import Channel, unknown_channel
 
 _MAX_CACHED = 10_000  # endpoints
 
@@ -50,8 +50,7 @@ def endpoint_secrets(
 ) -> Mapping[str, object]:
     """The signing secrets of one endpoint, for its owner."""
     if name not in channels:
-        known = ", ".join(sorted(channels)) or "none"
-        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+        raise unknown_channel(name, channels)
     channel = channels[name]
     if not isinstance(channel, HasSigningSecrets):
         remedy = "use a channel of kind webhook, or events"

@@ -17,8 +17,7 @@ from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store, WriteConflict
-from .. import idempotency
-from ..idempotency import CreateResult
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from .contact_filters import ContactFilter, read_filter, serialize_filter
 from .service import ContactService, StoredContact, id_cursor, read_contact, serialize_contact
@@ -84,10 +83,8 @@ class ContactListService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a list or a saved filter. Idempotent with a key."""
         now = self._clock.now()
-        named = partial(
-            idempotency.idempotency_key, "lists", key or "", body, tenant=tenant, until=now + _KEEP_KEYS
-        )
-        if key is not None and (found := await idempotency.find_replay(self._store, named(None))) is not None:
+        keyed = partial(optional_key, "lists", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         given = check_fields(body, LIST_FIELDS)
         filter_ = given.get("filter")
@@ -98,10 +95,9 @@ class ContactListService:
             "created_at": now,
         }
         answer = self._shown(row, 0)
-        once = None if key is None else named(answer)
+        step = Step("list_add", {**row, "tenant": tenant}, needed=True)
         try:
-            step = Step("list_add", {**row, "tenant": tenant}, needed=True)
-            return await idempotency.create_once(self._store, [step], answer, once)
+            return await create_once(self._store, [step], answer, keyed(answer))
         except WriteConflict:
             raise _taken(row["name"]) from None
 

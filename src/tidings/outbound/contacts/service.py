@@ -17,8 +17,7 @@ from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound, StoreUnavailable, TidingsError
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store, WriteConflict
-from .. import idempotency
-from ..idempotency import CreateResult
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from .contact_fields import (
     ContactCard,
@@ -82,20 +81,16 @@ class ContactService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a contact; raises Conflict if an address is taken. Idempotent with a key."""
         now = self._clock.now()
-        named = partial(
-            idempotency.idempotency_key, "contacts", key or "", body, tenant=tenant, until=now + _KEEP_KEYS
-        )
-        if key is not None and (found := await idempotency.find_replay(self._store, named(None))) is not None:
+        keyed = partial(optional_key, "contacts", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         card = apply_change(ContactCard(), read_change(body, self.channels))
         known = StoredContact(self._clock.new_id(), card, now, now)
         await self._refuse_taken(known, tenant)
         answer = serialize_contact(known)
-        once = None if key is None else named(answer)
+        steps = _steps(ContactChangePlan([known], [], []), tenant)
         try:
-            return await idempotency.create_once(
-                self._store, _steps(ContactChangePlan([known], [], []), tenant), answer, once
-            )
+            return await create_once(self._store, steps, answer, keyed(answer))
         except WriteConflict:
             await self._refuse_taken(known, tenant)
             raise _busy() from None

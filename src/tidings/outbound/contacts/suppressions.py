@@ -18,8 +18,7 @@ from ...kernel.clock import Clock
 from ...model.errors import Invalid, NotFound, TidingsError
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store
-from .. import idempotency
-from ..idempotency import CreateResult
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from .contact_fields import normalize_address, unknown_channel_hint
 
@@ -54,23 +53,12 @@ class SuppressionService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Opt out an address; returns the existing opt-out unchanged if there is one."""
         now = self._clock.now()
-        named = partial(
-            idempotency.idempotency_key,
-            "suppressions",
-            key or "",
-            body,
-            tenant=tenant,
-            until=now + _KEEP_KEYS,
-        )
-        if key is not None and (found := await idempotency.find_replay(self._store, named(None))) is not None:
+        keyed = partial(optional_key, "suppressions", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         out = read_opt_out(body, self.channels)
-        earlier = await self._find(out, tenant)
-        answer = (
-            serialize_opt_out({**out._asdict(), "at": now}) if earlier is None else serialize_opt_out(earlier)
-        )
-        once = None if key is None else named(answer)
-        return await idempotency.create_once(self._store, [_step([out], tenant)], answer, once)
+        answer = serialize_opt_out(await self._find(out, tenant) or {**out._asdict(), "at": now})
+        return await create_once(self._store, [_step([out], tenant)], answer, keyed(answer))
 
     async def keep(self, outs: Sequence[OptOut | TidingsError], *, tenant: str = "default") -> list[bool]:
         """Opt out many in one transaction; returns whether each is new. Errors are skipped."""

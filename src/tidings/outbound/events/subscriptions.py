@@ -72,10 +72,8 @@ class SubscriptionService:
     async def add(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a subscription with its secret; the same idempotency key and body return the same one."""
         id_ = self._clock.new_id()
-        once = None
-        if key is not None:
-            until = self._clock.now() + micros(KEEP_KEYS)
-            once = idempotency.idempotency_key("subscriptions", key, body, id_, tenant=tenant, until=until)
+        until = self._clock.now() + micros(KEEP_KEYS)
+        once = idempotency.optional_key("subscriptions", key, body, id_, tenant=tenant, until=until)
         earlier = await idempotency.find_replay(self._store, once)
         if earlier is None:
             given = check_fields(body, SUBSCRIPTION_FIELDS)

@@ -16,6 +16,7 @@ from ...inputs.timezones import parse_timezone, resolve_wall_time
 from ...model.errors import Invalid
 from ...model.time import SECOND, iso, micros
 from ...store.port import Row
+from ..message_validation import check_line
 from . import catch_up
 from .recurrence import RULE_KINDS, RecurrenceSeries
 from .rule_descriptions import describe_rule
@@ -166,13 +167,7 @@ def _made(given: Mapping[str, Any]) -> tuple[str, str]:
 
 def _name(said: str | None, rule: str) -> str:
     name = describe_rule(rule)[:_MAX_NAME_LENGTH] if said is None else said.strip()
-    if not 0 < len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
-        raise Invalid(
-            "the name is empty, too long or has control characters",
-            field="name",
-            remedy=f"use 1 to {_MAX_NAME_LENGTH} printable characters",
-        )
-    return name
+    return check_line(name, "name", _MAX_NAME_LENGTH)
 
 
 def _policy(said: str | None) -> str:

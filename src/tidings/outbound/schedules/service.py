@@ -23,7 +23,7 @@ from ...model import durations
 from ...model.errors import CallerError, Conflict, Invalid, NotFound
 from ...model.time import SECOND, iso, micros, moment
 from ...store.port import IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, idempotency_key, replayed_answer
+from ..idempotency import CreateResult, create_once, find_replay, optional_key, replayed_answer
 from ..message_validation import MESSAGE_COLUMNS, MessageLimits
 from . import request_parser
 from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence, nested_error
@@ -259,10 +259,8 @@ class ScheduleService:
     def _once(
         self, scope: str, key: str | None, said: object, answer: object, now: int, tenant: str
     ) -> IdempotencyRecord | None:
-        if key is None:
-            return None
         until = now + micros(self._rules.keep_keys)
-        return idempotency_key(scope, key, said, answer, tenant=tenant, until=until)
+        return optional_key(scope, key, said, answer, tenant=tenant, until=until)
 
     async def _hint(self, next_at: int | None, now: int) -> None:
         if next_at is not None and next_at <= now + 2 * SECOND:

@@ -9,10 +9,9 @@ import io
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...model.errors import Conflict, NotFound
-from ..channels.base import Channel
+from ...model.errors import Conflict
+from ..channels.base import Channel, unknown_channel
 from ..channels.session import HasQrCode, HasSession, SessionStatus
-from ..events import event_types
 
 QR_BORDER = 4  # quiet zone in modules, as scanners require
 
@@ -30,8 +29,7 @@ async def read_qr_code(channels: Mapping[str, Channel], name: str) -> SessionQrC
     """Read the session's status, and its QR code if it is logged out."""
     channel = channels.get(name)
     if channel is None:
-        known = ", ".join(sorted(channels.keys() - {event_types.EVENTS_CHANNEL})) or "none"
-        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+        raise unknown_channel(name, channels)
     if not isinstance(channel, HasSession):
         raise Conflict(
             f"a channel of kind {channel.kind} has no session",

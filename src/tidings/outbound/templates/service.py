@@ -21,7 +21,7 @@ from ...model.errors import Conflict, Invalid, NotFound
 from ...model.message import Draft
 from ...model.time import iso, micros
 from ...store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, idempotency_key
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from .depth_limit import check_depth
 from .preview_contacts import contact_at_address, preview_contact
 from .variables import MAX_TEXT_SIZE, DeclaredVariables, parse_declarations
@@ -152,9 +152,7 @@ class TemplateService:
     def _once(
         self, scope: str, key: str | None, said: object, answer: object, tenant: str, now: int
     ) -> IdempotencyRecord | None:
-        if key is None:
-            return None
-        return idempotency_key(scope, key, said, answer, tenant=tenant, until=now + self._keep_keys)
+        return optional_key(scope, key, said, answer, tenant=tenant, until=now + self._keep_keys)
 
     # -- finding
 
