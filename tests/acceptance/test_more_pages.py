@@ -391,7 +391,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
 
     assert 'id="wrong-at"' in await refused(home, "/broadcasts", **form)
     assert 'id="wrong-per_second"' in await refused(home, "/broadcasts", **form | {"per_second": "quick"})
-    assert "Nothing says who gets it" in text(
+    assert "The recipients are missing" in text(
         await refused(home, "/broadcasts", channel="out", text="hi", trigger="MANUAL")
     )
     shown = await press(home, "/broadcasts", **form | {"at": "in 2 h", "canary": "1", "skip_bad": "yes"})

@@ -207,14 +207,14 @@ async def test_the_page_of_a_message_tells_its_whole_story(home: House) -> None:
     assert "Accepted" in waiting and "Attempt 1 began by " in waiting
     assert "Attempt 1 did not work temporary error · took 0 s" in waiting
     assert "the line is busy" in waiting and "Next attempt" in waiting
-    assert "retrying" in waiting and "next try at Fri 15 Jan 2027 08:01:00 UTC" in waiting
+    assert "retrying" in waiting and "next attempt at Fri 15 Jan 2027 08:01:00 UTC" in waiting
     for part in ("see you at nine", "Tonight", '"table": 7'):
         assert part in waiting
 
     home.clock.advance(minutes=1)
     await home.work()
     done = text(await read(home, f"/messages/{id_}"))
-    assert "Attempt 2 began" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on try 2" in done
+    assert "Attempt 2 began" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on attempt 2" in done
     assert "receipt abc" in done
     assert "nothing can be changed any more" in done
 
@@ -274,7 +274,7 @@ async def test_a_button_pressed_too_late_changes_nothing_and_says_so(home: House
 
     answer = await home.http.post(f"/messages/{id_}/cancel")
 
-    assert "too late: it was sent" in text(await read(home, answer.headers["location"]))
+    assert "has already been sent" in text(await read(home, answer.headers["location"]))
     assert (await home.show(id_))["state"] == "sent"
     bad_time = await home.http.post(f"/messages/{id_}/reschedule", data={"at": "soonish"})
     assert "soonish" in text(await read(home, bad_time.headers["location"]))
@@ -558,7 +558,7 @@ async def test_the_reference_page_lists_every_route(home: House) -> None:
 
     for path in home.api.openapi()["paths"]:
         assert path in page
-    assert "order_key string messages of one key are sent one after the other" in page
+    assert "order_key string messages with the same ordering key are sent one at a time, in order" in page
 
 
 async def test_the_way_in_is_shown_where_keys_are_needed(sqlite_url: str) -> None:

@@ -207,7 +207,7 @@ async def test_undo_cancels_what_waits_and_tells_what_was_sent(other: Elsewhere,
     states = [message["state"] for message in await home.everything()]
     assert (states.count("sent"), states.count("cancelled")) == (4, 6)
     cancelled = next(message for message in await home.everything() if message["state"] == "cancelled")
-    assert (await home.show(cancelled["id"]))["history"][-1]["detail"] == "its take-over was undone"
+    assert (await home.show(cancelled["id"]))["history"][-1]["detail"] == "its import was undone"
     with pytest.raises(Conflict, match="was undone"):
         await takeover(home).undo(report.run)
     again = await take(other, home)
@@ -284,7 +284,7 @@ async def test_a_table_without_a_key_and_a_view(other: Elsewhere, home: House) -
         if other.url.startswith("sqlite"):
             assert (await takeover(home).take(table, wish, dry_run=True)).taken == 3
         else:
-            with pytest.raises(Invalid, match="no key of one column"):
+            with pytest.raises(Invalid, match="no single-column key"):
                 await takeover(home).take(table, wish, dry_run=True)
     async with other.table('odd " view') as table:
         wish = TableImportRequest(["to=phone,text=body"], channel="out", key="id")
@@ -313,7 +313,7 @@ async def test_native_types_of_postgres_are_read(bare_postgres_url: str, home: H
     assert report.samples[0]["to"].startswith("98000")
     assert report.samples[0]["data"] == {"kind": "water"}
     assert local.samples[0]["at"] == "2027-03-01T06:15:00.000Z"
-    assert (naive.taken, naive.bad[0]["remedy"]) == (0, "say which with --zone")
+    assert (naive.taken, naive.bad[0]["remedy"]) == (0, "give one with --zone")
 
 
 @pytest.mark.parametrize(
@@ -343,16 +343,16 @@ async def test_a_table_that_is_not_there_is_told_with_those_that_are(other: Else
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("to=phone", "nothing says what"),
-        ("text=body", "nothing says to whom"),
+        ("to=phone", "the content is not mapped"),
+        ("text=body", "the recipient is not mapped"),
         ("to=phone,text=body,to=body", "mapped twice"),
         ("to=phone,txt=body", "no field 'txt'"),
         ("to=phone,text=words", "no column 'words'"),
-        ("to=phone,text=", "no part of a map"),
+        ("to=phone,text=", "not a valid mapping"),
         ("to=phone text=body", "no column"),
         ("to=phone,text=body.$", "no path"),
         ("to=phone,text=body.$.a..b", "no path"),
-        ("", "nothing says to whom"),
+        ("", "the recipient is not mapped"),
     ],
 )
 def test_a_bad_map_is_refused(text: str, problem: str) -> None:

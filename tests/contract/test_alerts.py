@@ -122,7 +122,7 @@ async def test_nobody_looks_for_due_messages(store: Store, clock: ManualClock) -
     (alert,) = (await house.alerts.page()).items
     assert (alert["severity"], alert["problem"]) == (
         "critical",
-        "no process has looked for due messages for 5 min 10 s",
+        "no process has polled for due messages for 5 min 10 s",
     )
     await house.world.worker.node.leave()
     assert await house.raised() == {"scheduler_silent"}, "an orderly end is silence, too"
@@ -302,7 +302,7 @@ async def test_a_channel_stops(store: Store, clock: ManualClock) -> None:
     assert "channel_stopped" not in await house.raised(), "a minute must pass"
     assert "channel_stopped" in await house.raised(seconds=60)
     problem = {row["rule"]: row["problem"] for row in (await house.alerts.page()).items}["channel_stopped"]
-    assert problem == "the channel 'main' does not get through: 5 failures in a row"
+    assert problem == "the channel 'main' has an open breaker: 5 failures in a row"
     world.channel.script = lambda _message: Done()
     await world.send()
     await world.step(seconds=60)
@@ -425,7 +425,7 @@ async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store
     for _ in range(2):
         await asyncio.gather(*(guard._evaluate(0.0) for guard in fleet))
     assert [text.splitlines()[0] for text in await house.told()] == [
-        "Tidings, critical: nobody looks for due messages."
+        "Tidings, critical: no process polls for due messages."
     ]
     assert "how-to/runbooks/scheduler-silent.md" in (await house.told())[0]
     (event,) = await house.events()
@@ -434,7 +434,7 @@ async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store
     await house.world.worker.node.beat()
     for _ in range(2):
         await asyncio.gather(*(guard._evaluate(0.0) for guard in fleet))
-    assert (await house.told())[1].startswith("Tidings, resolved: nobody looks for due messages.")
+    assert (await house.told())[1].startswith("Tidings, resolved: no process polls for due messages.")
     assert [event["type"] for event in await house.events()] == ["alert.raised", "alert.resolved"]
     assert len(house.world.told(AlertRaised)) == len(house.world.told(AlertResolved)) == 1
     await drain(house.world)
@@ -461,7 +461,7 @@ async def test_somebody_takes_an_alert_on(store: Store, clock: ManualClock) -> N
     house = await watched(store, clock)
     await house.look(310)
     (alert,) = (await house.alerts.page()).items
-    with pytest.raises(Invalid, match="there is no name"):
+    with pytest.raises(Invalid, match="the name is missing"):
         await house.alerts.acknowledge(alert["id"], " ")
     taken = await house.alerts.acknowledge(alert["id"], "Ada")
     assert (taken["state"], taken["acknowledged_by"]) == ("acknowledged", "Ada")

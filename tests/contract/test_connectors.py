@@ -400,7 +400,7 @@ async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     assert ids(pages) == ["1", "4", "8"]
     assert [one.id for page in pages for one in page.spoiled][:2] == ["2", "line 4"]
     assert len([one for page in pages for one in page.spoiled]) == 6
-    assert pages[-1].spoiled[-1].reason.startswith("a quote is opened and never closed")
+    assert pages[-1].spoiled[-1].reason.startswith("a quote is never closed")
 
 
 @pytest.mark.parametrize(
