@@ -62,8 +62,8 @@ class Watch:
 async def engine(url: str, slots: int) -> AsyncIterator[tuple[App, Watch]]:
     """The whole engine with a no-op channel; its worker is not started."""
     watch = Watch()
-    settings = Settings(database=url, channels={CHANNEL: ChannelSettings("noop")}, slots=slots,
-                        slots_per_channel=slots, sandbox=False)  # fmt: skip
+    settings = Settings(database=url, channels={CHANNEL: ChannelSettings("noop")}, concurrency=slots,
+                        channel_concurrency=slots, sandbox=False)  # fmt: skip
     app = build(settings, emit=watch)
     await app.open()
     try:

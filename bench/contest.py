@@ -65,7 +65,7 @@ def contest(contestants: Mapping[str, Measurement], rounds: int, patience: float
 
 
 def _turn(title: str, measure: Measurement, patience: float) -> tuple[dict[str, Any], float]:
-    tries: list[tuple[float, dict[str, Any]]] = []
+    attempts: list[tuple[float, dict[str, Any]]] = []
     for _ in range(TRIES if patience else 1):
         wait_for_quiet(patience)
         with Noise() as noise:
@@ -74,8 +74,8 @@ def _turn(title: str, measure: Measurement, patience: float) -> tuple[dict[str, 
             raise MeasurementFailed(f"the end state is wrong: {answer}")
         shown = {key: value for key, value in answer.items() if key != "process"}
         print(f"  {title}: {shown}, others' CPU {noise.share:.0%}", file=sys.stderr, flush=True)
-        tries.append((noise.share, answer))
+        attempts.append((noise.share, answer))
         if noise.share <= DISTURBED:
             break
-    share, answer = min(tries, key=lambda one: one[0])
+    share, answer = min(attempts, key=lambda one: one[0])
     return answer, share

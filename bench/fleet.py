@@ -27,7 +27,7 @@ from tidings.model.time import SECOND
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_POLICY = {"backoff": "fixed", "initial": "200ms", "max_tries": 1000}
+_POLICY = {"backoff": "fixed", "initial": "200ms", "max_attempts": 1000}
 
 Channels = Mapping[str, tuple[str, Mapping[str, Any]]]  # name -> kind, options
 
@@ -123,7 +123,7 @@ def settings_of(
         database=database,
         channels={name: ChannelSettings(kind, options) for name, (kind, options) in channels.items()},
         policies={"drill": retry.parse_policy("drill", policy or _POLICY)},
-        slots=slots,
+        concurrency=slots,
         sandbox=False,
     )
 

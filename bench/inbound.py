@@ -150,7 +150,7 @@ def _settings(url: str, options: argparse.Namespace) -> Settings:
     workflow = WorkflowSettings(enabled=True, squads=SQUADS, admins=("crew:boss",), runner=options.runner)
     return Settings(
         database=url,
-        slots=options.slots,
+        concurrency=options.slots,
         channels={SOURCE.name: ChannelSettings("noop", {})},
         inbound=InboundSettings(sources={SOURCE.name: SOURCE}, workflow=workflow),
         sandbox=False,
@@ -256,7 +256,7 @@ async def _left(store: Store) -> int:
 
 async def _end(store: Store, conversations: int) -> dict[str, Any]:
     """What it came to; anything but the script's own end is an error."""
-    decisions = dict(await _ask(store, "select decision, count(*) from hearings group by decision"))
+    decisions = dict(await _ask(store, "select decision, count(*) from handled_messages group by decision"))
     effects = dict(await _ask(store, "select state, count(*) from effects group by state"))
     ended = dict(await _ask(store, "select ended, count(*) from inbox group by ended"))
     failed = await _ask(store, "select count(*) from tasks where state <> 'done'")
@@ -264,7 +264,7 @@ async def _end(store: Store, conversations: int) -> dict[str, Any]:
     disorder = await _ask(
         store,
         "select count(*) from (select i.n < lag(i.n) over (partition by h.conversation order by h.n) "
-        "as wrong from hearings h join inbox i on i.id = h.message) x where wrong",
+        "as wrong from handled_messages h join inbox i on i.id = h.message) x where wrong",
     )
     end = {
         "decisions": decisions,

@@ -210,7 +210,7 @@ async def _claim_hundred(ours: Engine, me: NodeId, wish: ClaimRequest, names: li
 async def _stand_in_the_way(ours: Engine, future: int, keyed: int, paused: int, queues: int) -> None:
     """Rows that no claim may touch: in the future, behind an order key, on a paused channel."""
     now = ours.clock.now()
-    columns = "id, tenant, queue, kind, priority, due_at, changed_at, order_key, first_due, head"
+    columns = "id, tenant, queue, kind, priority, due_at, changed_at, ordering_key, first_due, head"
     day = 86_400 * SECOND
     kinds = {
         "future": f"n, 'default', 'q' || substr('0' || (n % {queues}), -2), 'message', n % 10, "

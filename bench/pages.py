@@ -42,13 +42,28 @@ READS = (
         "counts",
         "counts_due",
         "oldest_due",
-        "tally_minutes",
-        "tally_sums",
+        "attempt_tally_minutes",
+        "attempt_tally_sums",
         "message_newest",
         "message_window",
     ),
-    *("message_to", "message_ended", "dead_page", "dead_groups", "ahead_counts", "ahead_page", "ahead_lined"),
-    *("schedule_ahead", "broadcast_ahead", "schedule_page", "broadcast_page", "contact_page", "list_page"),
+    *(
+        "message_to",
+        "message_ended",
+        "dead_page",
+        "dead_groups",
+        "upcoming_counts",
+        "upcoming_page",
+        "upcoming_ordered",
+    ),
+    *(
+        "schedule_upcoming",
+        "broadcast_upcoming",
+        "schedule_page",
+        "broadcast_page",
+        "contact_page",
+        "list_page",
+    ),
     *("list_count", "list_members", "suppression_page", "template_page", "subscription_page", "inbox_page"),
 )
 GROWING = ("tasks", "messages", "history", "contacts", "contact_addresses", "list_members", "schedules")
@@ -147,7 +162,7 @@ _JOBS = (
 
 _STATEMENTS = (
     # 60 % sent, 10 % dead (a quarter of them in doubt), 5 % given up, 25 % waiting over the next two weeks.
-    """insert into tasks (id, due_at, changed_at, tenant, queue, kind, priority, tries, state, unknown,
+    """insert into tasks (id, due_at, changed_at, tenant, queue, kind, priority, attempts, state, unknown,
          category)
        select n, case when n % 20 < 15 then {now} - {day} - n
            else {now} + (n::bigint * 7919 % 14) * {day} + n::bigint * 104729 % {day} end,
@@ -163,13 +178,13 @@ _STATEMENTS = (
          (array['phone', 'mail', 'chat'])[n % 3 + 1], 'user-' || n % {people},
          '{{"text": "Hello number ' || n || ', your order is on its way and arrives tomorrow."}}'
        from generate_series(1, {count}) n""",
-    """insert into history (task, at, try, origin, state, category, detail)
+    """insert into history (task, at, attempt, origin, state, category, detail)
        select n, {now} - {hour} + n % {hour}, 1, 'processing',
          case when n % 20 < 12 then 'done' else 'failed' end,
          case when n % 20 in (12, 13) then 'permanent' end,
          case when n % 20 in (12, 13) then 'no such number' else 'receipt ' || n end
        from generate_series(1, {count}) n where n % 20 < 14""",
-    """insert into contacts (id, tenant, name, zone, language, tags, attributes, created_at, changed_at)
+    """insert into contacts (id, tenant, name, timezone, language, tags, attributes, created_at, changed_at)
        select 'c' || lpad(n::text, 12, '0'), 'default', 'Person ' || n, 'Europe/Berlin',
          case when n % 50 = 0 then 'de' else 'en' end,
          case when n % 500 = 0 then '["rare"]' else '["volunteer"]' end, '{{"city": "Bonn"}}', {now}, {now}
@@ -194,30 +209,32 @@ _STATEMENTS = (
     """insert into subscriptions (id, tenant, url, events, secret, created_at, changed_at)
        select 's' || n, 'default', 'https://example.com/' || n, '["message.*"]', 'whsec_x', {now}, {now}
        from generate_series(1, 100) n""",
-    """insert into schedules (id, tenant, name, rule, zone, makes, body, grace, next_at, created_at,
+    """insert into schedules (id, tenant, name, rule, timezone, makes, body, grace, next_at, created_at,
          changed_at)
        select 'p' || lpad(n::text, 6, '0'), 'default', 'Schedule ' || n, '{{"daily":{{"at":["09:00:00"]}}}}',
          'Europe/Berlin', 'message', '{{"channel": "phone", "to": "ada", "text": "Hello"}}', {hour},
          {now} + n::bigint * 8000000, {now}, {now}
        from generate_series(1, 10000) n""",
-    "insert into lots (kind) select 'broadcast' from generate_series(1, 200)",
-    """insert into broadcasts (lot, id, tenant, name, channel, state, starts, content, options, accepted_at,
-         started_at, changed_at, total, look_at)
+    "insert into task_groups (kind) select 'broadcast' from generate_series(1, 200)",
+    """insert into broadcasts (group_id, id, tenant, name, channel, state, starts, content, options,
+         accepted_at,
+         started_at, changed_at, total, check_at)
        select n, 'b' || lpad(n::text, 6, '0'), 'default', 'Broadcast ' || n, 'phone',
          case when n % 10 = 0 then 'new' else 'completed' end, 'scheduled', '{{"text": "News"}}', '{{}}',
          {now}, {now}, {now}, 1000, case when n % 10 = 0 then {now} + n * {hour} end
        from generate_series(1, 200) n""",
-    """insert into lot_counts (lot, n, what) select n, 1000, 'done' from generate_series(1, 200) n""",
-    """insert into messages (task, accepted_at, scheduled_at, id, tenant, channel, recipient, content, lot,
-         part)
+    """insert into task_group_counts (group_id, n, outcome) select n, 1000, 'done'
+       from generate_series(1, 200) n""",
+    """insert into messages (task, accepted_at, scheduled_at, id, tenant, channel, recipient, content,
+         group_id, part)
        select {count} + n, {now}, {now}, 'r' || lpad(n::text, 12, '0'), 'default', 'phone', 'user-' || n, '',
          1, 0
        from generate_series(1, {people}) n""",
-    """insert into tallies (at, queue, what, n, ms, packed)
-       select ({now} / {minute} - n) * {minute}, queue, what, 1000, 5000, true
+    """insert into attempt_tallies (at, queue, outcome, n, ms, packed)
+       select ({now} / {minute} - n) * {minute}, queue, outcome, 1000, 5000, true
        from generate_series(0, 60) n, unnest(array['phone', 'mail', 'chat']) queue,
-         unnest(array['done', 'failed:permanent', 'retry:temporary']) what""",
-    """insert into inbox (id, tenant, source, platform_id, conversation, chat, sender, name, kind, said_at,
+         unnest(array['done', 'failed:permanent', 'retry:temporary']) outcome""",
+    """insert into inbox (id, tenant, source, platform_id, conversation, chat, sender, name, kind, sent_at,
          received_at, ended, text)
        select 'i' || n, 'default', 'phone', n::text, 'chat-' || n % 1000, 'chat', 'sender-' || n % 500,
          'Name', 'message', {now}, {now}, 'done', 'I can take the shift on Sunday'

@@ -106,7 +106,7 @@ def _settings(broker: str, started_marks: bool, dsn: str | None, slots: int = SL
     channel = {"on_unknown": "hold" if started_marks else "resend"}
     channels = {CHANNEL: ChannelSettings("noop", channel)}
     settings = Settings(
-        channels=channels, sandbox=False, broker=(broker,), slots=slots, encryption_keys=("be" * 32,)
+        channels=channels, sandbox=False, broker=(broker,), concurrency=slots, encryption_keys=("be" * 32,)
     )
     return settings if dsn is None else replace(settings, database=dsn)
 

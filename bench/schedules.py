@@ -33,7 +33,7 @@ from .rows import Row, table
 from .servers import Server, postgres
 
 _COLUMNS = (
-    "id", "tenant", "name", "rule", "zone", "makes", "body", "missed", "grace", "next_at", "created_at",
+    "id", "tenant", "name", "rule", "timezone", "makes", "body", "missed", "grace", "next_at", "created_at",
     "changed_at",
 )  # fmt: skip
 _ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Sydney")
@@ -118,9 +118,9 @@ def _row(number: int, now: int) -> tuple[Any, ...]:
     body = json.dumps(
         {"channel": "bench", "to": f"user-{number}", "text": "Good morning, this is your reminder"}
     )
-    zone = _ZONES[number // len(kinds) % len(_ZONES)]
+    timezone = _ZONES[number // len(kinds) % len(_ZONES)]
     next_at = now + DAY + number * SECOND
-    return (f"{number:032x}", "default", f"schedule {number}", rule, zone, "message", body, "latest",
+    return (f"{number:032x}", "default", f"schedule {number}", rule, timezone, "message", body, "latest",
             3600 * SECOND, next_at, now, now)  # fmt: skip
 
 

@@ -34,7 +34,7 @@ _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30
 _numbers = itertools.count(1)
 
-os.environ["TIDINGS_FORBID_MODEL"] = "1"  # no test calls a real language model
+os.environ["TIDINGS_LOCAL_MODEL_ONLY"] = "1"  # no test calls a real language model
 
 
 def pytest_configure() -> None:

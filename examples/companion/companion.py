@@ -57,8 +57,8 @@ def trip(url: str) -> None:
     until(lambda: breaker(url) == "open", "Telegram's breaker opens")
     print("Telegram fails five times in a row: its breaker is open.")
     waiting = [remind(url, "telegram", "1000", text, priority) for text, priority in LATER]
-    tries = {call(f"{url}/v1/messages/{id_}")["tries"] for id_ in waiting}
-    print(f"{len(waiting)} more reminders wait, with {max(tries)} tries each:")
+    attempts = {call(f"{url}/v1/messages/{id_}")["attempts"] for id_ in waiting}
+    print(f"{len(waiting)} more reminders wait, with {max(attempts)} tries each:")
     print(f"  {call(f'{url}/v1/messages/{waiting[-1]}/why')['why']}")
 
 
@@ -66,8 +66,8 @@ def go_round(url: str) -> None:
     """WhatsApp does not notice; one person's phone is busy twice and gets it on the third try."""
     ids = [remind(url, "whatsapp", to, "Your train leaves at 18:04") for to in ("+15551230001", BUSY)]
     until(lambda: all(state(url, id_) == "sent" for id_ in ids), "WhatsApp has sent both")
-    tries = [call(f"{url}/v1/messages/{id_}")["tries"] for id_ in ids]
-    print(f"WhatsApp sends meanwhile: on try {tries[0]}, and on try {tries[1]} to the phone that was busy.")
+    attempts = [call(f"{url}/v1/messages/{id_}")["attempts"] for id_ in ids]
+    print(f"WhatsApp sends meanwhile: attempt {attempts[0]}, and attempt {attempts[1]} to the busy phone.")
 
 
 def heal(url: str) -> None:

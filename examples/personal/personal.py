@@ -59,7 +59,7 @@ def plan(url: str) -> datetime:
         (DAILY, {"daily": f"{second:%H:%M:%S}"}),
         (BIRTHDAY, {"yearly": f"{last:%m-%d %H:%M:%S}"}),
     ):
-        made = call(url, "/v1/schedules", {"rule": rule, "zone": "UTC", "message": reminder(text)})
+        made = call(url, "/v1/schedules", {"rule": rule, "timezone": "UTC", "message": reminder(text)})
         print(f"  {made['rule_in_words']}: {text}")
     return last
 

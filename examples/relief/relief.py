@@ -97,7 +97,7 @@ def finish(broadcast: str) -> None:
 def letters(url: str) -> None:
     """Who could not be reached, and why."""
     for letter in call(url + "/v1/dead")["items"]:
-        print(f"  {letter['to']}: {letter['error'].partition(':')[0]} on try {letter['tries']}")
+        print(f"  {letter['to']}: {letter['error'].partition(':')[0]} on try {letter['attempts']}")
 
 
 def verdict(folder: Path) -> int:

@@ -108,7 +108,7 @@ async def _on_database(app: App) -> list[DoctorFinding]:
         *check_listen_address(app.settings, has_admin=await app.access.door.has_admin()),
         check_clock(app.clock.drift(), seen=(await app.store.read("clock_high"))[0]["high"], now=now),
         *check_clock_change((await app.store.read("clock_affected", at=now))[0], now=now),
-        *check_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.lease, now=now),
+        *check_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.node_timeout, now=now),
         *check_broker(nodes, app.settings.dispatched),
         *check_channels(queues, app.settings.channels, now=now),
         *check_backlog(waiting, queues, is_worked_on=_is_worked_on(is_worked_on, nodes), now=now),
@@ -296,17 +296,17 @@ def check_broker(nodes: Sequence[Row], dispatched: Collection[str]) -> list[Doct
 
 def channel_status(queue: Row, now: int) -> ChannelStatus:
     """How one channel stands."""
-    until = queue["parked_until"] or 0
+    until = queue["blocked_until"] or 0
     if queue["paused"]:
         return ChannelStatus("paused", queue["pause_reason"])
-    if queue["link"] not in (None, "connected"):
-        return ChannelStatus(queue["link"].replace("_", " "), queue["link_why"])
+    if queue["session_state"] not in (None, "connected"):
+        return ChannelStatus(queue["session_state"].replace("_", " "), queue["session_reason"])
     if queue["opened_at"] is not None:
         if until > now:
             return ChannelStatus("breaker open", f"{queue['failures']} failures in a row", until)
         return ChannelStatus("half open", "one probe decides")
     if until > now:
-        return ChannelStatus("waiting", queue["park_reason"], until)
+        return ChannelStatus("waiting", queue["block_reason"], until)
     return ChannelStatus("ready")
 
 

@@ -68,7 +68,7 @@ class Engine:
         """Accept one message; fields are those of POST /v1/messages. The same `key` again sends nothing."""
         given = {name.removesuffix("_"): value for name, value in fields.items()}  # `in` is Python's own word
         body = {"channel": channel, "to": to, **({"text": text} if text else {}), **given}
-        reading = DraftParser(now=self.app.clock.now(), zone=self._settings.zone)
+        reading = DraftParser(now=self.app.clock.now(), timezone=self._settings.timezone)
         accepted = await self.app.messages.accept(reading.draft(body, keep=key is not None), key=key)
         return await self.app.messages.show(accepted.id)
 

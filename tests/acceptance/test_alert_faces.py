@@ -71,8 +71,8 @@ async def test_an_outside_watcher_sees_the_same_figures(home: House) -> None:
     }
     assert found["scheduler_silent_seconds"] == 310
     assert found['alerts_open{severity="critical"}'] == 1
-    assert found["messages_overdue"] == found["missed_runs"] == found["stubborn_errors_total"] == 0
-    assert found["database_free_bytes"] > 0 and "database_answer_seconds" in found
+    assert found["messages_overdue"] == found["missed_runs"] == found["persistent_errors_total"] == 0
+    assert found["database_free_bytes"] > 0 and "database_response_seconds" in found
 
 
 async def test_the_command_line_lists_and_takes_on(

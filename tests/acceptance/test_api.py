@@ -72,7 +72,7 @@ async def test_a_message_is_accepted_and_its_time_told_back_in_full(home: House)
 
 async def test_words_are_read_in_the_configured_zone(sqlite_url: str) -> None:
     """ "tomorrow 9am" is a time in the user's own zone, and is said back with it."""
-    async with house(sqlite_url, zone=ZoneInfo("Europe/Berlin")) as home:
+    async with house(sqlite_url, timezone=ZoneInfo("Europe/Berlin")) as home:
         answer = await home.http.post("/v1/messages", json=MESSAGE | {"at": "tomorrow 9am"})
 
     assert answer.json()["when"].startswith("Sat 16 Jan 2027 09:00:00 CET (2027-01-16T08:00:00Z)")
@@ -84,9 +84,9 @@ async def test_every_field_arrives_where_it_should(home: House) -> None:
         "subject": "Hi",
         "data": {"a": [1]},
         "priority": 0,
-        "order_key": "k",
+        "ordering_key": "k",
         "expires_in": "1h",
-        "max_tries": 2,
+        "max_attempts": 2,
     }
 
     shown = await home.show(await home.accept(**fields, at="2027-01-15T09:00:00+01:00"))
@@ -123,10 +123,10 @@ BAD = [
     ),
     pytest.param({"priority": "5"}, "priority", "not a whole number", "5", id="priority as text"),
     pytest.param({"priority": True}, "priority", "not a whole number", "5", id="priority as truth"),
-    pytest.param({"max_tries": 0}, "max_tries", "max_tries is 0", "1 to 1000", id="no tries"),
+    pytest.param({"max_attempts": 0}, "max_attempts", "max_attempts is 0", "1 to 1000", id="no tries"),
     pytest.param({"data": [1]}, "data", "not an object", "reference", id="data as a list"),
     pytest.param(
-        {"order_key": "a\x00b"}, "order_key", "control characters", "printable", id="order key with NUL"
+        {"ordering_key": "a\x00b"}, "ordering_key", "control characters", "printable", id="order key with NUL"
     ),
     pytest.param({"expires_at": "2027-01-15T07:00Z"}, "expires_at", "expire", "later", id="expired already"),
 ]
@@ -331,7 +331,7 @@ async def test_a_message_is_shown_with_its_whole_history(home: House) -> None:
 
     shown = await home.show(id_)
 
-    moves = [(move["from"], move["to"], move["try"]) for move in shown["history"]]
+    moves = [(move["from"], move["to"], move["attempt"]) for move in shown["history"]]
     assert moves == [
         ("pending", "processing", 1),
         ("processing", "pending", 1),
@@ -340,7 +340,7 @@ async def test_a_message_is_shown_with_its_whole_history(home: House) -> None:
     ]
     assert shown["history"][1]["category"] == "temporary"
     assert shown["history"][1]["detail"] == "busy"
-    assert (shown["state"], shown["tries"], shown["receipt"], shown["actions"]) == ("sent", 2, "abc", [])
+    assert (shown["state"], shown["attempts"], shown["receipt"], shown["actions"]) == ("sent", 2, "abc", [])
 
 
 async def test_why_is_answered_in_one_sentence(home: House) -> None:
@@ -401,7 +401,7 @@ async def test_a_dead_letter_is_retried_or_discarded(home: House) -> None:
     retried = await home.http.post(f"/v1/messages/{first}/retry", json={"in": "1h"})
     discarded = await home.http.post(f"/v1/messages/{second}/discard")
 
-    assert (retried.json()["state"], retried.json()["tries"]) == ("pending", 0)
+    assert (retried.json()["state"], retried.json()["attempts"]) == ("pending", 0)
     assert retried.json()["next_attempt_at"] == "2027-01-15T09:00:00.000Z"
     assert discarded.json()["state"] == "cancelled"
 
@@ -470,7 +470,7 @@ async def test_many_dead_letters_are_moved_in_bounded_steps(home: House) -> None
     """B7: a limit is kept, the rest is told, and order keys are passed on."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no"))
     for number in range(7):
-        await home.accept(order_key="k" if number % 2 else None)
+        await home.accept(ordering_key="k" if number % 2 else None)
     await home.work()
     assert len((await home.http.get("/v1/dead")).json()["items"]) == 7
 
@@ -510,7 +510,7 @@ async def test_a_channel_is_paused_and_resumed(home: House) -> None:
     await home.work()
 
     assert (paused["state"], paused["pause_reason"], paused["breaker"]) == ("paused", "new number", "closed")
-    assert (await home.show(id_))["tries"] == 0
+    assert (await home.show(id_))["attempts"] == 0
 
     resumed = (await home.http.post("/v1/channels/out/resume")).json()
     await home.work()
@@ -530,7 +530,7 @@ async def test_channels_say_how_they_stand(home: House) -> None:
 
     assert channels["out"]["breaker"] == "open"
     assert channels["out"]["state"] == "parked"
-    assert channels["out"]["parked_until"] == "2027-01-15T08:01:00.000Z"
+    assert channels["out"]["blocked_until"] == "2027-01-15T08:01:00.000Z"
     assert channels["careful"]["on_unknown"] == "hold"
     assert channels["careful"]["why_on_unknown"] == "chosen in the configuration"
     assert channels["console"]["kind"] == "console"
@@ -927,7 +927,7 @@ async def test_the_reference_names_every_route_and_field(home: House) -> None:
     }
     accept = document["paths"]["/v1/messages"]["post"]
     schema = accept["requestBody"]["content"]["application/json"]["schema"]
-    assert {"channel", "to", "text", "at", "in", "priority", "order_key"} <= schema["properties"].keys()
+    assert {"channel", "to", "text", "at", "in", "priority", "ordering_key"} <= schema["properties"].keys()
     assert schema["required"] == ["channel", "to"]
     assert "Envelope" in str(accept["responses"]["422"])
 

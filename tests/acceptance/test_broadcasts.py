@@ -111,16 +111,16 @@ async def test_an_upload_streams_in_and_starts_when_it_has_ended(home: House) ->
 
 async def test_an_export_can_be_uploaded_again(home: House) -> None:
     """The exact form goes round: addresses, zones and variables come back as they were."""
-    odd = {"address": "+49 151", "zone": "Asia/Tokyo", "variables": {"name": '=1+"1"', "n": 3}}
-    made = await make(home, addresses=[odd, "bob"], own_zone=True, trigger="MANUAL")
+    odd = {"address": "+49 151", "timezone": "Asia/Tokyo", "variables": {"name": '=1+"1"', "n": 3}}
+    made = await make(home, addresses=[odd, "bob"], recipient_timezone=True, trigger="MANUAL")
     text = (await home.http.get(f"/v1/broadcasts/{made['id']}/export?format=csv-exact")).text
-    again = await make(home, addresses=None, recipients="upload", own_zone=True, trigger="MANUAL")
+    again = await make(home, addresses=None, recipients="upload", recipient_timezone=True, trigger="MANUAL")
     url = f"/v1/broadcasts/{again['id']}/recipients"
     assert (await home.http.post(url, content=text.encode(), headers=CSV)).status_code == 200
 
     items = (await home.http.get(url)).json()["items"]
     first = next(row for row in items if row["address"] == "+49 151")
-    assert first["zone"] == "Asia/Tokyo"
+    assert first["timezone"] == "Asia/Tokyo"
     assert {"name": '=1+"1"', "n": 3}.items() <= first["variables"].items()
 
 

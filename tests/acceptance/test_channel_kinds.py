@@ -150,7 +150,7 @@ async def test_a_bad_token_pauses_the_bot_and_its_message_waits(tmp_path: Path) 
             waiting = await home.show(id_)
             bots = {bot["name"]: bot for bot in (await home.http.get("/v1/channels")).json()["items"]}
 
-            assert (waiting["state"], waiting["tries"]) == ("pending", 0)
+            assert (waiting["state"], waiting["attempts"]) == ("pending", 0)
             assert bots["bot"]["state"] == "paused" and "Unauthorized" in bots["bot"]["pause_reason"]
             assert (await home.show(other))["state"] == "sent"
 

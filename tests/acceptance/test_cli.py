@@ -94,8 +94,8 @@ def test_help_costs_no_import_of_the_engine() -> None:
     heavy = {"apsw", "asyncpg", "dateparser", "fastapi", "pyreqwest", "rich", "structlog", "uvicorn"}
     code = f"""if True:
         import sys
-        from tidings.cli.program import whole
-        whole()
+        from tidings.cli.program import full_program
+        full_program()
         print(sorted({heavy!r} & sys.modules.keys()))"""
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -159,11 +159,11 @@ def test_send_takes_everything_that_a_message_can_have(tidings: Tidings) -> None
     """Each flag ends up in the message."""
     row = tidings(
         *hello("--subject", "s", "--data", '{"a": [1]}', "--at", "tomorrow 9am", "--priority", "0"),
-        *("--order-key", "k", "--expires-in", "2h", "--max-tries", "2", "--json"),
+        *("--ordering-key", "k", "--expires-in", "2h", "--max-attempts", "2", "--json"),
     ).json
 
     assert (row["subject"], row["data"], row["priority"]) == ("s", {"a": [1]}, 0)
-    assert (row["order_key"], row["max_tries"]) == ("k", 2)
+    assert (row["ordering_key"], row["max_attempts"]) == ("k", 2)
     assert row["scheduled_at"][11:] == "09:00:00.000Z"
     assert row["expires_at"][11:] == "11:00:00.000Z"
 
@@ -232,7 +232,7 @@ def test_a_list_in_a_pipe_is_plain_and_stable(tidings: Tidings) -> None:
     answer = tidings("messages", "list")
 
     assert answer.out.splitlines() == [
-        "id\tstate\twhen\tchannel\tto\ttries\ttext",
+        "id\tstate\twhen\tchannel\tto\tattempts\ttext",
         f"{id_}\tpending\t2031-01-01T00:00:00.000Z\tphone\tada\t0\t{'x' * 300}  [31mred tab",
     ]
 
@@ -324,7 +324,7 @@ def test_waiting_for_a_message_tells_how_it_ended(tidings: Tidings, tmp_path: Pa
     id_, said = answer.out.partition("\t")[0], answer.out.splitlines()[1]
     assert said.startswith("✓ sent at 20")
     logged = tidings("log", "--json").json["items"]
-    assert [(row["id"], row["to"], row["tries"]) for row in logged] == [(id_, "ada", 1)]
+    assert [(row["id"], row["to"], row["attempts"]) for row in logged] == [(id_, "ada", 1)]
     sheet = tidings("log", "--csv")
     assert sheet.code == 0, sheet.err
     rows = list(csv.DictReader(io.StringIO(sheet.out)))
@@ -415,7 +415,7 @@ def test_the_doctor_names_what_a_person_must_mend(tidings: Tidings, monkeypatch:
     assert wrong[1][0].startswith("1 overdue on console, the oldest by ")
     assert wrong[1][1] == "start one: tidings serve"
 
-    monkeypatch.setenv("TIDINGS_SLOTS", "none")
+    monkeypatch.setenv("TIDINGS_CONCURRENCY", "none")
     broken = tidings("doctor", "--json")
     assert (broken.code, [row["check"] for row in broken.json["items"]]) == (1, ["settings"])
 
@@ -487,14 +487,14 @@ def test_processes_that_died_are_found_without_alarm() -> None:
     ("changes", "word"),
     [
         ({}, "ready"),
-        ({"paused": True, "parked_until": NOW + 1}, "paused"),
-        ({"parked_until": NOW + 1}, "waiting"),
-        ({"parked_until": NOW}, "ready"),
-        ({"opened_at": NOW - 5, "parked_until": NOW + 1}, "breaker open"),
-        ({"opened_at": NOW - 5, "parked_until": NOW}, "half open"),
-        ({"link": "connected"}, "ready"),
-        ({"link": "logged_out", "parked_until": NOW + 1}, "logged out"),
-        ({"link": "reconnecting", "opened_at": NOW - 5, "parked_until": NOW + 1}, "reconnecting"),
+        ({"paused": True, "blocked_until": NOW + 1}, "paused"),
+        ({"blocked_until": NOW + 1}, "waiting"),
+        ({"blocked_until": NOW}, "ready"),
+        ({"opened_at": NOW - 5, "blocked_until": NOW + 1}, "breaker open"),
+        ({"opened_at": NOW - 5, "blocked_until": NOW}, "half open"),
+        ({"session_state": "connected"}, "ready"),
+        ({"session_state": "logged_out", "blocked_until": NOW + 1}, "logged out"),
+        ({"session_state": "reconnecting", "opened_at": NOW - 5, "blocked_until": NOW + 1}, "reconnecting"),
     ],
 )
 def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> None:
@@ -503,10 +503,10 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
         "name": "phone",
         "paused": False,
         "pause_reason": "tea",
-        "parked_until": None,
-        "park_reason": "429",
-        "link": None,
-        "link_why": "SCAN_QR_CODE",
+        "blocked_until": None,
+        "block_reason": "429",
+        "session_state": None,
+        "session_reason": "SCAN_QR_CODE",
     }
 
     assert channel_status({**queue, "failures": 5, "opened_at": None, **changes}, NOW).word == word
@@ -514,7 +514,13 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
 
 def test_only_what_could_go_out_counts_as_overdue() -> None:
     """A minute of patience; what a stopped channel keeps back is that channel's finding."""
-    queue = {"paused": False, "pause_reason": None, "parked_until": None, "opened_at": None, "link": None}
+    queue = {
+        "paused": False,
+        "pause_reason": None,
+        "blocked_until": None,
+        "opened_at": None,
+        "session_state": None,
+    }
     queues = [{**queue, "name": "late"}, {**queue, "name": "just"}, {**queue, "name": "off", "paused": True}]
     since = NOW - 120 * SECOND
     waiting = {

@@ -92,7 +92,7 @@ async def test_a_refusal_names_the_field_and_the_remedy_and_is_not_repeated(addr
 async def test_nobody_there_is_told_with_the_address() -> None:
     """Unreachable: one clear sentence after the last try."""
     async with Client(
-        "http://127.0.0.1:9", tries=2, first_wait=0.0, deadline=timedelta(seconds=2)
+        "http://127.0.0.1:9", attempts=2, first_wait=0.0, deadline=timedelta(seconds=2)
     ) as tidings:
         with pytest.raises(ApiError, match=r"no answer from http://127\.0\.0\.1:9"):
             await tidings.get("/v1/messages")

@@ -79,7 +79,7 @@ async def test_a_logged_out_session_shows_its_code_until_it_is_scanned(
     assert picture.headers["cache-control"] == "no-store"
     assert ElementTree.fromstring(picture.text).tag.endswith("svg") and "style" not in picture.text
     said = (await home.http.get(f"/v1/channels/{name}/code")).json()
-    assert (said["link"], said["code"].startswith("2@sandbox-")) == ("logged_out", True)
+    assert (said["session_state"], said["code"].startswith("2@sandbox-")) == ("logged_out", True)
     assert (await home.show(id_))["state"] == "pending"
 
     await put(sandbox, path, **scanned)
@@ -89,7 +89,7 @@ async def test_a_logged_out_session_shows_its_code_until_it_is_scanned(
     assert (await home.show(id_))["state"] == "sent"
     assert (await home.http.get(f"/v1/channels/{name}/code")).json()["code"] is None
     shown = (await home.http.get(f"/v1/channels/{name}")).json()
-    assert (shown["state"], shown["link"]) == ("open", "connected")
+    assert (shown["state"], shown["session_state"]) == ("open", "connected")
 
 
 async def test_a_send_that_meets_the_loss_waits_for_the_session(home: House, sandbox: Sandbox) -> None:
@@ -97,7 +97,7 @@ async def test_a_send_that_meets_the_loss_waits_for_the_session(home: House, san
     await put(sandbox, "/sandbox/waha/default", status="STARTING")
     id_ = await home.accept(channel="wa", to="+15551234567")
     await home.work()
-    assert ((shown := await home.show(id_))["state"], shown["tries"]) == ("pending", 0)
+    assert ((shown := await home.show(id_))["state"], shown["attempts"]) == ("pending", 0)
     assert "reconnecting" in text(await read(home, "/channels/wa"))
 
     await put(sandbox, "/sandbox/waha/default", status="WORKING")

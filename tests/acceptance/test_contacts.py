@@ -22,7 +22,7 @@ from tidings.model.errors import StoreUnavailable
 from .house import House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
-ADA = {"name": "Ada", "addresses": {"out": "ada"}, "zone": "Europe/Berlin", "tags": ["vip"]}
+ADA = {"name": "Ada", "addresses": {"out": "ada"}, "timezone": "Europe/Berlin", "tags": ["vip"]}
 CSV = {"content-type": "text/csv"}
 NDJSON = {"content-type": "application/x-ndjson"}
 
@@ -71,7 +71,7 @@ async def test_a_contact_goes_through_its_life(home: House) -> None:
     assert made.headers["location"] == f"/v1/contacts/{contact['id']}"
     assert (await home.http.get(made.headers["location"])).json() == contact
     assert await everybody(home, channel="out", address="ada") == [contact]
-    assert await everybody(home, tag="vip", zone="Europe/Berlin") == [contact]
+    assert await everybody(home, tag="vip", timezone="Europe/Berlin") == [contact]
     assert await everybody(home, tag="donor") == []
 
     changed = await home.http.patch(made.headers["location"], json={"language": "de"})
@@ -105,7 +105,7 @@ async def test_the_same_key_creates_once(home: House) -> None:
 @in_one_house(
     ("method", "path", "body", "status", "field"),
     [
-        ("POST", "/v1/contacts", {"zone": "Mars/Olympus"}, 422, "zone"),
+        ("POST", "/v1/contacts", {"timezone": "Mars/Olympus"}, 422, "timezone"),
         ("POST", "/v1/contacts", [], 422, None),
         ("POST", "/v1/contacts", {"tags": "vip"}, 422, "tags"),
         ("PUT", "/v1/contacts", {"name": "x"}, 422, "addresses"),
@@ -113,7 +113,7 @@ async def test_the_same_key_creates_once(home: House) -> None:
         ("GET", "/v1/contacts?colour=red", None, 422, "colour"),
         ("GET", "/v1/contacts?address=ada", None, 422, "channel"),
         ("GET", "/v1/contacts?limit=0", None, 422, "limit"),
-        ("GET", "/v1/contacts?zone=Berln", None, 422, "zone"),
+        ("GET", "/v1/contacts?timezone=Berln", None, 422, "timezone"),
         ("POST", "/v1/lists", {}, 422, "name"),
         ("POST", "/v1/lists", {"name": "a/b"}, 422, "name"),
         ("POST", "/v1/lists", {"name": "x", "filter": {"tags_all": ["a;b"]}}, 422, "tags"),
@@ -191,7 +191,7 @@ async def test_whoever_opts_out_is_not_written_to_any_more(home: House) -> None:
 
 
 PEOPLE = (
-    "Name,Address.Out,zone,tags,city\n"
+    "Name,Address.Out,timezone,tags,city\n"
     "Ada,ada,Europe/Berlin,vip;donor,Bonn\n"
     "Eve,eve,Europe/Berln,,\n"
     '"Lin\tX",lin,,,\n'
@@ -208,9 +208,13 @@ async def test_an_import_tells_every_bad_row_and_takes_the_others(home: House) -
 
     bad, summary = told(await home.http.post(url, content=PEOPLE, headers=CSV))
 
-    assert [(line["row"], line["error"]["field"]) for line in bad] == [(3, "zone"), (4, "name"), (6, None)]
+    assert [(line["row"], line["error"]["field"]) for line in bad] == [
+        (3, "timezone"),
+        (4, "name"),
+        (6, None),
+    ]
     assert "Europe/Berlin" in bad[0]["error"]["remedy"]
-    assert "name, address.out, zone, tags, city" in bad[2]["error"]["remedy"]
+    assert "name, address.out, timezone, tags, city" in bad[2]["error"]["remedy"]
     assert summary == {
         "created": 2, "changed": 0, "unchanged": 0, "refused": 3,
         "attributes": ["city"], "dry_run": False, "complete": True,
@@ -380,12 +384,12 @@ def test_a_contact_by_hand(tidings: Tidings) -> None:
     assert (made["name"], made["addresses"], made["tags"]) == ("Ada", {"phone": "ada"}, ["vip"])
     assert tidings("contacts", "find", "phone", "ada", "--json").json == made
     assert "belongs to another" in tidings("contacts", "add", "-a", "phone=ada").err
-    changed = tidings("contacts", "add", "-a", "phone=ada", "--or-change", "--zone", "UTC", "--json").json
-    assert (changed["id"], changed["zone"]) == (made["id"], "UTC")
+    changed = tidings("contacts", "add", "-a", "phone=ada", "--or-change", "--timezone", "UTC", "--json").json
+    assert (changed["id"], changed["timezone"]) == (made["id"], "UTC")
     edited = tidings(
-        "contacts", "edit", made["id"], "--zone", "", "--attribute", "city=Bonn", "--tag", "", "--json"
+        "contacts", "edit", made["id"], "--timezone", "", "--attribute", "city=Bonn", "--tag", "", "--json"
     ).json
-    assert (edited["zone"], edited["attributes"], edited["tags"]) == (None, {"city": "Bonn"}, [])
+    assert (edited["timezone"], edited["attributes"], edited["tags"]) == (None, {"city": "Bonn"}, [])
     lines = tidings("contacts", "list", "--channel", "phone").out.splitlines()
     assert [line.split("\t")[1] for line in lines] == ["name", "Ada"]
     shown = dict(line.split("\t", 1) for line in tidings("contacts", "show", made["id"]).out.splitlines())
@@ -421,9 +425,9 @@ def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> N
     assert real.err.startswith("row 3: there is no time zone 'Europe/Berln'. Did you mean Europe/Berlin")
     with (tmp_path / "bad.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
-    assert (row["row"], row["field"]) == ("3", "zone")
+    assert (row["row"], row["field"]) == ("3", "timezone")
     assert tidings("lists", "show", "all", "--json").json["members"] == 2
-    (tmp_path / "people.csv").write_text("address.phone,zone\nada,\neve,Europe/Berlin\n")
+    (tmp_path / "people.csv").write_text("address.phone,timezone\nada,\neve,Europe/Berlin\n")
     again = tidings("contacts", "import", "people.csv", "--json")
     assert (again.code, again.json["created"], again.json["unchanged"]) == (0, 1, 1)
 

@@ -28,7 +28,7 @@ from .program import COMMAND, environment, run, until
 
 pytestmark = pytest.mark.crash
 
-QUICK = {"TIDINGS_LEASE": "1s", "TIDINGS_BEAT": "200ms"}
+QUICK = {"TIDINGS_NODE_TIMEOUT": "1s", "TIDINGS_HEARTBEAT_INTERVAL": "200ms"}
 PATIENCE = 240  # seconds; reached only when something is broken
 _SCHEMAS = "select nspname from pg_namespace where nspname not like 'pg\\_%' order by 1"
 
@@ -107,7 +107,7 @@ async def test_a_drill_on_postgresql_works_in_a_schema_of_its_own(postgres_url: 
         found = await exercise(course, chosen, place, progress.append)
         during.update(await schemas_of(postgres_url))
 
-    assert found.is_clean, found.look_at
+    assert found.is_clean, found.check_at
     assert found.accepted == 100 and not found.copies
     assert found.delivered + found.held >= 100
     assert progress[-1].accepted == 100 and progress[-1].killed == 1

@@ -47,7 +47,7 @@ async def test_what_is_called_in_is_handled_and_shown(house: House) -> None:
     assert await call(house, body, "m2") == 200
     assert await call(house, b'{"id":"2"}') == 422
     unsigned = await house.client().post("/inbound/own", content=body)
-    assert (unsigned.status_code, unsigned.json()["error"]["code"]) == (401, "unauthorised")
+    assert (unsigned.status_code, unsigned.json()["error"]["code"]) == (401, "unauthorized")
     assert (await house.client().post("/inbound/nobody", content=body)).status_code == 404
     chat = b'{"id":"7","group_id":"9","sender_id":"5","sender_type":"user","text":"hi","created_at":1}'
     assert (await house.client().post("/inbound/crew?key=wrong", content=chat)).status_code == 401
@@ -62,7 +62,7 @@ async def test_what_is_called_in_is_handled_and_shown(house: House) -> None:
     shown = (await house.http.get(f"/inbox/{items[0]['id']}")).text
     assert "No workflow is configured" in shown
     again = await house.http.post(f"/v1/inbox/{items[0]['id']}/retry")
-    assert (again.status_code, again.json()["error"]["code"]) == (409, "refused")
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "conflict")
     assert (await house.http.get("/v1/inbox/nobody")).status_code == 404
     assert {row["name"] for row in (await house.http.get("/v1/sources")).json()["items"]} == {"own", "crew"}
     assert (await house.client().get("/v1/inbox")).status_code == 401

@@ -124,10 +124,10 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
 
     lines = [json.loads(line) for line in (await http.post(f"{one}/verify")).text.splitlines()]
     assert [line["difference"]["source_id"] for line in lines[:-1]] == ["7"], "3 is as it was mended"
-    assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["not_told"] == 0
+    assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["notify_error"] == 0
     record = (await http.get(f"{one}/records/people/3")).json()
     assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith(
-        "mended"
+        "repaired"
     )
     found = (await http.get(f"{one}/crosswalk/people", params={"source_id": "3"})).json()["items"]
     assert [row["target_id"] for row in found] == [record["target_id"]]
@@ -267,7 +267,7 @@ async def test_what_was_created_is_taken_out_again_through_the_api(house: House,
     assert written(tmp_path) == {}
     assert [line["record"] for line in foreseen[:-1]] == [line["record"] for line in done[:-1]]
     assert {line["record"]["fate"] for line in done[:-1]} == {"erased"}
-    end = {"undone": {"id": id_, "dry_run": False, "counts": {"erased": 18}}, "not_told": 0}
+    end = {"undone": {"id": id_, "dry_run": False, "counts": {"erased": 18}}, "notify_error": 0}
     assert done[-1] == end and foreseen[-1]["undone"]["counts"] == {"erased": 18}
     assert (await lines())[-1]["undone"]["counts"] == {}
     trail = (await http.get(f"/v1/migrations/{id_}/audit")).json()["items"]

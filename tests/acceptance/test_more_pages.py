@@ -263,7 +263,7 @@ async def test_settings_are_shown_and_secrets_are_not(sqlite_url: str) -> None:
         page = (await browser.get("/settings")).text
 
     assert KEY not in page
-    assert "keep_done" in page and "how long finished messages are kept" in page
+    assert "message_retention" in page and "how long finished messages are kept" in page
     assert "--port" in text(page) and "channels" in text(page).lower()
 
 
@@ -274,12 +274,12 @@ async def test_settings_are_shown_and_secrets_are_not(sqlite_url: str) -> None:
 async def test_what_goes_out_is_seen_by_day(home: House) -> None:
     """Scheduled messages, firings of schedules and broadcasts, each on its day, also behind an order key."""
     for number in range(3):
-        await home.accept(to=f"user-{number}", at="2027-01-16T09:00:00Z", order_key="line")
+        await home.accept(to=f"user-{number}", at="2027-01-16T09:00:00Z", ordering_key="line")
     await home.accept(to="dawn", at="2027-01-16T22:00:00Z")
     await home.app.desk.schedules.create(
         {"name": "Morning", "rule": {"daily": "09:00"}, "count": 3,
          "message": {"channel": "out", "to": "ada", "text": "hi"}},
-        zone=home.app.settings.zone,
+        timezone=home.app.settings.timezone,
     )  # fmt: skip
     await home.app.desk.broadcast_creator.create(
         {"name": "News", "channel": "out", "text": "x", "addresses": ["a", "b"], "at": "2027-01-17T12:00:00Z"}
@@ -317,7 +317,7 @@ async def test_a_full_day_goes_on_where_its_page_ended(home: House) -> None:
 SCHEDULE = {
     "kind": "weekly",
     "rule": "mon 09:00",
-    "zone": "Europe/Berlin",
+    "timezone": "Europe/Berlin",
     "makes": "message",
     "channel": "out",
 }
@@ -349,7 +349,7 @@ async def test_a_mistake_in_a_schedule_is_told_beside_its_field(home: House) -> 
     """What was typed stays, nothing was saved."""
     for change, field in (
         ({"rule": "someday 09:00"}, "rule"),
-        ({"zone": "Mars/Base"}, "zone"),
+        ({"timezone": "Mars/Base"}, "timezone"),
         ({"to": ""}, "to"),
         ({"count": "many"}, "count"),
         ({"channel": "nope"}, "channel"),
@@ -409,7 +409,7 @@ async def test_dead_letters_are_retried_at_a_rate(home: House) -> None:
     for _ in range(3):
         await home.accept()
     await home.work()
-    which = {"channel": "out", "category": "permanent", "held": "no"}
+    which = {"channel": "out", "category": "permanent", "unknown": "no"}
 
     done = await press(home, "/dead/retry", per_second="0.5", **which)
 
@@ -490,8 +490,22 @@ def test_a_chart_stays_within_its_frame() -> None:
 
 
 READS = (
-    *("ahead_counts", "ahead_page", "ahead_lined", "ahead_lined_page", "schedule_ahead", "broadcast_ahead"),
-    *("tally_minutes", "contact_page", "list_page", "list_count", "suppression_page", "template_page"),
+    *(
+        "upcoming_counts",
+        "upcoming_page",
+        "upcoming_ordered",
+        "upcoming_ordered_page",
+        "schedule_upcoming",
+        "broadcast_upcoming",
+    ),
+    *(
+        "attempt_tally_minutes",
+        "contact_page",
+        "list_page",
+        "list_count",
+        "suppression_page",
+        "template_page",
+    ),
     *("subscription_page", "schedule_page", "broadcast_page"),
 )
 TABLES = "tasks|messages|history|schedules|broadcasts|tallies|contacts|list_members|suppressions"

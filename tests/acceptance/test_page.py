@@ -115,7 +115,7 @@ async def test_what_people_write_is_never_run(home: House) -> None:
     """Texts, recipients and errors are shown as they are, on every page."""
     evil = "<script>alert(1)</script>"
     home.script("out", lambda _message: Reject(Category.PERMANENT, f"no {evil}"))
-    id_ = await home.accept(to=f"<b>{evil}", text=evil, subject=evil, data={"x": evil}, order_key=evil)
+    id_ = await home.accept(to=f"<b>{evil}", text=evil, subject=evil, data={"x": evil}, ordering_key=evil)
     await home.work()
 
     for path in ("/", "/messages", f"/messages/{id_}", "/dead", f"/messages?to={evil}", f"/?accepted={id_}"):
@@ -328,10 +328,10 @@ async def test_dead_letters_are_grouped_by_cause(home: House) -> None:
     only = text(await read(home, "/dead?channel=careful&held=yes"))
     assert "grace careful" in only and "ada out" not in only
 
-    which = {"channel": "out", "category": "permanent", "held": "no"}
+    which = {"channel": "out", "category": "permanent", "unknown": "no"}
     done = await home.http.post("/dead/retry", data=which)
     assert "3 started afresh." in text(await read(home, done.headers["location"]))
-    gone = await home.http.post("/dead/discard", data={"channel": "careful", "held": "yes"})
+    gone = await home.http.post("/dead/discard", data={"channel": "careful", "unknown": "yes"})
     assert "1 discarded." in text(await read(home, gone.headers["location"]))
     assert "No dead letters" in text(await read(home, "/dead"))
     assert sorted(item["state"] for item in await home.everything()) == ["cancelled"] + ["pending"] * 3
@@ -484,21 +484,21 @@ async def test_what_the_pages_read_is_found_by_an_index(home: House) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "tries", "unknown", "word"),
+    ("state", "attempts", "unknown", "word"),
     [
         ("pending", 0, False, "waiting"),
         ("pending", 2, False, "retrying"),
         ("processing", 1, False, "processing"),
         ("sent", 1, False, "sent"),
         ("failed", 3, False, "failed"),
-        ("failed", 1, True, "held"),
+        ("failed", 1, True, "unknown"),
         ("cancelled", 0, False, "cancelled"),
         ("expired", 0, False, "expired"),
     ],
 )
-def test_every_state_has_a_word_and_a_colour(state: str, tries: int, unknown: bool, word: str) -> None:
+def test_every_state_has_a_word_and_a_colour(state: str, attempts: int, unknown: bool, word: str) -> None:
     """The domain's words, as the pages say them."""
-    message: dict[str, Any] = {"state": state, "tries": tries, "unknown": unknown}
+    message: dict[str, Any] = {"state": state, "attempts": attempts, "unknown": unknown}
 
     assert template_filters.state_word(message) == word
     assert template_filters.tone(message) in {"calm", "warn", "busy", "good", "bad", "still"}
@@ -558,7 +558,7 @@ async def test_the_reference_page_lists_every_route(home: House) -> None:
 
     for path in home.api.openapi()["paths"]:
         assert path in page
-    assert "order_key string messages with the same ordering key are sent one at a time, in order" in page
+    assert "ordering_key string messages with the same ordering key are sent one at a time, in order" in page
 
 
 async def test_the_way_in_is_shown_where_keys_are_needed(sqlite_url: str) -> None:

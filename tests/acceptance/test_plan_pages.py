@@ -103,7 +103,7 @@ async def test_a_schedule_has_a_row_and_a_page_with_its_next_times(home: House) 
     body = {
         "name": "Morning",
         "rule": {"daily": "09:00"},
-        "zone": "Europe/Berlin",
+        "timezone": "Europe/Berlin",
         "message": {"channel": "out", "to": "ada", "text": "Good morning"},
     }
     made = await home.http.post("/v1/schedules", json=body)

@@ -103,7 +103,7 @@ def test_the_command_line_does_the_same(tmp_path: Path) -> None:
     run("rollout", "back", "console", folder=tmp_path)
     assert "share\t100" in run("rollout", "show", "console", folder=tmp_path).stdout
     (tmp_path / "sent.csv").write_text("address;at;text\nada;2026-11-16 09:00;hello\n")
-    report = run("rollout", "report", "console", "sent.csv", "--zone", "Asia/Kathmandu", folder=tmp_path)
+    report = run("rollout", "report", "console", "sent.csv", "--timezone", "Asia/Kathmandu", folder=tmp_path)
     assert "taken\t1" in report.stdout, report.stderr
     words = ("--since", "2026-11-16T03:00:00Z", "--until", "2026-11-16T04:00:00Z", "--json")
     found = json.loads(run("rollout", "compare", "console", *words, folder=tmp_path).stdout)

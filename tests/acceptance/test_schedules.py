@@ -22,7 +22,7 @@ from .program import Serving, free_port, get, post, serving, until
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 MESSAGE = {"channel": "out", "to": "ada", "text": "good morning"}
-SCHEDULE: dict[str, Any] = {"rule": {"daily": "09:00"}, "zone": "Europe/Berlin", "message": MESSAGE}
+SCHEDULE: dict[str, Any] = {"rule": {"daily": "09:00"}, "timezone": "Europe/Berlin", "message": MESSAGE}
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ async def test_an_edit_is_seen_at_once(home: House) -> None:
 
 async def test_a_preview_needs_no_schedule(home: House) -> None:
     """The next n firings with local times, and a note where a rule for the clocks applied."""
-    body = {"rule": {"cron": "30 2 * * *"}, "zone": "Europe/Berlin", "start": "2027-03-27", "n": 2}
+    body = {"rule": {"cron": "30 2 * * *"}, "timezone": "Europe/Berlin", "start": "2027-03-27", "n": 2}
     answer = (await home.http.post("/v1/schedules:preview", json=body)).json()
 
     assert answer["rule_in_words"] == "at 02:30 every day"
@@ -163,7 +163,7 @@ async def test_a_preview_of_a_schedule_goes_on_from_where_it_stands(home: House)
 
 
 BAD: list[Any] = [
-    pytest.param({"zone": "Europe/Berln"}, "zone", "Europe/Berlin", id="unknown zone"),
+    pytest.param({"timezone": "Europe/Berln"}, "timezone", "Europe/Berlin", id="unknown zone"),
     pytest.param({"rule": {"cron": "0 0 31 2 *"}}, "rule", "such a day", id="31 February"),
     pytest.param({"start": "2027-02-02", "end": "2027-02-01"}, "end", "later", id="end before start"),
     pytest.param({"count": 0}, "count", "1 to", id="count 0"),
@@ -254,7 +254,7 @@ TO_ADA = ("--channel", "phone", "--to", "ada", "--text", "hi")
 
 def test_a_schedule_from_the_command_line(tidings: Tidings) -> None:
     """Added, listed, shown, edited, run, logged, paused, resumed, ended, removed."""
-    made = tidings("add", "--weekly", "mon, fri 09:00", "--zone", "Europe/Berlin", *TO_ADA, "--json").json
+    made = tidings("add", "--weekly", "mon, fri 09:00", "--timezone", "Europe/Berlin", *TO_ADA, "--json").json
     id_ = made["id"]
     assert made["rule"] == {"weekly": {"on": ["mon", "fri"], "at": ["09:00:00"]}}
     assert f"{id_}\tactive\t{made['next_at']}" in tidings("list").out
@@ -274,7 +274,7 @@ def test_a_schedule_from_the_command_line(tidings: Tidings) -> None:
 
 def test_a_preview_from_the_command_line(tidings: Tidings) -> None:
     """Of a rule that is not saved, with the note; and of a schedule."""
-    words = ("--cron", "30 2 * * *", "--zone", "Europe/Berlin", "--start", "2027-03-28", "--number", "1")
+    words = ("--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--start", "2027-03-28", "--number", "1")
     lines = tidings("preview", *words).out.splitlines()
     assert lines[1].startswith("2027-03-28T01:00:00.000Z\t2027-03-28T03:00:00+02:00\tclocks go forward")
     id_ = tidings("add", "--every", "1h", *TO_ADA, "--count", "2", "--json").json["id"]
@@ -284,7 +284,7 @@ def test_a_preview_from_the_command_line(tidings: Tidings) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("add", "--daily", "09:00", "--zone", "Berlin", *TO_ADA), "Did you mean Europe/Berlin?"),
+        (("add", "--daily", "09:00", "--timezone", "Berlin", *TO_ADA), "Did you mean Europe/Berlin?"),
         (("add", "--cron", "0 0 31 2 *", *TO_ADA), "never fires"),
         (("add", "--daily", "09:00", "--every", "1h", *TO_ADA), "daily and every at once"),
         (("add", *TO_ADA), "the rule is empty"),
@@ -317,7 +317,7 @@ def test_a_killed_process_loses_no_schedule_and_sends_nothing_twice(tmp_path: Pa
         place = f"{first.address('page')}/v1/schedules"
         body = {
             "rule": {"every": "1s"},
-            "missed": "all",
+            "catch_up": "all",
             "message": {"channel": "phone", "to": "ada", "text": "tick"},
         }
         id_ = post(place, body)["id"]
@@ -362,7 +362,7 @@ def test_a_clock_set_back_one_hour_makes_no_occurrence_twice(tmp_path: Path) -> 
     env = {"TIDINGS_SANDBOX_PORT": str(free_port())}
     with serving(tmp_path, env=env | _clock_ahead("+1h")) as first:
         place = f"{first.address('page')}/v1/schedules"
-        tick = {"message": {"channel": "phone", "to": "ada", "text": "tick"}, "missed": "all"}
+        tick = {"message": {"channel": "phone", "to": "ada", "text": "tick"}, "catch_up": "all"}
         id_ = post(place, {"rule": {"every": "1s"}, **tick})["id"]
         until(lambda: get(f"{place}/{id_}")["made"] >= 3, "three occurrences")
         first.kill()

@@ -67,7 +67,7 @@ def test_a_message_survives_kill_9_and_arrives_once_with_its_history(
 
     assert ledger(tmp_path)[id_] == 1
     row = show(tmp_path, id_, *database)
-    assert (row["state"], row["tries"], row["unknown"]) == ("sent", 1, False)
+    assert (row["state"], row["attempts"], row["unknown"]) == ("sent", 1, False)
     assert moves(row) == [("pending", "processing"), ("processing", "sent")]
     assert row["receipt"]
     assert row["scheduled_at"] <= row["executed_at"] <= row["sent_at"]
@@ -77,7 +77,7 @@ def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(
     tmp_path: Path, database: tuple[str, ...]
 ) -> None:
     """E2, E1: the phone took it, the answer was lost with the process; it is sent again and says so."""
-    soon = {"TIDINGS_LEASE": "2s", "TIDINGS_BEAT": "500ms"}
+    soon = {"TIDINGS_NODE_TIMEOUT": "2s", "TIDINGS_HEARTBEAT_INTERVAL": "500ms"}
     with serving(tmp_path, *database, env=soon) as first:
         id_ = send(tmp_path, "slow-2", *database)
         until(lambda: ledger(tmp_path)[id_], "the first copy at the phone")
@@ -166,7 +166,7 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
 
 def test_two_processes_on_one_postgres_share_the_work(tmp_path: Path, postgres_url: str) -> None:
     """B5: both work, and no message is worked on twice."""
-    shared = {"TIDINGS_SANDBOX_PORT": str(free_port()), "TIDINGS_SLOTS": "2"}
+    shared = {"TIDINGS_SANDBOX_PORT": str(free_port()), "TIDINGS_CONCURRENCY": "2"}
     words = ("--database", postgres_url)
     lines = "\n".join(json.dumps({"channel": "phone", "to": f"p{n}", "text": "x"}) for n in range(200))
     with serving(tmp_path, *words, env=shared) as first, serving(tmp_path, *words, env=shared) as second:

@@ -43,7 +43,7 @@ async def test_a_subscription_lives_through_the_api(home: House) -> None:
     changed = await home.http.patch(f"/v1/subscriptions/{one['id']}", json={"events": ["*"], "active": False})
     assert (changed.json()["events"], changed.json()["active"]) == (["*"], False)
     refused = await home.http.post(f"/v1/subscriptions/{one['id']}/test")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "refused")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
     await home.http.patch(f"/v1/subscriptions/{one['id']}", json={"active": True})
     assert (await home.http.post(f"/v1/subscriptions/{one['id']}/test")).status_code == 202
 

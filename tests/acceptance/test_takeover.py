@@ -81,7 +81,7 @@ async def home(tmp_path: Path) -> AsyncIterator[House]:
 def takeover(home: House) -> TableImportService:
     app = home.app
     return TableImportService(
-        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.grace
+        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.expire_after
     )
 
 
@@ -305,7 +305,7 @@ async def test_native_types_of_postgres_are_read(bare_postgres_url: str, home: H
     )
     report = await take(other, home, map=["to=phone,data=extra,at=at"], dry_run=True)
     local = await take(
-        other, home, map=["to=phone,data=extra,at=local"], zone=ZoneInfo("Asia/Kathmandu"), dry_run=True
+        other, home, map=["to=phone,data=extra,at=local"], timezone=ZoneInfo("Asia/Kathmandu"), dry_run=True
     )
     naive = await take(other, home, map=["to=phone,data=extra,at=local"], dry_run=True)
 
@@ -313,7 +313,7 @@ async def test_native_types_of_postgres_are_read(bare_postgres_url: str, home: H
     assert report.samples[0]["to"].startswith("98000")
     assert report.samples[0]["data"] == {"kind": "water"}
     assert local.samples[0]["at"] == "2027-03-01T06:15:00.000Z"
-    assert (naive.taken, naive.bad[0]["remedy"]) == (0, "give one with --zone")
+    assert (naive.taken, naive.bad[0]["remedy"]) == (0, "give one with --timezone")
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_a_map_names_columns_paths_and_constants() -> None:
 )
 def test_times_of_other_systems_are_read(value: Any, form: str) -> None:
     """Counted in seconds, milliseconds or microseconds, or written out."""
-    assert parse_timestamp(value, form=form, zone=ZoneInfo("Asia/Kathmandu")) == 1_800_000_000 * SECOND
+    assert parse_timestamp(value, form=form, timezone=ZoneInfo("Asia/Kathmandu")) == 1_800_000_000 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_what_is_no_time_is_refused(value: Any) -> None:
 
 def test_a_time_in_a_gap_is_the_first_valid_one() -> None:
     """The same rule as everywhere."""
-    at = parse_timestamp("2027-03-28T02:30:00", zone=ZoneInfo("Europe/Berlin"))
+    at = parse_timestamp("2027-03-28T02:30:00", timezone=ZoneInfo("Europe/Berlin"))
 
     assert at == instant(datetime(2027, 3, 28, 1, 0, tzinfo=UTC))
 

@@ -165,14 +165,14 @@ async def test_what_is_not_saved_can_be_tried(home: House) -> None:
     body = {
         "template": {"text": "{{ contact.name }} {{ at|date }} {{ at|time }}", "variables": {"at": "date"}},
         "variables": {"at": "2027-01-15T23:30:00Z"},
-        "contact": {"name": "Uwe", "language": "de", "zone": "Europe/Berlin"},
+        "contact": {"name": "Uwe", "language": "de", "timezone": "Europe/Berlin"},
     }
 
     answer = await home.http.post("/v1/templates:preview", json=body)
-    wrong = await home.http.post("/v1/templates:preview", json=body | {"contact": {"zone": "Berlin"}})
+    wrong = await home.http.post("/v1/templates:preview", json=body | {"contact": {"timezone": "Berlin"}})
 
     assert answer.json()["text"] == "Uwe 16. Januar 2027 00:30"
-    assert wrong.json()["error"]["field"] == "contact.zone"
+    assert wrong.json()["error"]["field"] == "contact.timezone"
     assert "Europe/Berlin" in wrong.json()["error"]["remedy"]
     assert (await home.http.get("/v1/templates")).json()["items"] == []
 

@@ -26,11 +26,11 @@ def states(folder: Path) -> set[tuple[str, str]]:
 
 
 def test_a_worker_that_is_given_one_queue_leaves_the_others_alone(tmp_path: Path) -> None:
-    """C12: `--queue` and `--slots`, as on the command line of a fleet."""
+    """C12: `--queue` and `--concurrency`, as on the command line of a fleet."""
     (tmp_path / "tidings.toml").write_text(TWO)
     accept(tmp_path, "mail", "phone")
 
-    with serving(tmp_path, "--queue", "phone", "--slots", "5") as served:
+    with serving(tmp_path, "--queue", "phone", "--concurrency", "5") as served:
         until(lambda: ("phone", "sent") in states(tmp_path), "the message on its queue")
         assert served.stop() == 0
 
@@ -40,7 +40,7 @@ def test_a_worker_that_is_given_one_queue_leaves_the_others_alone(tmp_path: Path
 def test_a_process_ends_with_75_after_the_messages_it_may_send(tmp_path: Path) -> None:
     """C12: it shuts down gracefully, and what is left over is sent by its successor."""
     (tmp_path / "tidings.toml").write_text(TWO)
-    with serving(tmp_path, "--recycle-after", "20", "--slots", "5") as served:
+    with serving(tmp_path, "--max-messages-per-process", "20", "--concurrency", "5") as served:
         accept(tmp_path, *["phone"] * 60)
         assert served.process.wait(PATIENCE) == 75
 

@@ -116,7 +116,7 @@ def test_connections_over_the_limit_get_503_until_others_close(tmp_path: Path) -
 
 def test_half_open_connections_leave_the_worker_its_descriptors(tmp_path: Path) -> None:
     """A process that may open 200 files meets 300 half-open connections: a due message still goes out."""
-    with serving(tmp_path, env={"TIDINGS_SLOTS": "10"}, files=200) as served:
+    with serving(tmp_path, env={"TIDINGS_CONCURRENCY": "10"}, files=200) as served:
         sent = post(
             served.address("page") + "/v1/messages",
             {"channel": "phone", "to": "ada", "text": "due", "in": "2s"},
@@ -134,7 +134,7 @@ def test_half_open_connections_leave_the_worker_its_descriptors(tmp_path: Path) 
             assert most < 150
         id_ = sent["id"]
         row = until(lambda: _over(served, id_), "the end of the message")
-        assert (row["state"], row["tries"]) == ("sent", 1)
+        assert (row["state"], row["attempts"]) == ("sent", 1)
 
 
 def _health(served: Serving) -> dict[str, str] | None:

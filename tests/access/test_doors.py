@@ -111,7 +111,7 @@ async def test_a_key_over_its_rate_is_told_when_to_come_again(home: House) -> No
     answers = [await one.get("/v1/messages") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
     assert answers[2].headers["retry-after"] == "1"
-    assert answers[2].json()["error"]["code"] == "too_often"
+    assert answers[2].json()["error"]["code"] == "rate_limited"
     assert (await home.http.get("/v1/messages")).status_code == 200
     home.clock.advance(1)
     assert (await one.get("/v1/messages")).status_code == 200

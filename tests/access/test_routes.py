@@ -256,7 +256,7 @@ async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
         ("/v1/suppressions", 0, 1),
     ):
         assert (count(await one.get(path)), count(await stranger.get(path))) == (own, foreign), path
-    for field in ("tenant", "state", "tries"):
+    for field in ("tenant", "state", "attempts"):
         assert (await stranger.post("/v1/messages", json={**body, field: "default"})).status_code == 422
     denied = await stranger.post("/v1/keys", json={"name": "x", "role": "admin", "tenant": "default"})
     assert (denied.status_code, denied.json()["error"]["field"]) == (422, "tenant")

@@ -80,7 +80,7 @@ async def test_a_quota_holds_for_a_day_and_for_all_at_once(home: House) -> None:
     answers = await asyncio.gather(*(acme.post("/v1/messages", json=message()) for _ in range(20)))
     assert sorted(one.status_code for one in answers) == [201] * 9 + [429] * 11
     refused = next(one for one in answers if one.status_code == 429)
-    assert refused.json()["error"]["code"] == "too_often" and int(refused.headers["retry-after"]) <= 86_400
+    assert refused.json()["error"]["code"] == "rate_limited" and int(refused.headers["retry-after"]) <= 86_400
     again = await acme.post("/v1/messages", json=message(), headers=key)
     assert again.json()["id"] == first[0].json()["id"]
     assert (await free.post("/v1/messages", json=message())).status_code == 201
@@ -101,7 +101,7 @@ async def test_bulk_lines_and_broadcasts_are_counted(home: House) -> None:
         body = {"name": f"b{n}", "channel": "out", "text": "x", "trigger": "MANUAL"}
         return await acme.post("/v1/broadcasts", json={**body, "addresses": [f"a{i}" for i in range(n)]})
 
-    assert {line["error"]["code"] for line in await bulk(11)} == {"too_often"}
+    assert {line["error"]["code"] for line in await bulk(11)} == {"rate_limited"}
     assert all("id" in line for line in await bulk(4))
     assert (await cast(7)).status_code == 429
     assert (await cast(4)).status_code == 201

@@ -100,7 +100,10 @@ async def _a_busy_quarter(app: App) -> None:
     """Fifteen minutes of work, as the charts would remember it."""
     now, chance = app.clock.now(), random.Random(1)
     steps = [
-        Step("tally_add", {"now": now - ago * MINUTE, "queue": "phone", "what": what, "n": n, "ms": n * 40})
+        Step(
+            "attempt_tally_add",
+            {"now": now - ago * MINUTE, "queue": "phone", "outcome": what, "n": n, "ms": n * 40},
+        )
         for ago in range(1, 15)
         for what, n in (("done", chance.randint(220, 380)), ("retry:temporary", chance.randint(0, 6)))
     ]

@@ -132,7 +132,7 @@ class Sample(NamedTuple):
 
 async def fill(app: App) -> Sample:
     """Something of everything, as a relief organisation might have it."""
-    desk, zone = app.desk, app.settings.zone
+    desk, timezone = app.desk, app.settings.timezone
     contacts = [
         await desk.contacts.create(
             {"name": name, "addresses": {"phone": name.split()[0].lower()}, "tags": ["volunteer"],
@@ -149,14 +149,14 @@ async def fill(app: App) -> Sample:
     )  # fmt: skip
     told = await desk.subscriptions.add({"url": "http://127.0.0.1:9/hook", "events": ["broadcast.*"]})
     daily = await desk.schedules.create(
-        {"name": "Morning round", "rule": {"daily": "09:00"}, "zone": "Europe/Berlin",
+        {"name": "Morning round", "rule": {"daily": "09:00"}, "timezone": "Europe/Berlin",
          "message": {"channel": "phone", "to": "ada", "text": "Good morning. Who drives today?"}},
-        zone=zone,
+        timezone=timezone,
     )  # fmt: skip
     await desk.schedules.create(
         {"name": "Weekly report", "rule": {"weekly": "mon, thu 17:30"},
          "broadcast": {"channel": "phone", "list": "volunteers", "text": "The report is out."}},
-        zone=zone,
+        timezone=timezone,
     )  # fmt: skip
     news = await desk.broadcast_creator.create(
         {"name": "Flood warning", "channel": "phone", "list": "volunteers", "template": "rain-warning",
@@ -229,7 +229,7 @@ async def watch(app: App) -> None:
 async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:
     from tidings.outbound.draft_parser import DraftParser
 
-    reading = DraftParser(now=app.clock.now(), zone=app.settings.zone)
+    reading = DraftParser(now=app.clock.now(), timezone=app.settings.timezone)
     accepted = await app.desk.messages.accept(reading.draft({"channel": channel, **fields}))
     return str(accepted.id)
 

@@ -24,7 +24,7 @@ from tidings.model.time import SECOND
 from tidings.observability.events import Event
 from tidings.store.port import Row, Step, Store
 
-CREW = SourceSettings("crew", "groupme", group="9", token="t" * 16, poll=timedelta(seconds=10))
+CREW = SourceSettings("crew", "groupme", group="9", token="t" * 16, poll_interval=timedelta(seconds=10))
 ADA, BEN = "1001", "1002"
 
 

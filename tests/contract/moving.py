@@ -152,7 +152,7 @@ class Moving:
         self.folder.mkdir(exist_ok=True)
         self.books = Books()
         self.slept: list[float] = []
-        self.poison_after, self.at_once = 100, 4
+        self.quarantine_after, self.at_once = 100, 4
         patch.setattr(registry, "target", lambda *_, **__: self.books)
         self.start()
 
@@ -172,7 +172,7 @@ class Moving:
             lanes,
             {batch_handler.KIND: self.handler},
             emit=discard_event,
-            poison_after=self.poison_after,
+            quarantine_after=self.quarantine_after,
         )
         self._joined = False
 
@@ -255,7 +255,7 @@ class Moving:
 
 
 def _dead(row: Mapping[str, Any]) -> Any:
-    return Step("node_dead", {"id": row["id"], "beat": row["beat"]})
+    return Step("node_dead", {"id": row["id"], "heartbeat": row["heartbeat"]})
 
 
 def losing(share: float, seed: int = 1) -> Lost:

@@ -139,12 +139,14 @@ class ChatVoice:
         text: str,
         *,
         tenant: str,
-        order_key: str,
+        ordering_key: str,
         now: int,
         in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
         """One message, ready to be written."""
-        return await self._messages.prepare(Draft(channel, to, text, tenant=tenant, order_key=order_key), now)
+        return await self._messages.prepare(
+            Draft(channel, to, text, tenant=tenant, ordering_key=ordering_key), now
+        )
 
 
 class Moody(BuiltinCalendar):
@@ -188,7 +190,7 @@ class Squad:
         self.how, self.slots = how, slots
         self.settings = WorkflowSettings(
             enabled=True,
-            zone="UTC",
+            timezone="UTC",
             squads=("34", "35", "42", "43", "54"),
             admins=("pager:boss",),
             replies={"crew": "chat"},
@@ -205,7 +207,7 @@ class Squad:
         """A node; another one takes over when it dies."""
         store, clock = self.store, self.clock
         voice = ChatVoice(MessageService(store, clock, self.channels))
-        caller = EscalationWriter(clock.new_id, within=self.settings.case_within)
+        caller = EscalationWriter(clock.new_id, within=self.settings.case_reminder_after)
         book = StoreWorkflowRepository(store, clock, self.settings, voice, caller)
         self.pipeline = Pipeline(
             book, clock, self.settings, make_runner(self.how, self.mind, self.calendar.day),
@@ -219,7 +221,7 @@ class Squad:
         self.intake = InboxIngestion(store, clock, self.roster, production=False)
         self.lanes = {
             "inbound": inbound_lane(),
-            "calendar": calendar_lane(POLICIES["personal"], calls_within=timedelta(seconds=10)),
+            "calendar": calendar_lane(POLICIES["quick"], calls_within=timedelta(seconds=10)),
             **{name: Lane(name) for name in self.channels},
         }
         self.worker = Worker(
@@ -285,15 +287,15 @@ class Squad:
         """What the admins were told."""
         return [message.text for message in self.channels["pager"].sent]
 
-    async def hearings(self) -> list[Row]:
+    async def handled_messages(self) -> list[Row]:
         """What was decided about each message."""
         return await self.store.read(
-            "hearing_page", tenant="default", conversation="crew/g1", after=0, limit=500
+            "handled_message_page", tenant="default", conversation="crew/g1", after=0, limit=500
         )
 
     async def decisions(self) -> list[str]:
         """The same in a word each."""
-        return [hearing["decision"] for hearing in await self.hearings()]
+        return [hearing["decision"] for hearing in await self.handled_messages()]
 
     async def flows(self) -> list[Row]:
         """All workflows, oldest first."""

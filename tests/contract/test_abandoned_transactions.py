@@ -8,7 +8,7 @@ from tidings.store.port import Step
 from tidings.store.postgres import PostgresStore
 from tidings.store.postgres_server import CONNECTION_ERRORS
 
-JOIN = Step("limit_join", {"queue": "drill", "interval": 25_000})
+JOIN = Step("rate_limit_join", {"queue": "drill", "interval": 25_000})
 
 
 async def test_the_locks_of_a_client_that_is_cut_off_are_released(postgres_url: str) -> None:
@@ -20,7 +20,7 @@ async def test_the_locks_of_a_client_that_is_cut_off_are_released(postgres_url: 
         await gone.write([JOIN])
         async with gone._connection() as connection:
             await connection.execute("begin")
-            await connection.execute("update limits set next_at = next_at")
+            await connection.execute("update rate_limits set next_at = next_at")
 
             await other.write([JOIN])
 

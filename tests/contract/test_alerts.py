@@ -237,7 +237,7 @@ async def test_a_schedule_does_not_run(store: Store, clock: ManualClock) -> None
 
     async def add(**more: Any) -> str:
         body = {"rule": {"every": "1h"}, "message": {"channel": "main", "to": "ada", "text": "hi"}, **more}
-        return str((await schedules.create(body, zone=ZoneInfo("UTC"))).answer["id"])
+        return str((await schedules.create(body, timezone=ZoneInfo("UTC"))).answer["id"])
 
     async def looked(seconds: float) -> dict[str, str]:
         clock.advance(seconds)
@@ -245,7 +245,7 @@ async def test_a_schedule_does_not_run(store: Store, clock: ManualClock) -> None
         assert await house.raised(seconds=1) <= {"run_missed"}
         return {row["subject"]: row["problem"] for row in (await house.alerts.page()).items}
 
-    ticking, skipping = await add(), await add(missed="skip")
+    ticking, skipping = await add(), await add(catch_up="skip")
     assert await looked(3600) == {}
     late = await looked(310)
     assert set(late) == {ticking, skipping} and "should have fired at" in late[ticking]
@@ -319,16 +319,16 @@ async def test_a_channel_stops(store: Store, clock: ManualClock) -> None:
     await store.write([Step("queue_pause", {"name": "main", "reason": "by hand"})])
     await house.look()
     assert "channel_stopped" not in await house.raised(seconds=60)
-    await store.write([Step("queue_halt", {"name": "main", "reason": "later"})])
+    await store.write([Step("queue_pause_by_engine", {"name": "main", "reason": "later"})])
     assert {row["name"]: row["pause_reason"] for row in await store.read("queue_list")}["main"] == "by hand"
     await store.write([Step("queue_resume", {"name": "main"})])
 
-    await store.write([Step("link_join", {"name": "main", "stale": 0})])
-    lost = {"name": "main", "link": "logged_out", "why": "scan the code", "claimed_at": clock.now()}
-    await store.write([Step("link_lost", lost)])
+    await store.write([Step("channel_session_join", {"name": "main", "stale": 0})])
+    lost = {"name": "main", "session_state": "logged_out", "why": "scan the code", "claimed_at": clock.now()}
+    await store.write([Step("channel_session_lost", lost)])
     await house.look()
     assert "channel_stopped" in await house.raised(seconds=60)
-    await store.write([Step("link_drop", {"name": "main"})])
+    await store.write([Step("channel_session_drop", {"name": "main"})])
     assert "channel_stopped" not in await house.raised()
 
 
@@ -399,7 +399,7 @@ async def test_the_database_is_slow(store: Store, clock: ManualClock) -> None:
         async with store._connection() as connection:
             transaction = connection.transaction()
             await transaction.start()
-            await connection.execute("select 1 from duties where name = 'alerts' for update")
+            await connection.execute("select 1 from maintenance where name = 'alerts' for update")
             asyncio.get_running_loop().call_later(0.3, lambda: asyncio.ensure_future(transaction.rollback()))
             assert await house.raised() == {"database_slow"}
     assert await house.raised() == set()
@@ -488,7 +488,7 @@ async def test_who_cannot_be_told_is_noted(store: Store, clock: ManualClock) -> 
     house = await watched(store, clock, recipients=AlertRecipients("gone", ("ops",)))
     assert await house.raised(310) == {"scheduler_silent"}
     (alert,) = (await house.alerts.page()).items
-    assert "there is no channel 'gone'" in alert["not_told"]
+    assert "there is no channel 'gone'" in alert["notify_error"]
     assert len(await house.events()) == 1
 
 

@@ -30,7 +30,7 @@ async def house(store: Store, clock: ManualClock) -> House:
     made = House(store, clock, channels=("main", "other"))
     await made.open()
     await made.templates.create(GREETING)
-    await known(made, "ada", language="de", zone="Asia/Tokyo", attributes={"city": "Bonn"})
+    await known(made, "ada", language="de", timezone="Asia/Tokyo", attributes={"city": "Bonn"})
     await known(made, "bob@example.org", name="Bob", attributes={"city": "Ulm"})
     return made
 
@@ -110,12 +110,12 @@ async def test_a_contact_of_another_channel_or_tenant_is_not_taken(house: House)
 
 async def test_contacts_bring_their_time_zone_unless_the_row_has_one(house: House) -> None:
     """A row is sent by its contact's clock, as a member of a list is."""
-    await known(house, "york", zone="America/New_York")
-    rows = ["ada", {"address": "york", "zone": "Europe/Berlin"}, "eve"]
-    id_ = await house.cast(*rows, at="2027-01-15T18:00:00Z", own_zone=True, zone="UTC")
+    await known(house, "york", timezone="America/New_York")
+    rows = ["ada", {"address": "york", "timezone": "Europe/Berlin"}, "eve"]
+    id_ = await house.cast(*rows, at="2027-01-15T18:00:00Z", recipient_timezone=True, timezone="UTC")
 
     parts = (await house.look(id_))["parts"]
-    assert {part["zone"]: part["starts_at"][11:16] for part in parts} == {
+    assert {part["timezone"]: part["starts_at"][11:16] for part in parts} == {
         "Asia/Tokyo": "09:00", "Europe/Berlin": "17:00", None: "18:00",
     }  # fmt: skip
 
@@ -197,7 +197,9 @@ async def traces(house: House) -> tuple[list[Row], int]:
     """Broadcasts that are there, and recipients of any."""
     asked = orjson.dumps([*people(50), "ada", "eve"]).decode()
     rows = [
-        row for lot in range(1, 6) for row in await house.store.read("lot_known", lot=lot, recipients=asked)
+        row
+        for group_id in range(1, 6)
+        for row in await house.store.read("group_known", group_id=group_id, recipients=asked)
     ]
     return (await house.broadcasts.page()).items, len(rows)
 
@@ -241,7 +243,7 @@ async def test_a_death_while_it_is_taken_back_leaves_one_that_says_why(
     last, write = await flawed(house, 25), house.store.write
 
     async def dying(steps: Sequence[Step]) -> Any:
-        if steps[0].name == "lot_withdraw":
+        if steps[0].name == "group_withdraw":
             raise StoreUnavailable("gone")
         return await write(steps)
 

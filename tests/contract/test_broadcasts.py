@@ -230,7 +230,7 @@ async def test_duplicates_are_removed_and_reported_with_their_rows(house: House)
 async def test_one_bad_row_refuses_all_and_says_which(house: House) -> None:
     """Nothing half done: the rows are named, nothing is written."""
     with pytest.raises(Invalid, match=r"row 2: the address is empty.*row 4: there is no time zone"):
-        await house.cast("ada", " ", "bob", {"address": "eve", "zone": "Europe/Berln"})
+        await house.cast("ada", " ", "bob", {"address": "eve", "timezone": "Europe/Berln"})
 
     assert not (await house.broadcasts.page()).items
 
@@ -270,7 +270,7 @@ async def test_bad_rows_can_be_left_out_and_are_reported(house: House) -> None:
         ({"quiet": {"from": "22:00"}}, "quiet", "two times of day"),
         ({"quiet": {"from": "22:00", "to": "22:00"}}, "quiet", "never end"),
         ({"quiet": {"from": "25:00", "to": "07:00"}}, "quiet", "two times of day"),
-        ({"zone": "Mars/Base"}, "zone", "no time zone"),
+        ({"timezone": "Mars/Base"}, "timezone", "no time zone"),
         ({"webhook": "http://127.0.0.1/x"}, "webhook", "webhook URL is not allowed"),
         ({"template": "x"}, "template", "both a template and content"),
         ({"variables": {}}, "variables", "without a template"),
@@ -511,7 +511,7 @@ async def half_done(store: Store, clock: ManualClock, n: int = 60, **more: Any) 
 async def test_a_paused_broadcast_sends_nothing_and_loses_nothing(store: Store, clock: ManualClock) -> None:
     """Pause parks what is open; resume brings it back with the time it stood still on top (B1)."""
     house, id_ = await half_done(store, clock)
-    before = await store.read("lot_open", lot=1, after=0, parked=None, limit=100)
+    before = await store.read("group_open", group_id=1, after=0, parked=None, limit=100)
     await house.broadcasts.pause(id_, reason="wait")
     sent = len(house.to)
     for _ in range(5):
@@ -695,7 +695,7 @@ async def test_only_the_failed_ones_are_retried(store: Store, clock: ManualClock
     id_ = await house.cast(*people(30))
     other = await house.cast(*bad)
     await house.run()
-    assert await house.counts(id_) == {"sent": 25, "failed": 3, "held": 2}
+    assert await house.counts(id_) == {"sent": 25, "failed": 3, "unknown": 2}
     assert (await house.look(id_))["state"] == "completed"
     house.channel.script = lambda _m: Done()
     house.channel.sent.clear()
@@ -704,12 +704,12 @@ async def test_only_the_failed_ones_are_retried(store: Store, clock: ManualClock
     await house.look(id_)
     await house.run()
     assert sorted(house.to) == bad
-    assert await house.counts(id_) == {"sent": 28, "held": 2}
+    assert await house.counts(id_) == {"sent": 28, "unknown": 2}
     assert await house.counts(other) == {"failed": 3}
     with pytest.raises(Conflict, match="none of its recipients has failed"):
         await house.broadcasts.retry(id_)
 
-    await house.broadcasts.retry(id_, held=True)
+    await house.broadcasts.retry(id_, unknown=True)
     await house.run()
     assert await house.counts(id_) == {"sent": 30}
     history = (await house.show((await house.roll(id_))[0]["id"]))["history"]
@@ -767,7 +767,12 @@ async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
     row = (await store.read("broadcast_find", id=id_, tenant="default"))[0]
     options = replace(load_broadcast_options(row["options"]), error_limit=0.01, since=(0, 0)).to_json()
     await store.write(
-        [Step("broadcast_options", {"lot": row["lot"], "options": options, "version": row["version"]})]
+        [
+            Step(
+                "broadcast_options",
+                {"group_id": row["group_id"], "options": options, "version": row["version"]},
+            )
+        ]
     )
     await house.run(seconds=1, rounds=60)
     shown = await house.look(id_)
@@ -908,10 +913,10 @@ async def test_the_number_of_tries_and_the_time_between_them_are_the_broadcasts_
     await house.open()
     id_ = await house.cast("ada", maxAttempts=3, attemptIntervalMinutes=2)
     await house.run()
-    for tries in (1, 2):
-        assert len(house.to) == tries
+    for attempts in (1, 2):
+        assert len(house.to) == attempts
         await house.run(seconds=115)
-        assert len(house.to) == tries
+        assert len(house.to) == attempts
         await house.run(seconds=5)
     assert len(house.to) == 3
 
@@ -924,9 +929,9 @@ async def test_nobody_is_written_to_in_quiet_hours(house: House) -> None:
     start = house.clock.now()  # 2027-01-15 08:00 UTC
     assert iso(start) == "2027-01-15T08:00:00.000Z"
     rows = [
-        {"address": "berlin", "zone": "Europe/Berlin"},  # 09:00
-        {"address": "tokyo", "zone": "Asia/Tokyo"},  # 17:00
-        {"address": "york", "zone": "America/New_York"},  # 03:00: quiet until 07:00, 12:00 UTC
+        {"address": "berlin", "timezone": "Europe/Berlin"},  # 09:00
+        {"address": "tokyo", "timezone": "Asia/Tokyo"},  # 17:00
+        {"address": "york", "timezone": "America/New_York"},  # 03:00: quiet until 07:00, 12:00 UTC
         "nobody knows",  # as the broadcast: UTC 08:00
     ]
     id_ = await house.cast(*rows, quiet={"from": "22:00", "to": "07:00"})
@@ -940,7 +945,7 @@ async def test_nobody_is_written_to_in_quiet_hours(house: House) -> None:
 
     assert house.to[3] == "york"
     assert (await house.look(id_))["state"] == "completed"
-    assert {part["zone"] for part in (await house.look(id_))["parts"]} == {
+    assert {part["timezone"] for part in (await house.look(id_))["parts"]} == {
         None, "Europe/Berlin", "Asia/Tokyo", "America/New_York",
     }  # fmt: skip
 
@@ -966,14 +971,14 @@ async def test_what_was_taken_before_the_quiet_hours_waits_too(store: Store, clo
 
 
 async def test_everybody_gets_it_at_the_same_time_of_day(house: House) -> None:
-    """own_zone: 18:00 is 18:00 in each zone; a part that is past it starts at once."""
+    """recipient_timezone: 18:00 is 18:00 in each zone; a part that is past it starts at once."""
     rows = [
-        {"address": "berlin", "zone": "Europe/Berlin"},  # 17:00 UTC
-        {"address": "york", "zone": "America/New_York"},  # 23:00 UTC
-        {"address": "kathmandu", "zone": "Asia/Kathmandu"},  # 12:15 UTC
+        {"address": "berlin", "timezone": "Europe/Berlin"},  # 17:00 UTC
+        {"address": "york", "timezone": "America/New_York"},  # 23:00 UTC
+        {"address": "kathmandu", "timezone": "Asia/Kathmandu"},  # 12:15 UTC
         "unknown",  # the broadcast's zone: 18:00 UTC
     ]
-    await house.cast(*rows, at="2027-01-15T18:00:00Z", own_zone=True, zone="UTC")
+    await house.cast(*rows, at="2027-01-15T18:00:00Z", recipient_timezone=True, timezone="UTC")
     seen: dict[str, int] = {}
     for _ in range(16 * 4):
         await house.run(seconds=900)
@@ -1040,8 +1045,8 @@ async def test_lists_counts_and_reports_add_up(store: Store, clock: ManualClock)
 
 async def test_the_roll_pages_through_everybody_in_order(house: House) -> None:
     """By keys, over the borders of parts; a filter by state finds its own."""
-    rows = [{"address": name, "zone": ["UTC", "Asia/Tokyo"][n % 2]} for n, name in enumerate(people(25))]
-    id_ = await house.cast(*rows, own_zone=True)
+    rows = [{"address": name, "timezone": ["UTC", "Asia/Tokyo"][n % 2]} for n, name in enumerate(people(25))]
+    id_ = await house.cast(*rows, recipient_timezone=True)
     seen, after = [], None
     while True:
         page = await house.broadcasts.recipients(id_, limit=4, after=after)
@@ -1069,7 +1074,7 @@ async def test_a_recipient_shows_its_tries_and_what_the_other_side_said(
     await house.run()
 
     ada, bob = await house.roll(id_)
-    assert (ada["state"], ada["tries"], ada["said"]) == ("sent", 1, f"r-{ada['id']}")
+    assert (ada["state"], ada["attempts"], ada["said"]) == ("sent", 1, f"r-{ada['id']}")
     assert (bob["state"], bob["category"], bob["said"]) == ("failed", "permanent", "no such person")
 
 
@@ -1136,14 +1141,14 @@ async def test_the_counts_are_summed_up_without_a_change(store: Store, clock: Ma
     before = await house.counts(id_)
     if store.dialect == "postgres":
         assert await pieces(store) > 2
-        await store.write([Step("lot_pack", {"lot": 1})])
+        await store.write([Step("group_pack", {"group_id": 1})])
         assert await pieces(store) == 2
 
     assert await house.counts(id_) == before == {"failed": 9, "sent": 51}
 
 
 async def pieces(store: Store) -> int:
-    rows = await store.read("broadcast_tally", lots=orjson.dumps([1]).decode())
+    rows = await store.read("broadcast_tally", group_ids=orjson.dumps([1]).decode())
     return int(rows[0]["pieces"])
 
 
@@ -1154,7 +1159,7 @@ def test_the_words_of_a_tally_are_those_of_the_promise() -> None:
         "processing",
         "sent",
         "failed",
-        "held",
+        "unknown",
         "cancelled",
         "expired",
         "skipped",

@@ -258,11 +258,17 @@ async def test_the_feed_is_for_those_with_its_token_or_a_key(sqlite_url: str) ->
 
 def test_a_feed_has_stable_ids_and_true_instants() -> None:
     """A lengthened shift is the same event; nights over a change of clocks have their true length."""
-    zone = ZoneInfo("Europe/Berlin")
+    timezone = ZoneInfo("Europe/Berlin")
     short = feed(
-        "shifts", [day_of("20270327", {"34": "." * 24 + "c" * 12 + "." * 12})], ["34"], zone=zone, now=0
+        "shifts",
+        [day_of("20270327", {"34": "." * 24 + "c" * 12 + "." * 12})],
+        ["34"],
+        timezone=timezone,
+        now=0,
     )
-    long = feed("shifts", [day_of("20270327", {"34": "." * 24 + "c" * 24})], ["34"], zone=zone, now=SECOND)
+    long = feed(
+        "shifts", [day_of("20270327", {"34": "." * 24 + "c" * 24})], ["34"], timezone=timezone, now=SECOND
+    )
     uid = re.findall(r"UID:(.+)\r\n", short)
     assert uid == re.findall(r"UID:(.+)\r\n", long) == ["20270327-1800-34@shifts.tidings"]
     assert "DTSTART:20270327T170000Z\r\nDTEND:20270328T040000Z\r\n" in long, "eleven hours in that night"

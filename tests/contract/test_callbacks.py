@@ -219,7 +219,7 @@ async def test_who_cannot_sign_changes_nothing(tmp_path: Path) -> None:
         for channel in ("texts", "wa", "home", "bot"):
             for headers in ({}, {"x-twilio-signature": "AAAA"}, {"authorization": f"Bearer {'k' * 16}"}):
                 answer = await here.http.post(f"{here.url}/callbacks/{channel}", data=forged, headers=headers)
-                assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorised")
+                assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
                 assert not any(secret in answer.text for secret in SECRETS)
         for channel in ("quiet", "nobody", "events", "a" * 300):
             answer = await here.http.post(f"{here.url}/callbacks/{channel}", data=forged)

@@ -135,7 +135,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
         ("ann", f"add {SAT}"), ("ben", "hello"), ("abe", "1800-0600"), ("ben", f"add {SAT} 0600-1200"),
         ("ann", f"add {SAT} 1800-2200"),
     )  # fmt: skip
-    hearings = await squad.hearings()
+    handled_messages = await squad.handled_messages()
 
     class Other(PlainMind):
         async def extract(self, scene: InterpreterContext) -> Extraction:
@@ -156,7 +156,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
 
         compared = await replay(store, "crew/g1", make, squad.settings)
         assert [each.text for each in changed(compared)] == differing
-    assert await squad.hearings() == hearings
+    assert await squad.handled_messages() == handled_messages
 
 
 @pytest.mark.parametrize("last", ["1800-0600", "never mind"])

@@ -250,7 +250,7 @@ async def test_an_answer_is_read_raw_and_up_to_a_cap(receiver: Receiver) -> None
     for act, cap in ((bomb, 1_000_000), (endless, 1000)):
         receiver.script(act)
         got = await client.post(
-            Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_answer=cap
+            Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_response_size=cap
         )
         assert 0 < len(got.body_prefix) <= min(cap, 100_000)
     await client.close()
@@ -262,7 +262,7 @@ async def test_what_waits_for_a_new_client_past_its_rate_limit_slot_is_not_sent(
 
     async def post() -> HttpResponse:
         return await client.post(
-            Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_answer=9
+            Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_response_size=9
         )
 
     TOO_LATE.set(lambda: True)
@@ -525,7 +525,7 @@ async def test_few_clients_serve_many_hosts_and_none_is_cut_when_it_is_forgotten
     async def post(number: int) -> bytes:
         url = Url(f"http://host{number}.invalid:{receiver.port}/")
         got = await client.post(
-            url, headers={}, body=b"", deadline=PATIENT, pinned="127.0.0.1", max_answer=100
+            url, headers={}, body=b"", deadline=PATIENT, pinned="127.0.0.1", max_response_size=100
         )
         return got.body_prefix
 
@@ -546,7 +546,7 @@ async def test_a_deadline_that_ends_while_connecting_is_never_called_not_sent_by
     """R1: when the client cannot say whether the request left, it is a doubt."""
     client = HttpClient(connect_within=PATIENT)
     with silent() as url, pytest.raises(MaybeSent):
-        await client.post(Url(url), headers={}, body=b"", deadline=SHORT, pinned=None, max_answer=1)
+        await client.post(Url(url), headers={}, body=b"", deadline=SHORT, pinned=None, max_response_size=1)
     await client.close()
 
 
@@ -590,7 +590,7 @@ def test_another_package_brings_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert build("post", "pigeon", {"per_second": 2}).traits.per_second == 2
     with pytest.raises(Misconfigured, match="no such option"):
         build("post", "pigeon", {"wings": 2})
-    with pytest.raises(Misconfigured, match="is no Kind"):
+    with pytest.raises(Misconfigured, match="is not a ChannelKind"):
         build("post", "owl", {})
     with pytest.raises(Misconfigured, match="cannot be loaded"):
         build("post", "dodo", {})
@@ -602,7 +602,7 @@ def test_every_kind_takes_the_common_options(kind: str) -> None:
     options: dict[str, object] = {
         "on_unknown": "hold",
         "deadline": "2m",
-        "policy": "personal",
+        "policy": "quick",
         "per_second": 5,
         "per_recipient": 1.5,
     }
@@ -610,7 +610,7 @@ def test_every_kind_takes_the_common_options(kind: str) -> None:
     traits = build("mine", kind, {**NEEDED.get(kind, {}), **options}).traits
 
     assert (traits.on_unknown, traits.deadline) == (OnUnknown.HOLD, timedelta(minutes=2))
-    assert (traits.policy, traits.per_second) == ("personal", 5.0)
+    assert (traits.policy, traits.per_second) == ("quick", 5.0)
     assert traits.per_recipient == timedelta(seconds=1.5)
 
 
@@ -676,7 +676,7 @@ def test_a_recipient_that_can_never_be_reached_is_refused_at_once(kind: str, rec
         ("webhook", {"allow_private": "yes"}, "allow_private", "true or false"),
         ("webhook", {"ports": [443, "x"]}, "ports", "[443, 8443]"),
         ("webhook", {"ports": []}, "ports", "[443, 8443]"),
-        ("webhook", {"max_answer": -1}, "max_answer", "bytes"),
+        ("webhook", {"max_response_size": -1}, "max_response_size", "bytes"),
         ("webhook", {"secrets": "canary"}, "secrets", "whsec_"),
         ("webhook", {"secrets": [5]}, "secrets", "whsec_"),
         ("webhook", {"secrets": ["whsec_canary!"]}, "secrets", "base64"),
@@ -705,7 +705,7 @@ def test_a_full_table_becomes_a_channel() -> None:
         "allow_private": True,
         "allow_http": True,
         "ports": [9],
-        "max_answer": 1024,
+        "max_response_size": 1024,
         "deadline": 20,
     }
     channel = build("hooks", "webhook", options)

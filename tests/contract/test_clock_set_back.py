@@ -117,10 +117,10 @@ async def test_a_wait_between_attempts_is_as_long_as_it_would_have_been(
 async def test_messages_of_one_ordering_key_keep_their_order(store: Store, clock: ManualClock) -> None:
     """Those accepted after the correction come behind those accepted before."""
     world = await ahead(store, clock)
-    await world.send("ada", "first", order_key="k")
-    await world.send("ada", "second", order_key="k")
+    await world.send("ada", "first", ordering_key="k")
+    await world.send("ada", "second", ordering_key="k")
     await corrected(world)
-    await world.send("ada", "third", order_key="k")
+    await world.send("ada", "third", ordering_key="k")
     for _ in range(3):
         await world.step(seconds=1)
     assert [message.text for message in world.channel.sent] == ["first", "second", "third"]
@@ -159,8 +159,8 @@ async def test_breakers_and_throttled_channels_wait_as_long_as_they_would_have(
 async def test_what_one_process_does_for_all_is_not_left_undone(store: Store, clock: ManualClock) -> None:
     """A duty that was done a moment ago is due again a minute later, and not in an hour."""
     world = await ahead(store, clock)
-    await store.write([Step("duty_join", {"name": "tidy"})])
-    take = Step("duty_take", {"name": "tidy", "every": MINUTE, "node": world.worker.node.id})
+    await store.write([Step("maintenance_join", {"name": "tidy"})])
+    take = Step("maintenance_take", {"name": "tidy", "every": MINUTE, "node": world.worker.node.id})
     assert (await store.write([take]))[0]
     await corrected(world, seconds=58)
     assert not (await store.write([take]))[0]

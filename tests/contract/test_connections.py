@@ -129,11 +129,11 @@ async def test_a_session_that_nobody_kept_for_a_minute_is_checked_again(
     """After a long stop the row may be wrong; one that is being kept is left alone by a start."""
     world = await line(store, clock)
     await store.write(world.lanes["main"].join())
-    assert (await world.standing())["link"] == "connected"
+    assert (await world.standing())["session_state"] == "connected"
 
     clock.advance(90)
     await store.write(world.lanes["main"].join())
-    assert (await world.standing())["link"] == "reconnecting"
+    assert (await world.standing())["session_state"] == "reconnecting"
 
 
 async def test_what_is_due_while_reconnecting_waits_and_goes_out_in_order(
@@ -148,7 +148,7 @@ async def test_what_is_due_while_reconnecting_waits_and_goes_out_in_order(
     await world.pass_time(20)
     assert await world.step() == RunnerStep(0, 0, 0)
     shown = await world.show(sent[0])
-    assert (shown["state"], shown["tries"], shown["history"]) == ("pending", 0, [])
+    assert (shown["state"], shown["attempts"], shown["history"]) == ("pending", 0, [])
     assert (await world.standing())["state"] == "reconnecting"
 
     world.session.session = UP
@@ -158,7 +158,7 @@ async def test_what_is_due_while_reconnecting_waits_and_goes_out_in_order(
     for person in range(3):
         expected = [id_ for n, id_ in enumerate(sent) if n % 3 == person]
         assert [m.id for m in world.session.sent if m.recipient == f"person-{person}"] == expected[::-1]
-    assert (await world.show(sent[7]))["tries"] == 1
+    assert (await world.show(sent[7]))["attempts"] == 1
 
 
 async def test_a_send_that_meets_the_loss_stops_the_channel_at_once(store: Store, clock: ManualClock) -> None:
@@ -172,8 +172,8 @@ async def test_a_send_that_meets_the_loss_stops_the_channel_at_once(store: Store
     assert await world.step() == RunnerStep(0, 0, 0)
 
     standing, shown = await world.standing(), await world.show(first)
-    assert (standing["state"], standing["link_reason"]) == ("reconnecting", "client is not ready")
-    assert (shown["state"], shown["tries"], standing["failures_in_a_row"]) == ("pending", 0, 0)
+    assert (standing["state"], standing["session_reason"]) == ("reconnecting", "client is not ready")
+    assert (shown["state"], shown["attempts"], standing["consecutive_failures"]) == ("pending", 0, 0)
     assert "reconnecting" in (await world.why(second)).answer
     assert world.told(ChannelStopped) == [ChannelStopped("main", "reconnecting", "client is not ready")]
 
@@ -194,9 +194,9 @@ async def test_a_result_from_before_the_reconnect_says_nothing_new(store: Store,
     await world.pass_time(16)
     world.session.session = UP
     await world.pass_time(2)
-    late = {"name": "main", "link": "reconnecting", "why": "late", "claimed_at": claimed_at}
-    assert (await store.write([Step("link_lost", late)])) == [[]]
-    assert (await world.standing())["link"] == "connected"
+    late = {"name": "main", "session_state": "reconnecting", "why": "late", "claimed_at": claimed_at}
+    assert (await store.write([Step("channel_session_lost", late)])) == [[]]
+    assert (await world.standing())["session_state"] == "connected"
 
 
 async def test_logged_out_waits_for_a_person_with_an_alert(store: Store, clock: ManualClock) -> None:
@@ -332,12 +332,14 @@ class TestTwoNodes:
 
         clock.advance(LEASE / SECOND)
         await other.step()
-        assert (await world.standing())["link"] == "logged_out"
+        assert (await world.standing())["session_state"] == "logged_out"
 
         world.session.session = UP
         hanging.set()
         await dead
-        assert (await world.standing())["link"] == "logged_out", "a look that was overtaken writes nothing"
+        assert (await world.standing())["session_state"] == "logged_out", (
+            "a look that was overtaken writes nothing"
+        )
 
 
 async def test_after_five_failures_an_admin_is_told(store: Store, clock: ManualClock) -> None:
@@ -398,8 +400,8 @@ async def test_a_channel_without_a_session_has_no_link(store: Store, clock: Manu
     id_ = await world.send()
     await world.step()
     row = next(row for row in await store.read("queue_list") if row["name"] == "main")
-    assert (row["link"], row["park_reason"]) == (None, "not there")
-    assert (await world.show(id_))["tries"] == 0
+    assert (row["session_state"], row["block_reason"]) == (None, "not there")
+    assert (await world.show(id_))["attempts"] == 0
     assert (await world.step(seconds=4)).claimed == 0
     assert (await world.step(seconds=2)).claimed == 1
 

@@ -863,7 +863,7 @@ def test_another_package_can_bring_a_connector(monkeypatch: pytest.MonkeyPatch, 
     assert registry.source("ours", {"path": str(tmp_path)}).kind == "ndjson"
 
     monkeypatch.setattr(registry, "entry_points", lambda **_: [_Entry(object())])
-    with pytest.raises(Misconfigured, match="is no Connector"):
+    with pytest.raises(Misconfigured, match="is not a Connector"):
         registry.source("ours", {})
 
 

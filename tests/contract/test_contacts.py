@@ -47,7 +47,7 @@ def suppressions(store: Store, clock: ManualClock) -> SuppressionService:
 ADA = {
     "name": "Ada",
     "addresses": {"main": "+491701", "mail": "Ada@Example.org"},
-    "zone": "Europe/Berlin",
+    "timezone": "Europe/Berlin",
     "language": "de",
     "tags": ["vip", "donor", "vip"],
     "attributes": {"city": "Bonn", "age": 36, "member": True},
@@ -69,7 +69,7 @@ async def test_a_contact_is_kept_as_it_was_written(contacts: ContactService) -> 
     assert made["addresses"] == {"mail": "ada@example.org", "main": "+491701"}
     assert made["tags"] == ["donor", "vip"]
     assert made["attributes"] == {"age": 36, "city": "Bonn", "member": True}
-    assert (made["name"], made["zone"], made["language"]) == ("Ada", "Europe/Berlin", "de")
+    assert (made["name"], made["timezone"], made["language"]) == ("Ada", "Europe/Berlin", "de")
     assert await contacts.at("mail", "ADA@example.org") == made
     assert await contacts.at("main", "ada@example.org") is None
 
@@ -98,7 +98,7 @@ async def test_a_change_leaves_alone_what_it_does_not_name(
     changed = await contacts.edit(
         ada["id"],
         {
-            "zone": "",
+            "timezone": "",
             "addresses": {"mail": None, "main": "+1"},
             "attributes": {"age": 37, "city": ""},
             "tags": [],
@@ -107,7 +107,7 @@ async def test_a_change_leaves_alone_what_it_does_not_name(
 
     assert changed == await contacts.show(ada["id"])
     assert changed == ada | {
-        "zone": None,
+        "timezone": None,
         "addresses": {"main": "+1"},
         "attributes": {"age": 37, "member": True},
         "tags": [],
@@ -161,8 +161,8 @@ async def test_a_contact_that_is_removed_is_gone_with_its_addresses_and_places(
 @pytest.mark.parametrize(
     ("body", "field", "remedy"),
     [
-        ({"zone": "Europe/Berln"}, "zone", "Europe/Berlin"),
-        ({"zone": "Berlin"}, "zone", "Europe/Berlin"),
+        ({"timezone": "Europe/Berln"}, "timezone", "Europe/Berlin"),
+        ({"timezone": "Berlin"}, "timezone", "Europe/Berlin"),
         ({"language": "german please"}, "language", "pt-BR"),
         ({"addresses": {"mian": "+1"}}, "addresses.mian", "'main'"),
         ({"addresses": {"main": 17}}, "addresses.main", "quotes"),
@@ -299,7 +299,7 @@ async def test_a_list_has_members_and_a_filter_finds_them_anew(
 
     found = [one async for one in audience.recipients("three", "main")]
 
-    assert [(one.address, one.contact, one.zone) for one in found] == [
+    assert [(one.address, one.contact, one.timezone) for one in found] == [
         ("+491701", ada, "Europe/Berlin"),
         ("+2", eve, None),
     ]
@@ -347,7 +347,7 @@ async def test_what_a_list_cannot_be_is_refused(
 ) -> None:
     """A name twice, an unknown contact, members for a filter, a filter for everybody by mistake."""
     await audience.create({"name": "all"})
-    await audience.create({"name": "berlin", "filter": {"zone": "Europe/Berlin"}})
+    await audience.create({"name": "berlin", "filter": {"timezone": "Europe/Berlin"}})
 
     with pytest.raises(Conflict, match="'all' already"):
         await audience.create({"name": "all"})
@@ -358,17 +358,17 @@ async def test_what_a_list_cannot_be_is_refused(
     with pytest.raises(Conflict, match="saved filter"):
         await audience.add("berlin", ["x"])
     with pytest.raises(Conflict, match="with members"):
-        await audience.edit("all", {"filter": {"zone": "UTC"}})
+        await audience.edit("all", {"filter": {"timezone": "UTC"}})
     with pytest.raises(Invalid, match="empty"):
         await audience.create({"name": "x", "filter": {}})
     with pytest.raises(Invalid, match="time zone") as error:
-        await audience.create({"name": "x", "filter": {"zone": "Europe/Berln"}})
+        await audience.create({"name": "x", "filter": {"timezone": "Europe/Berln"}})
     assert "Europe/Berlin" in error.value.remedy
     with pytest.raises(Invalid, match="unknown field"):
         await audience.create({"name": "x", "filter": {"tag": ["a"]}})
     assert [item["name"] for item in (await audience.page()).items] == ["all", "berlin"]
-    renamed = await audience.edit("berlin", {"name": "capital", "filter": {"zone": "UTC"}})
-    assert (renamed["name"], renamed["filter"]) == ("capital", {"zone": "UTC"})
+    renamed = await audience.edit("berlin", {"name": "capital", "filter": {"timezone": "UTC"}})
+    assert (renamed["name"], renamed["filter"]) == ("capital", {"timezone": "UTC"})
 
 
 # -- uploads
@@ -401,7 +401,7 @@ async def taken(
     return {what: n for what, n in counts.items() if n}, bad
 
 
-PEOPLE = """Name;Address.Main;address.mail;Zone;language;Tags;City
+PEOPLE = """Name;Address.Main;address.mail;Timezone;language;Tags;City
 Ada;+1;ada@x.org;Europe/Berlin;de;vip | donor;Bonn
 Eve;+2;;;;;
 Lin;;lin@x.org;Asia/Tokio;ja;;
@@ -415,7 +415,7 @@ async def test_an_upload_is_taken_row_by_row_and_bad_rows_are_told(contacts: Con
     counts, bad = await taken(PEOPLE, contacts)
 
     assert counts == {"created": 3, "refused": 2}
-    assert [(n, field) for n, field, _, _ in bad] == [(4, "zone"), (5, "address")]
+    assert [(n, field) for n, field, _, _ in bad] == [(4, "timezone"), (5, "address")]
     assert "Asia/Tokyo" in bad[0][3]
     ada = await contacts.at("main", "+1")
     assert ada is not None

@@ -72,7 +72,7 @@ async def test_what_cannot_be_written_leaves_its_key_free(store: Store, clock: M
         await store.enqueue([NewTask("q", "message", clock.now())], taken, once=key)
 
     assert len((await store.claim(me, wish())).tasks) == 1
-    assert not await store.read("key_find", scope="messages", key="another")
+    assert not await store.read("idempotency_key_find", scope="messages", key="another")
 
 
 async def test_fifty_at_once_with_one_key_are_one_message(postgres_url: str, clock: ManualClock) -> None:
@@ -98,7 +98,7 @@ async def test_a_twin_that_committed_meanwhile_is_seen(postgres_url: str, clock:
     await store.open()
     await store.write(Lane("q").join())
     twin, key = (
-        "insert into keys (scope, key, digest, answer, expires_at) values ($1, $2, $3, $4, $5)",
+        "insert into idempotency_keys (scope, key, digest, answer, expires_at) values ($1, $2, $3, $4, $5)",
         once(clock),
     )
     async with store._connection() as connection:

@@ -56,7 +56,7 @@ async def lived_in(sqlite_url: str, clock: ManualClock) -> AsyncIterator[Path]:
     await app.messages.accept(Draft("out", "bob", "later", at=clock.now() + HOUR))
     await app.desk.contacts.create({"name": "Ada", "addresses": {"out": "ada"}})
     body = {"rule": {"every": "1h"}, "message": {"channel": "out", "to": "ada", "text": "tick"}}
-    await app.desk.schedules.create(body, zone=app.settings.zone)
+    await app.desk.schedules.create(body, timezone=app.settings.timezone)
     await app.desk.channels.pause("out", reason="by hand")
     await app.desk.channels.resume("out")
     await app.close()

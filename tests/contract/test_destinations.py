@@ -57,7 +57,7 @@ class Office:
         [row] = [row for row in await self.app.desk.channels.all() if row["name"] == "hooks"]
         assert row["breaker"] == "closed" and row["state"] == "open"
         return [
-            (one["tenant"], one["host"], one["state"], one["failures_in_a_row"])
+            (one["tenant"], one["host"], one["state"], one["consecutive_failures"])
             for one in row["destinations"]
         ]
 
@@ -106,7 +106,7 @@ async def test_one_tenants_failing_receiver_holds_up_nobody_else(
         assert (await here.show(fine[0], "bakery"))["state"] == "sent"
         assert (await here.show(fine[1]))["state"] == "sent"
         shown = await here.show(waiting, "bakery")
-        assert (shown["state"], shown["tries"]) == ("pending", 0)
+        assert (shown["state"], shown["attempts"]) == ("pending", 0)
         why = await here.app.desk.why(waiting, tenant="bakery")
         assert f"no attempts to {host} until" in why.answer and "5 failures in a row" in why.answer
         assert "HTTP 500" in why.answer and why.until is not None

@@ -58,7 +58,7 @@ class Station:
     def __init__(self, store: Store, clock: ManualClock, calendar: ShiftCalendar) -> None:
         self.store, self.clock, self.calendar = store, clock, calendar
         self.told = 0
-        self.lane = lane(POLICIES["personal"], calls_within=timedelta(seconds=10))
+        self.lane = lane(POLICIES["quick"], calls_within=timedelta(seconds=10))
 
     async def open(self) -> Station:
         assert self.store.may_work()
@@ -134,7 +134,7 @@ class Station:
         """How many tasks told the conversation so far, one after the other."""
         while tasks := (await self.store.claim(self.worker.node.id, ClaimRequest({"inbound": 1}, 1))).tasks:
             (task,) = tasks
-            assert (task.kind, task.order_key) == ("followup", "chat")
+            assert (task.kind, task.ordering_key) == ("followup", "chat")
             move = Transition(task.id, task.claim_no, TaskState.DONE, 1)
             await self.store.settle(self.worker.node.id, [move], keys=[("inbound", "chat")])
             self.told += 1
@@ -483,9 +483,9 @@ async def test_a_late_replay_is_superseded_by_what_came_after_it(station: Statio
 
 
 async def _fail(station: Station, task: Task, node: int) -> None:
-    move = Transition(task.id, task.claim_no, TaskState.FAILED, task.tries, unknown=True)
-    assert task.order_key is not None
-    await station.store.settle(NodeId(node), [move], keys=[(QUEUE, task.order_key)])
+    move = Transition(task.id, task.claim_no, TaskState.FAILED, task.attempts, unknown=True)
+    assert task.ordering_key is not None
+    await station.store.settle(NodeId(node), [move], keys=[(QUEUE, task.ordering_key)])
 
 
 def test_a_late_replay_that_is_covered_in_part_is_a_persons_to_decide() -> None:

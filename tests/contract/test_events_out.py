@@ -122,7 +122,7 @@ async def test_a_sent_message_is_told_with_a_signature(store: Store, clock: Manu
         assert got.path == "/hooks"
         assert got.json["data"] == {
             "id": id_, "state": "sent", "unknown": False, "channel": "main", "to": "ada", "broadcast": None,
-            "schedule": None, "xref": None, "tries": 1, "reason": None, "receipt": "r-1",
+            "schedule": None, "xref": None, "attempts": 1, "reason": None, "receipt": "r-1",
         }  # fmt: skip
         assert got.json["timestamp"].endswith("Z")
         assert await here.waiting() == 0
@@ -166,7 +166,7 @@ async def test_every_end_of_an_attempt_is_told(
 async def test_a_message_in_doubt_is_told_as_held(store: Store, clock: ManualClock) -> None:
     """So is one whose node died while it sent it: the reaper's moves are told like all others."""
     async with town(store, clock, lambda _m: Unknown("no answer"), on_unknown=OnUnknown.HOLD) as here:
-        await here.subscribe("message.held")
+        await here.subscribe("message.unknown")
         first = await here.send()
         await here.work()
         second = await here.send()
@@ -174,13 +174,13 @@ async def test_a_message_in_doubt_is_told_as_held(store: Store, clock: ManualClo
         await other.node.join()
         claimed = await store.claim(other.node.id, wish_for_one())
         await store.start(other.node.id, claimed.tasks)
-        await store.write([Step("node_dead", {"id": other.node.id, "beat": 0})])
+        await store.write([Step("node_dead", {"id": other.node.id, "heartbeat": 0})])
         clock.advance(60)
         await here.app.worker.node.beat()
         await here.app.worker.reaper.step()
         await here.work()
 
-        assert here.told == [("message.held", first), ("message.held", second)]
+        assert here.told == [("message.unknown", first), ("message.unknown", second)]
         assert (
             here.receiver.requests[0].json["data"] | {"unknown": True, "state": "failed"}
             == (here.receiver.requests[0].json["data"])
@@ -646,7 +646,7 @@ async def test_a_subscription_is_added_once_however_often_it_is_asked_for(
         with pytest.raises(Invalid, match="another body"):
             await here.desk.subscriptions.add({**body, "events": ["message.*"]}, key="k")
         assert len((await here.desk.subscriptions.page()).items) == 1
-        kept = await store.read("key_find", scope="default/subscriptions", key="k")
+        kept = await store.read("idempotency_key_find", scope="default/subscriptions", key="k")
         assert first.answer["secret"] not in kept[0]["answer"]
 
 
@@ -714,7 +714,7 @@ class TestMissedAndExpired:
         async with town(store, clock) as here:
             await here.subscribe("message.expired")
             await here.desk.channels.pause("main")
-            ids = [await here.send(order_key="k", expires_at=clock.now() + HOUR) for _ in range(12)]
+            ids = [await here.send(ordering_key="k", expires_at=clock.now() + HOUR) for _ in range(12)]
             clock.advance(3601)
             await here.app.worker.node.beat()
 
@@ -725,7 +725,7 @@ class TestMissedAndExpired:
 
 async def test_a_receiver_that_hangs_leaves_slots_to_messages(store: Store, clock: ManualClock) -> None:
     """Events take a quarter of the slots at the most."""
-    async with town(store, clock, slots=8) as here:
+    async with town(store, clock, concurrency=8) as here:
         assert here.app.lanes["events"].cap == 2
         await here.subscribe("message.*")
         here.receiver.script(*[black_hole] * 10)

@@ -58,11 +58,11 @@ async def test_a_slow_node_gets_a_longer_slot_in_which_nobody_else_starts(
     await store.write(RATE.join())
     first = (await store.take_slots("main", line("ada"), GAP)).starts[TaskId(1)]
     room = {"queue": "main", "until": first + STEP, "step": STEP, "more": 30_000}
-    assert await store.write([Step("limit_widen", room)]) == [[{"at": first}]]
+    assert await store.write([Step("rate_limit_widen", room)]) == [[{"at": first}]]
     second = (await store.take_slots("main", line("bob"), GAP)).starts[TaskId(1)]
     assert second == first + STEP + 30_000
 
-    assert await store.write([Step("limit_widen", room)]) == [[{"at": second + STEP}]]
+    assert await store.write([Step("rate_limit_widen", room)]) == [[{"at": second + STEP}]]
     third = (await store.take_slots("main", line("cleo"), GAP)).starts[TaskId(1)]
     assert third == second + 2 * STEP + 30_000
 
@@ -88,7 +88,7 @@ async def test_a_task_that_missed_its_slot_waits_for_a_longer_one_and_so_does_it
     slow = 0
     at, outcome = await wait()
     assert outcome is None
-    [free] = await store.read("pace_find", queue="main", key="ada")
+    [free] = await store.read("recipient_rate_limit_find", queue="main", key="ada")
     assert free["next_at"] == at + 30_000 + slot_interval(GAP)
     assert (await store.take_slots("main", line("bob"), GAP)).starts[TaskId(1)] == at + STEP + 30_000
 
@@ -110,7 +110,7 @@ async def test_recipients_wait_for_each_other_over_two_nodes(store: Store, clock
         assert sum(len(node.channel.sent) for node in nodes) == second + 1
         clock.advance(1.05)
     shown = [await nodes[0].show(id_) for id_ in ids]
-    assert {(row["state"], row["tries"]) for row in shown} == {("sent", 1)}
+    assert {(row["state"], row["attempts"]) for row in shown} == {("sent", 1)}
 
 
 async def test_a_turn_that_was_not_used_frees_its_recipient(store: Store, clock: ManualClock) -> None:
@@ -162,7 +162,7 @@ async def test_one_429_with_a_wait_slows_every_node(store: Store, clock: ManualC
     assert "HTTP 429" in str(await other.why(ids[1]))
     clock.advance(0.2)
     assert (await other.step()).claimed == 4
-    assert [(await one.show(id_))["tries"] for id_ in ids] == [1, 1, 1, 1]
+    assert [(await one.show(id_))["attempts"] for id_ in ids] == [1, 1, 1, 1]
 
 
 async def test_one_open_breaker_is_seen_by_every_node(store: Store, clock: ManualClock) -> None:

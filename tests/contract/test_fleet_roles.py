@@ -241,7 +241,7 @@ async def test_the_reaper_leaves_a_dispatchers_tasks_to_its_heir(
     [id_] = (await store.enqueue([NewTask("phone", "message", clock.now())])).ids
     dead = NodeId((await _join(store, f"{DISPATCHER_PREFIX}a:1"))["id"])
     await store.claim(dead, ClaimRequest({"phone": 1}, 1))
-    await store.write([Step("node_dead", {"id": dead, "beat": 0})])
+    await store.write([Step("node_dead", {"id": dead, "heartbeat": 0})])
     clock.advance(seconds=age)
     if heirs and not store.sole_worker:
         await _join(store, f"{DISPATCHER_PREFIX}b:2")

@@ -72,7 +72,7 @@ async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(wo
     await worker.runner.stop()
     assert sent_while_unwritten == [False]
     assert world.channel.ids == [id_]
-    assert (await world.show(id_))["tries"] == 1
+    assert (await world.show(id_))["attempts"] == 1
     assert any(isinstance(event, StoreTrouble) and event.where == "claim" for event in world.events)
 
 
@@ -151,4 +151,4 @@ async def test_the_runner_loads_again_what_was_accepted_in_the_transaction_of_it
         await done.wait()
     await worker.runner.stop()
     for id_ in (first, accepting[0].result()):
-        assert (await world.show(id_))["tries"] == 1
+        assert (await world.show(id_))["attempts"] == 1

@@ -67,7 +67,7 @@ async def test_a_message_is_kept_whole_and_told_with_its_history(world: Conversi
 
     assert row["text"] == text.replace("\x00", "\ufffd").replace("\ud800", "?")
     assert (row["conversation"], row["chat"], row["sender"], row["name"]) == ("crew/9", "9", ADA, "Ada")
-    assert (row["reply_to"], row["attachments"], row["tries"]) == ("0", 2, 1)
+    assert (row["reply_to"], row["attachments"], row["attempts"]) == ("0", 2, 1)
     assert row["raw"] == {"a": [1, "\ufffd"]}
     assert (row["state"], row["reason"]) == ("done", "heard")
     assert [step["state"] for step in row["history"]] == ["processing", "done"]
@@ -109,7 +109,7 @@ async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: Con
 
     assert [item.platform_id for item in world.hears.items] == ["1", "9", "1", "1", "2", "3"]
     one = (await world.all())[0]
-    assert (one["state"], one["reason"], one["tries"]) == ("failed", "the calendar is down", 3)
+    assert (one["state"], one["reason"], one["attempts"]) == ("failed", "the calendar is down", 3)
     told = [row for row in await world.store.read("outbox_page", limit=10) if row["type"] == "inbox.failed"]
     assert [row["subject"] for row in told] == [one["id"]], "an admin is told, once"
 
@@ -379,7 +379,7 @@ async def test_what_must_not_be_handled_is_never_taken_up(
 
 async def test_an_edit_that_expired_is_not_taken_up_by_itself(world: Conversing) -> None:
     """It belongs to a message; what is meant now is said anew (D2)."""
-    await world.take(said(1, world.second() - 25 * HOUR, "mended", kind=IncomingKind.EDIT, original="7"))
+    await world.take(said(1, world.second() - 25 * HOUR, "repaired", kind=IncomingKind.EDIT, original="7"))
     with pytest.raises(Conflict, match="it only changes another message") as refused:
         await world.inbox.retry((await world.all())[0]["id"])
     assert "in a new one" in refused.value.remedy
@@ -401,7 +401,7 @@ async def test_what_nobody_must_handle_is_skipped_with_the_reason(
     """System, bot and unknown senders, by ids and never by names (D2, D5, D16)."""
     await world.take(said(1, world.second(), name="Ada", **more))
     row = (await world.all())[0]
-    assert (row["state"], row["reason"], row["tries"]) == ("skipped", reason, 0)
+    assert (row["state"], row["reason"], row["attempts"]) == ("skipped", reason, 0)
     await world.drain()
     assert world.hears.items == []
 

@@ -35,17 +35,19 @@ async def run(store: Store, sql: str) -> list[tuple[object, ...]]:
 
 async def counted(store: Store) -> dict[object, int]:
     """What the counts say."""
-    rows = await run(store, "select what, sum(n) from lot_counts where lot = 7 group by what")
+    rows = await run(
+        store, "select outcome, sum(n) from task_group_counts where group_id = 7 group by outcome"
+    )
     return {what: int(str(n)) for what, n in rows if n}
 
 
 async def real(store: Store) -> dict[object, int]:
     """What the tasks themselves say."""
-    rows = await run(store, "select state, unknown, cancel_asked from tasks where lot = 7")
+    rows = await run(store, "select state, unknown, cancel_requested from tasks where group_id = 7")
     words: Counter[object] = Counter()
     for state, unknown, asked in rows:
         if state == "failed":
-            words["held" if unknown else "failed"] += 1
+            words["unknown" if unknown else "failed"] += 1
         elif state == "cancelled":
             words["cancelled" if asked else "skipped"] += 1
         elif state in ("done", "expired"):
@@ -60,7 +62,7 @@ def _random_end(task: Task, chance: random.Random, now: int) -> Transition:
     unknown = chance.random() < 0.3 and to in (TaskState.FAILED, TaskState.PENDING)
     detail = None if chance.random() < 0.5 else "said"
     due = now if to is TaskState.PENDING else None
-    return Transition(task.id, task.claim_no, to, task.tries, due, None, detail, unknown)
+    return Transition(task.id, task.claim_no, to, task.attempts, due, None, detail, unknown)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -73,7 +75,7 @@ async def test_the_counts_of_a_lot_equal_its_tasks_whatever_moved_them(
     me = NodeId((await store.write([Step("node_join", {"name": "n", "info": "{}"})]))[0][0]["id"])
     expiry = clock.now() + 40 * SECOND
     ids = (await store.enqueue([NewTask("q", "k", clock.now(), expires_at=expiry) for _ in range(40)])).ids
-    await run(store, "update tasks set lot = 7 where id % 4 <> 0")
+    await run(store, "update tasks set group_id = 7 where id % 4 <> 0")
     for _ in range(30):
         clock.advance(1.5)
         match chance.choice(["claim", "claim", "cancel", "retry", "evidence", "expire"]):
@@ -95,7 +97,7 @@ async def test_the_counts_of_a_lot_equal_its_tasks_whatever_moved_them(
             case "evidence":
                 await people.record_sent_evidence(store, chance.choice(ids), node=None, detail="a receipt")
             case _:
-                rows = [{"id": id_, "queue": "q", "order_key": None, "tries": 0} for id_ in ids[:5]]
+                rows = [{"id": id_, "queue": "q", "ordering_key": None, "attempts": 0} for id_ in ids[:5]]
                 await people.expire_tasks(store, rows, me)
         assert await counted(store) == await real(store)
     assert sum((await counted(store)).values()) > 10
@@ -111,7 +113,7 @@ async def test_rows_can_be_kept_before_their_tasks(store: Store, clock: ManualCl
         "channel",
         "recipient",
         "content",
-        "lot",
+        "group_id",
         "part",
     )
     values = [(1, 1, f"m{i}", "default", "q", f"user-{i}", "", 7, 0) for i in range(3)]
@@ -125,7 +127,7 @@ async def test_rows_can_be_kept_before_their_tasks(store: Store, clock: ManualCl
 
     assert len({*first, *kept, *later, *again}) == 6
     assert sorted([*first, *kept, *later, *again]) == [*first, *kept, *later, *again]
-    assert await run(store, "select count(*) from messages where lot = 7") == [(4,)]
+    assert await run(store, "select count(*) from messages where group_id = 7") == [(4,)]
 
 
 async def test_one_recipient_is_frozen_once_in_a_lot(store: Store) -> None:
@@ -138,7 +140,7 @@ async def test_one_recipient_is_frozen_once_in_a_lot(store: Store) -> None:
         "channel",
         "recipient",
         "content",
-        "lot",
+        "group_id",
         "part",
     )
     values = [(1, 1, f"m{i}", "default", "q", "ada", "", 7, 0) for i in range(2)]
@@ -157,7 +159,7 @@ async def test_a_skipped_message_ends_without_a_try(store: Store, clock: ManualC
     await world.step()
 
     shown = await world.show(id_)
-    assert (shown["state"], shown["tries"]) == ("skipped", 0)
+    assert (shown["state"], shown["attempts"]) == ("skipped", 0)
     assert shown["history"][-1]["detail"] == "only observed"
     assert "skipped" in (await world.why(id_)).answer
     other = await world.send(at=clock.now() + SECOND)
@@ -225,9 +227,9 @@ async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(
     world = await World(store, clock).open()
     await run(
         store,
-        "insert into broadcasts (lot, id, tenant, name, channel, state, reason, starts, content, options,"
-        " accepted_at, changed_at) values (7, 'b1', 'default', 'n', 'main', 'paused', 'lunch', 'manual',"
-        """ '{"text": "hi"}', '{}', 1, 1) returning lot""",
+        "insert into broadcasts (group_id, id, tenant, name, channel, state, reason, starts, content,"
+        " options, accepted_at, changed_at) values (7, 'b1', 'default', 'n', 'main', 'paused', 'lunch',"
+        """ 'manual', '{"text": "hi"}', '{}', 1, 1) returning group_id""",
     )
     columns = (
         "accepted_at",
@@ -237,7 +239,7 @@ async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(
         "channel",
         "recipient",
         "content",
-        "lot",
+        "group_id",
         "part",
     )
     await store.keep(TableRows("messages", columns, [(1, 1, "m1", "default", "main", "ada", "", 7, 0)]))

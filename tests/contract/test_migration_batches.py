@@ -78,7 +78,7 @@ async def test_a_batch_is_pending_then_processing_then_retrying_until_it_is_comp
 
 async def test_a_batch_that_kills_its_process_fails_and_is_halved_down_to_the_record(moving: Moving) -> None:
     """C2: each half is a new batch; the one with only the record that kills ends as failed_final."""
-    moving.poison_after, moving.at_once = 2, 1
+    moving.quarantine_after, moving.at_once = 2, 1
     moving.give("people", rows(40))
 
     def deadly(_type: str, key: str, _fields: Fields) -> ConnectorError | None:
@@ -131,7 +131,7 @@ async def test_a_target_that_keeps_failing_is_told_after_the_third_failure(movin
     async def write(type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         nonlocal calls
         events = [row["type"] for row in await moving.store.read("outbox_page", limit=50)]
-        if "migration.troubled" in events and not told_after:
+        if "migration.breaker_opened" in events and not told_after:
             told_after.append(calls)
         calls += 1
         moving.clock.advance(0.6)  # longer than the time between two notes of a batch
@@ -144,7 +144,7 @@ async def test_a_target_that_keeps_failing_is_told_after_the_third_failure(movin
     await moving.run({"people": NAME})
 
     events = [row["type"] for row in await moving.store.read("outbox_page", limit=50)]
-    assert events.count("migration.troubled") == 1
+    assert events.count("migration.breaker_opened") == 1
     assert told_after and 3 <= told_after[0] <= 3 + moving.books.limits.concurrency
 
 

@@ -75,7 +75,7 @@ async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> Non
         RecordState.FAILED: 1,
     }
     assert counts == wanted
-    whos = [(line["who"], line["what"]) for line in await moving.migrations.audit(id_)]
+    whos = [(line["actor"], line["action"]) for line in await moving.migrations.audit(id_)]
     assert ("boris", "approved") in whos and ("anna", "running") in whos
 
 
@@ -114,7 +114,7 @@ async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Movin
     await moving.migrations.approve(id_, by="anna")
     await moving.migrations.run(id_, by="anna")
     view = await moving.drive(id_)
-    assert view.state is JobState.PAUSED and view.parked_until is not None
+    assert view.state is JobState.PAUSED and view.blocked_until is not None
     assert "calls are used up" in (view.reason or "")
 
 
@@ -187,7 +187,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
 
 async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving: Moving) -> None:
     """The kernel gives its batch up; halves of it are tried until one record is left (F31)."""
-    moving.poison_after, moving.at_once = 2, 1
+    moving.quarantine_after, moving.at_once = 2, 1
     moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])
 
     def deadly(_type: str, key: str, _fields: Fields) -> ConnectorError | None:

@@ -114,7 +114,7 @@ async def test_many_are_opened_in_portions_and_counted_exactly(
 
     assert told == [3, 6, 7] and states == ["paused", "paused", "running"]
     assert (await moving.migrations.status(id_)).per_second == 0
-    trail = [(line["what"], line["detail"]) for line in await moving.migrations.audit(id_)]
+    trail = [(line["action"], line["detail"]) for line in await moving.migrations.audit(id_)]
     assert trail[-2:] == [("replay begun", "in portions"), ("replayed", "7 records")]
     assert (await moving.drive(id_)).state is JobState.COMPLETED
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 7}
@@ -235,7 +235,7 @@ async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving:
     assert report.passed and (found.same, dict(found.counts)) == (8, {}), report.text()
     assert found.notes == ["4 records were mended on their way, and are compared as they were mended"]
     log = (await moving.migrations.record(id_, "people", "2"))["log"]
-    assert [line["what"] for line in log] == ["rejected", "mended", "written"]
+    assert [line["what"] for line in log] == ["rejected", "repaired", "written"]
 
     writes = moving.books.writes
     await moving.migrations.run(id_, by="anna")
@@ -352,9 +352,9 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
     assert await forget(moving) > 1
 
     status = await moving.migrations.status(id_)
-    assert status.counts == before and status.job.forgotten_at is not None
+    assert status.counts == before and status.job.pruned_at is not None
     assert await moving.migrations.records(id_) == [] and await moving.migrations.dead(id_) == []
-    assert [line["what"] for line in await moving.migrations.audit(id_)][-1] == "forgotten"
+    assert [line["action"] for line in await moving.migrations.audit(id_)][-1] == "forgotten"
     assert len(await moving.migrations.records(young)) == 30
     assert len((await moving.migrations.record(young, "people", "3"))["log"]) == 0, "it was there already"
 
@@ -363,4 +363,4 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
     await moving.drive(id_)
     assert (await moving.migrations.status(id_)).counts[RecordState.UNCHANGED] == 29
     assert moving.books.writes == writes + 1, "the one that was refused"
-    assert (await moving.migrations.find(id_)).forgotten_at is None
+    assert (await moving.migrations.find(id_)).pruned_at is None

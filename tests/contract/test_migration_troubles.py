@@ -69,7 +69,7 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
     await moving.drive(id_)
     assert moving.books.writes - before == 2
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 196, RecordState.REJECTED: 4}
-    assert [line["what"] for line in await moving.migrations.audit(id_)].count("replayed") == 2
+    assert [line["action"] for line in await moving.migrations.audit(id_)].count("replayed") == 2
 
 
 async def test_a_known_wait_slows_the_whole_system_and_costs_no_try(moving: Moving) -> None:
@@ -91,23 +91,23 @@ async def test_a_known_wait_slows_the_whole_system_and_costs_no_try(moving: Movi
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 120}
     assert moving.clock.now() - began >= 2 * 30_000_000
     record = (await moving.store.read("job_record_find", job=1, type="people", source_id="40"))[0]
-    assert record["tries"] == "{}"
+    assert record["attempts"] == "{}"
 
 
 async def test_each_kind_of_error_has_as_many_tries_as_its_policy_says(moving: Moving) -> None:
     """Server errors five, time-outs three, then it is failed and the others go on (C3)."""
     moving.give("people", people(4))
-    tries: dict[str, int] = {}
+    attempts: dict[str, int] = {}
 
     def fault(_type: str, key: str, _fields: Fields) -> ConnectorError | None:
-        tries[key] = tries.get(key, 0) + 1
+        attempts[key] = attempts.get(key, 0) + 1
         kinds = {"1": ErrorKind.SERVER, "2": ErrorKind.TIMEOUT}
         return ConnectorError(kinds[key], "down", sent=True) if key in kinds else None
 
     moving.books.fault = fault
     id_ = await moving.run(PEOPLE)
 
-    assert tries == {"0": 1, "1": 5, "2": 3, "3": 1}
+    assert attempts == {"0": 1, "1": 5, "2": 3, "3": 1}
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 2, RecordState.FAILED: 2}
 
 
@@ -145,8 +145,8 @@ async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> 
     moving.books.fault = fault
     id_ = await moving.run(PEOPLE)
     view = await moving.migrations.find(id_)
-    assert view.state is JobState.PAUSED and view.parked_until is not None
-    moving.clock.advance_to(view.parked_until)
+    assert view.state is JobState.PAUSED and view.blocked_until is not None
+    moving.clock.advance_to(view.blocked_until)
     await moving.foreman.step()
 
     await moving.drive(id_)

@@ -82,7 +82,7 @@ async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays
     assert status.counts == {RecordState.WRITTEN: 2, RecordState.SKIPPED: 5} and status.done == 7
     assert await moving.migrations.crosswalk(id_, "people", source_id="0") == []
     assert (await moving.migrations.record(id_, "people", "0"))["log"][-1]["what"] == "undone"
-    (line,) = [line for line in await moving.migrations.audit(id_) if line["what"] == "undone"]
+    (line,) = [line for line in await moving.migrations.audit(id_) if line["action"] == "undone"]
     assert line["detail"] == "1 changed, 4 erased, 1 gone"
     assert [one.fate for one in await undo(moving, id_)] == [UndoOutcome.CHANGED], "what is undone stays so"
 
@@ -123,7 +123,7 @@ async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
     assert len(moving.books.content("people")) == 3
     assert (await moving.migrations.status(id_)).counts[RecordState.SKIPPED] == 2
     line = (await moving.migrations.audit(id_))[-1]
-    assert (line["what"], line["detail"]) == ("undoing broke off", "2 erased")
+    assert (line["action"], line["detail"]) == ("undoing broke off", "2 erased")
     moving.books.fault = lambda *_: None
 
     assert len(await undo(moving, id_)) == 5

@@ -154,9 +154,9 @@ async def opened(sandbox: Sandbox, store: Store, clock: ManualClock, **options: 
 
 
 def scene(text: str = "no crew for 42 friday night", **more: Any) -> InterpreterContext:
-    at, zone = 1_800_000_000 * SECOND, "America/New_York"
+    at, timezone = 1_800_000_000 * SECOND, "America/New_York"
     return InterpreterContext(
-        **{"now": at, "zone": zone, "squads": SQUADS, "speaker": ADA, "text": text, **more}
+        **{"now": at, "timezone": timezone, "squads": SQUADS, "speaker": ADA, "text": text, **more}
     )
 
 
@@ -588,10 +588,10 @@ async def test_recorded_answers_are_replayed_and_a_miss_is_an_error(kept: Model,
 
 
 def test_the_suite_forbids_real_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TIDINGS_FORBID_MODEL is set for all tests; this machine itself may be called (D13)."""
+    """TIDINGS_LOCAL_MODEL_ONLY is set for all tests; this machine itself may be called (D13)."""
     real = ModelSettings(base_url="https://api.openai.com/v1", small="m", large="m")
 
-    with pytest.raises(Misconfigured, match="TIDINGS_FORBID_MODEL forbids calls to real models"):
+    with pytest.raises(Misconfigured, match="TIDINGS_LOCAL_MODEL_ONLY forbids calls to real models"):
         endpoint.ModelEndpoint(real, now=lambda: 0)
     endpoint.refuse_forbidden(replace(real, base_url="http://127.0.0.1:11434/v1"))
     monkeypatch.delenv(endpoint.SWITCH)
@@ -610,9 +610,9 @@ INTENT = (Path(prompt.__file__).parent / "prompts" / "intent.md").read_text()
     ("old", "new", "told"),
     [
         ("{%message%}", "it", r"lacks the placeholder \{%message%\}.*below # Material"),
-        ("{%zone%}", "{%zones%}", r"\{%zones%\}, which stands for nothing.*Did you mean \{%zone%\}"),
-        ("{%zone%}", "{%speaker%}", r"\{%speaker%\} in its instructions.*move it below # Material"),
-        ("{%zone%}", "{% zone", "a placeholder that cannot be read"),
+        ("{%timezone%}", "{%zones%}", r"\{%zones%\}, which stands for nothing.*Did you mean \{%zone%\}"),
+        ("{%timezone%}", "{%speaker%}", r"\{%speaker%\} in its instructions.*move it below # Material"),
+        ("{%timezone%}", "{% zone", "a placeholder that cannot be read"),
         ('role = "small"', 'role = "huge"', r"no usable role \('huge'\)"),
         ("version = 1", "version = 0", "no usable version"),
         ("max_tokens = 200", "max_tokens = 200\ntop_p = 1", "has 'top_p' in its front matter"),

@@ -48,4 +48,4 @@ async def test_a_task_of_a_kind_that_nobody_knows_waits_for_somebody_who_does(
     assert row is not None and row["state"] == TaskState.PENDING
     assert "does not know 'of the future'" in history[-1]["detail"]
     assert (await world.show(known))["state"] == "sent"
-    assert row["tries"] == 0
+    assert row["attempts"] == 0

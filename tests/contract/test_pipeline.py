@@ -43,7 +43,7 @@ async def test_a_complete_request_is_done_and_summed_up(store: Store, clock: Man
     assert said == [DONE]
     assert await squad.day(SAT, "34") == NIGHT
     assert (await squad.decisions(), await squad.states()) == (["started"], ["completed"])
-    journal = orjson.loads((await squad.hearings())[0]["facts"])
+    journal = orjson.loads((await squad.handled_messages())[0]["facts"])
     moves = [(line["from"], line["to"]) for line in journal if line["what"] == "state"]
     assert moves == [("new", "ready"), ("ready", "executing")]
 

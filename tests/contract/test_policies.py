@@ -16,9 +16,7 @@ from .world import World
 BUSY = Retry(Category.TEMPORARY, "busy")
 
 
-@pytest.mark.parametrize(
-    ("policy", "minutes"), [("personal", (0.5, 2, 5)), ("broadcast", (5, 15, 60, 300, 900))]
-)
+@pytest.mark.parametrize(("policy", "minutes"), [("quick", (0.5, 2, 5)), ("stepped", (5, 15, 60, 300, 900))])
 async def test_a_channel_waits_as_its_policy_says_and_then_gives_up(
     store: Store, clock: ManualClock, policy: str, minutes: tuple[float, ...]
 ) -> None:
@@ -31,16 +29,16 @@ async def test_a_channel_waits_as_its_policy_says_and_then_gives_up(
         assert (await world.step(seconds=1)).claimed == 1
 
     shown = await world.show(id_)
-    assert (shown["state"], shown["tries"], shown["error"]) == ("failed", len(minutes) + 1, "busy")
+    assert (shown["state"], shown["attempts"], shown["error"]) == ("failed", len(minutes) + 1, "busy")
     assert (await world.step(seconds=30 * 86_400)).claimed == 0
 
 
 async def test_a_number_that_is_not_registered_is_never_retried(store: Store, clock: ManualClock) -> None:
     """E3: a permanent error is a dead letter after the first attempt."""
     gone = Reject(Category.PERMANENT, "not registered")
-    world = await World(store, clock, lambda _message: gone, policy=POLICIES["personal"]).open()
+    world = await World(store, clock, lambda _message: gone, policy=POLICIES["quick"]).open()
     id_ = await world.send()
     await world.step()
 
     assert (await world.step(seconds=3600)).claimed == 0
-    assert ((shown := await world.show(id_))["state"], shown["tries"]) == ("failed", 1)
+    assert ((shown := await world.show(id_))["state"], shown["attempts"]) == ("failed", 1)

@@ -258,7 +258,7 @@ async def test_a_receipt_for_what_was_in_doubt_is_proof_of_its_sending(
         assert shown["history"][-1]["detail"] == "a receipt proves that it was sent"
         assert (await here.show(refused))["state"] == "failed"
         assert [told for told in await here.told() if told[1] == held] == [
-            ("message.held", held),
+            ("message.unknown", held),
             ("message.sent", held),
             ("message.delivered", held),
         ]
@@ -297,9 +297,9 @@ async def test_the_turn_of_an_order_key_passes_on_with_the_proof(store: Store, c
     """What was proved makes way for the next of its key, in the same transaction."""
     outcomes: list[Outcome] = [Unknown("no answer"), Done("wamid.2")]
     async with town(store, clock, lambda _m: outcomes.pop(0)) as here:
-        first = await here.send(order_key="ada")
+        first = await here.send(ordering_key="ada")
         await here.tell(status("wamid.1", "delivered", biz_opaque_callback_data=first))
-        second = await here.send(order_key="ada")
+        second = await here.send(ordering_key="ada")
 
         assert [(await here.show(id_))["state"] for id_ in (first, second)] == ["sent", "sent"]
 
@@ -351,7 +351,8 @@ async def test_a_call_back_is_written_whole_or_not_at_all(store: Store, clock: M
         async def broken(steps: Sequence[Step], **more: Any) -> Any:
             wrong = Step("record", {**dict.fromkeys(("origin", "state", "category", "detail")), "task": None})
             return await change(
-                [*steps, wrong._replace(params={**wrong.params, "try": None, "node": None, "at": 1})], **more
+                [*steps, wrong._replace(params={**wrong.params, "attempt": None, "node": None, "at": 1})],
+                **more,
             )
 
         store.change = broken  # type: ignore[method-assign]
@@ -368,7 +369,7 @@ async def test_a_call_back_is_written_whole_or_not_at_all(store: Store, clock: M
 
 async def test_receipts_and_settles_at_the_same_moment_lose_nothing(store: Store, clock: ManualClock) -> None:
     """Forty messages whose receipts come while they are being settled: each is delivered and told once."""
-    async with town(store, clock, slots=40) as here:
+    async with town(store, clock, concurrency=40) as here:
         ids = [(await here.app.messages.accept(Draft("wa", f"+1555000{n:04}", "hi"))).id for n in range(40)]
 
         async def tell(n: int) -> None:

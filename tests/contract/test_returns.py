@@ -17,9 +17,9 @@ async def test_one_that_was_cancelled_meanwhile_passes_its_turn_on(store: Store,
     await queues(store, "q")
     me = Node(store, clock, lease=timedelta(seconds=10))
     await me.join()
-    await store.enqueue([new(clock, late=2, order_key="a"), new(clock, late=1, order_key="a")])
+    await store.enqueue([new(clock, late=2, ordering_key="a"), new(clock, late=1, ordering_key="a")])
     [first] = (await store.claim(me.id, wish())).tasks
-    await store.write([Step("ask_cancel", {"id": first.id})])
+    await store.write([Step("request_cancel", {"id": first.id})])
 
     await ClaimReleaser(store, me, {}).release_claims([first], "the answer was lost", lambda _: first.due_at)
 

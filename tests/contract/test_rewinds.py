@@ -118,7 +118,7 @@ async def test_what_may_not_be_sent_twice_is_held_for_a_person(
     """The whole line of an order key, too, where only its first could have been claimed."""
     world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
     await world.step()
-    ids = [await world.send("ada", order_key=key) for key in (None, "chat", "chat")]
+    ids = [await world.send("ada", ordering_key=key) for key in (None, "chat", "chat")]
     await tail.keep()
     assert (await world.step(seconds=2)).claimed == 2
     assert (await world.step()).claimed == 1, "the second of its key"
@@ -148,7 +148,7 @@ async def test_a_result_that_was_lost_is_not_taken_for_a_claim_that_had_not_begu
     await tail.keep()
     await world.worker.node.beat()
     await store.start(node, [task])
-    await store.settle(node, [Transition(task.id, task.claim_no, TaskState.DONE, task.tries)])
+    await store.settle(node, [Transition(task.id, task.claim_no, TaskState.DONE, task.attempts)])
     await tail.lose()
 
     await goes_on(world)
@@ -171,7 +171,7 @@ async def test_a_loss_between_two_heartbeats_is_noticed_on_the_other_server(
     if lost == "result":
         [task] = (await store.claim(node.id, ClaimRequest({"main": 1}, 1))).tasks
         await tail.keep()
-        await store.settle(node.id, [Transition(task.id, task.claim_no, TaskState.DONE, task.tries)])
+        await store.settle(node.id, [Transition(task.id, task.claim_no, TaskState.DONE, task.attempts)])
         node.see(task, settled=True)
     else:
         await tail.keep()
@@ -198,7 +198,7 @@ async def test_an_occurrence_that_was_made_on_the_lost_copy_is_made_again_as_unk
     scheduler = Scheduler(store, clock, makers, rest=timedelta(0))
     world.worker.rewinds._makers = [scheduler]
     body = {"rule": {"every": "1h"}, "message": {"channel": "main", "to": "ada", "text": "hi"}}
-    await ScheduleService(store, clock, makers).create(body, zone=ZoneInfo("UTC"))
+    await ScheduleService(store, clock, makers).create(body, timezone=ZoneInfo("UTC"))
     await world.step(seconds=3598)
     await tail.keep()
     clock.advance(3)

@@ -53,8 +53,8 @@ async def test_an_observing_channel_sends_nothing_and_counts_everything(
         assert (await world.show(id_))["state"] == "skipped"
         assert "only observes" in (await world.why(id_)).answer
     assert world.told(AttemptFailed) == []  # nothing was tried, so nothing failed
-    counted = await store.read("tally_sums", since=0)
-    assert [(row["what"], row["n"]) for row in counted] == [("skipped", 3)]
+    counted = await store.read("attempt_tally_sums", since=0)
+    assert [(row["outcome"], row["n"]) for row in counted] == [("skipped", 3)]
 
 
 async def test_each_step_has_a_way_back_and_is_recorded(store: Store, clock: ManualClock) -> None:
@@ -178,8 +178,8 @@ async def test_a_report_is_compared_and_every_kind_of_difference_listed(
         {"to": "content", "text": "Hello!", "at": str(at // SECOND), "ref": "3"},
         {"to": "time", "text": " hello\r\n", "at": (at + 10 * MINUTE) // 1000, "ref": "4"},
     ]
-    told = await rollout.report("main", lines(*report), zone=UTC)
-    again = await rollout.report("main", lines(*report), zone=UTC)
+    told = await rollout.report("main", lines(*report), timezone=UTC)
+    again = await rollout.report("main", lines(*report), timezone=UTC)
     found = await rollout.compare("main", since=began - HOUR, until=began + HOUR)
 
     assert (told["taken"], told["known"], told["refused"]) == (4, 0, 0)
@@ -217,7 +217,7 @@ async def test_bad_rows_of_a_report_are_told_and_the_good_ones_taken(
             {"to": "ada", "text": "hello"},
             {"to": "ada", "data": "{", "at": "2026-11-16T09:00:00Z"},
         ),
-        zone=UTC,
+        timezone=UTC,
     )
 
     assert (told["taken"], told["refused"]) == (1, 5)
@@ -233,8 +233,8 @@ async def test_two_reports_that_overlap_by_pages_are_taken_once(store: Store, cl
     rows: list[dict[str, object]] = [
         {"to": f"p{n}", "text": "hello", "at": iso(clock.now())} for n in range(2500)
     ]
-    first = await rollout.report("main", lines(*rows[:1500]), zone=UTC)
-    second = await rollout.report("main", lines(*rows[1000:]), zone=UTC)
+    first = await rollout.report("main", lines(*rows[:1500]), timezone=UTC)
+    second = await rollout.report("main", lines(*rows[1000:]), timezone=UTC)
     found = await rollout.compare("main", since=clock.now() - HOUR, until=clock.now() + HOUR, limit=10)
 
     assert (first["taken"], second["taken"], second["known"]) == (1500, 1000, 500)
@@ -271,9 +271,9 @@ def test_the_same_reminder_every_day_is_not_mixed_up() -> None:
 async def test_old_shadows_are_forgotten(store: Store, clock: ManualClock) -> None:
     """A page at a time."""
     _, rollout = await opened(store, clock)
-    await rollout.report("main", lines({"to": "a", "text": "x", "at": iso(clock.now())}), zone=UTC)
+    await rollout.report("main", lines({"to": "a", "text": "x", "at": iso(clock.now())}), timezone=UTC)
     clock.advance(31 * 86_400)
-    await rollout.report("main", lines({"to": "b", "text": "x", "at": iso(clock.now())}), zone=UTC)
+    await rollout.report("main", lines({"to": "b", "text": "x", "at": iso(clock.now())}), timezone=UTC)
     await RetentionPruner("shadows", store, clock, {"shadow_prune": timedelta(days=30)}).step()
 
     assert [row["recipient"] for row in await shadows(store, clock)] == ["b"]

@@ -45,7 +45,7 @@ async def test_a_message_is_sent_once_and_has_its_whole_history(store: Store, cl
 
     shown = await world.show(id_)
     assert world.channel.ids == [id_]
-    assert (shown["state"], shown["tries"], shown["receipt"]) == ("sent", 1, "r-1")
+    assert (shown["state"], shown["attempts"], shown["receipt"]) == ("sent", 1, "r-1")
     assert [(line["from"], line["to"]) for line in shown["history"]] == [
         ("pending", "processing"),
         ("processing", "sent"),
@@ -69,7 +69,7 @@ async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(
     shown = await world.show(id_)
     assert (
         shown["state"],
-        shown["tries"],
+        shown["attempts"],
         shown["category"],
         shown["error"],
     ) == ("failed", 6, "temporary", "busy")
@@ -103,17 +103,17 @@ async def test_throttling_waits_as_long_as_the_platform_says_and_spends_no_try(
     await world.step()
 
     shown = await world.show(id_)
-    assert (shown["state"], shown["tries"]) == ("sent", 1)
+    assert (shown["state"], shown["attempts"]) == ("sent", 1)
 
 
 async def test_a_message_has_its_own_number_of_tries(store: Store, clock: ManualClock) -> None:
-    """`max_tries` counts the first one (B6)."""
+    """`max_attempts` counts the first one (B6)."""
     world = await World(store, clock, lambda _m: BUSY).open()
-    id_ = await world.send(max_tries=2)
+    id_ = await world.send(max_attempts=2)
     await world.step()
     await world.step(seconds=400)
 
-    assert ((shown := await world.show(id_))["state"], shown["tries"]) == ("failed", 2)
+    assert ((shown := await world.show(id_))["state"], shown["attempts"]) == ("failed", 2)
 
 
 class TestExpiry:
@@ -196,7 +196,7 @@ class TestBreaker:
         assert (await world.step(seconds=2)).claimed == 1
         assert (await world.step()).claimed == 1, "closed: the rest follows"
         assert (await world.messages.find(ids[7]))["throttles"] == 0
-        assert (await world.show(ids[7]))["tries"] == 1
+        assert (await world.show(ids[7]))["attempts"] == 1
 
     async def test_a_broken_channel_never_delays_another(self, store: Store, clock: ManualClock) -> None:
         """Each has its own breaker."""
@@ -238,7 +238,7 @@ class TestWholeChannel:
         well[0] = True
         await store.write([Step("queue_resume", {"name": "main"})])
         assert (await world.step()).claimed == 3
-        assert [(await world.show(id_))["tries"] for id_ in ids] == [1, 1, 1]
+        assert [(await world.show(id_))["attempts"] for id_ in ids] == [1, 1, 1]
 
     async def test_a_429_for_the_account_parks_the_channel_for_every_node(
         self, store: Store, clock: ManualClock
@@ -329,7 +329,7 @@ class TestDeadNodes:
         await world.step()
 
         shown = await world.show(ids[0])
-        assert (shown["state"], shown["tries"], shown["unknown"]) == ("sent", 1, False)
+        assert (shown["state"], shown["attempts"], shown["unknown"]) == ("sent", 1, False)
 
     async def test_what_had_started_is_held_after_its_deadline(
         self, store: Store, clock: ManualClock
@@ -500,7 +500,7 @@ class TestPeople:
         await world.step()
 
         shown = await world.show(id_)
-        assert (shown["state"], shown["tries"]) == ("sent", 1)
+        assert (shown["state"], shown["attempts"]) == ("sent", 1)
         assert "blocked" in [line["detail"] for line in shown["history"]]
 
     async def test_a_dead_letter_is_discarded(self, store: Store, clock: ManualClock) -> None:
@@ -526,8 +526,8 @@ class TestPeople:
     async def test_a_cancelled_head_passes_its_turn_on(self, store: Store, clock: ManualClock) -> None:
         """The next of its order key can be claimed at once."""
         world = await World(store, clock).open()
-        first = await world.send(order_key="k", at=clock.now() + 60 * SECOND)
-        second = await world.send(order_key="k", at=clock.now() + 61 * SECOND)
+        first = await world.send(ordering_key="k", at=clock.now() + 60 * SECOND)
+        second = await world.send(ordering_key="k", at=clock.now() + 61 * SECOND)
         assert "waits for an earlier message" in (await world.why(second)).answer
         await world.messages.cancel(first)
         await world.step(seconds=61)
@@ -536,11 +536,11 @@ class TestPeople:
 
 async def test_order_is_kept_over_retries(store: Store, clock: ManualClock) -> None:
     """A retrying head holds its key; other keys and messages without one flow on (rule 14)."""
-    world = await World(store, clock, policy=POLICIES["personal"]).open()
+    world = await World(store, clock, policy=POLICIES["quick"]).open()
     failing = [True]
     world.channel.script = lambda m: BUSY if m.text == "a1" and failing[0] else Done()
     for text, key in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("free", None), ("a3", "a")):
-        await world.send(text=text, order_key=key)
+        await world.send(text=text, ordering_key=key)
     await world.step()
     await world.step()
     assert sorted(m.text for m in world.channel.sent) == ["a1", "b1", "free"]
@@ -553,8 +553,8 @@ async def test_order_is_kept_over_retries(store: Store, clock: ManualClock) -> N
 async def test_an_expired_head_passes_its_turn_on(store: Store, clock: ManualClock) -> None:
     """Nothing waits behind what will never be sent."""
     world = await World(store, clock).open()
-    await world.send(text="a1", order_key="a", expires_at=clock.now() + SECOND)
-    await world.send(text="a2", order_key="a")
+    await world.send(text="a1", ordering_key="a", expires_at=clock.now() + SECOND)
+    await world.send(text="a2", ordering_key="a")
     await world.step(seconds=2)
     await world.step()
     assert [m.text for m in world.channel.sent] == ["a2"]
@@ -570,7 +570,7 @@ async def test_a_recipient_is_paced_from_start_to_start(store: Store, clock: Man
     assert len(world.channel.sent) == 2, "the way may take 50 ms longer the first time than the second"
     await world.step(seconds=0.05)
     assert len(world.channel.sent) == 3
-    assert [(await world.show(id_))["tries"] for id_ in ids] == [1, 1, 1]
+    assert [(await world.show(id_))["attempts"] for id_ in ids] == [1, 1, 1]
 
 
 async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> None:
@@ -581,7 +581,7 @@ async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> 
     await world.step()
     assert "quiet hours" in (await world.show(id_))["error"]
     await world.step(seconds=30)
-    assert ((shown := await world.show(id_))["state"], shown["tries"]) == ("sent", 1)
+    assert ((shown := await world.show(id_))["state"], shown["attempts"]) == ("sent", 1)
 
 
 async def test_a_handler_that_raises_is_a_system_error(store: Store, clock: ManualClock) -> None:
@@ -626,12 +626,12 @@ async def test_tallies_are_packed_and_stay_exact(store: Store, clock: ManualCloc
     for i in range(7):
         await world.send(f"r{i}")
         await world.step()
-    before = await store.read("tally_sums", since=0)
+    before = await store.read("attempt_tally_sums", since=0)
     clock.advance(minutes=5)
     await world.worker.pruner.step()
 
-    assert before == await store.read("tally_sums", since=0)
-    assert [(row["queue"], row["what"], row["n"]) for row in before] == [("main", "done", 7)]
+    assert before == await store.read("attempt_tally_sums", since=0)
+    assert [(row["queue"], row["outcome"], row["n"]) for row in before] == [("main", "done", 7)]
 
 
 async def test_lists_page_through_everything_once(store: Store, clock: ManualClock) -> None:

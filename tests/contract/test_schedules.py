@@ -50,7 +50,7 @@ class Plans:
     async def add(self, rule: Mapping[str, Any], **more: Any) -> str:
         """A schedule of a message; gives its id."""
         body = {"rule": dict(rule), "message": MESSAGE, **more}
-        return str((await self.schedules.create(body, zone=UTC)).answer["id"])
+        return str((await self.schedules.create(body, timezone=UTC)).answer["id"])
 
     async def tick(self, seconds: float = 0) -> float:
         """Let time pass, then tick once."""
@@ -128,7 +128,7 @@ async def test_the_tick_rests_between_hints(plans: Plans) -> None:
 async def test_a_schedule_in_its_own_zone_is_right_over_the_change_of_the_clocks(plans: Plans) -> None:
     """A8: nine o'clock stays nine o'clock; 02:30 in the gap becomes 03:00."""
     plans.clock.advance_to(instant(datetime(2027, 3, 26, 23, tzinfo=UTC)))
-    await plans.add({"daily": "02:30, 09:00"}, zone="Europe/Berlin", missed="all", grace="7d")
+    await plans.add({"daily": "02:30, 09:00"}, timezone="Europe/Berlin", catch_up="all", catch_up_window="7d")
     plans.clock.advance_to(instant(datetime(2027, 3, 29, 0, tzinfo=UTC)))
     await plans.tick()
 
@@ -183,7 +183,7 @@ async def test_missed_occurrences_are_dealt_with_as_asked(
 ) -> None:
     """E6: run once, coalesced, within the grace; or all within it; or none. Each has its line in the log."""
     begin = plans.clock.now()
-    id_ = await plans.add({"every": "1h"}, missed=policy, grace="2h")
+    id_ = await plans.add({"every": "1h"}, catch_up=policy, catch_up_window="2h")
     await plans.tick(5 * 3600 + 600)
 
     assert await plans.times() == [iso(begin + n * HOUR) for n in made]
@@ -197,7 +197,7 @@ async def test_missed_occurrences_are_dealt_with_as_asked(
 async def test_latest_is_the_default_with_an_hour_of_grace(plans: Plans) -> None:
     """E6."""
     shown = await plans.show(await plans.add({"every": "1m"}))
-    assert (shown["missed"], shown["grace"]) == ("latest", "1h")
+    assert (shown["catch_up"], shown["catch_up_window"]) == ("latest", "1h")
     await plans.tick(3600)
     assert len(await plans.messages()) == 1
 
@@ -228,7 +228,7 @@ async def test_very_many_missed_ones_are_one_line_and_little_work(plans: Plans) 
 
 async def test_all_of_very_many_are_made_a_portion_at_a_time(plans: Plans) -> None:
     """No transaction is long, and none is left out or made twice."""
-    await plans.add({"every": "1s"}, missed="all", grace="300s", count=450)
+    await plans.add({"every": "1s"}, catch_up="all", catch_up_window="300s", count=450)
     await plans.tick(1000)
     plans.clock.advance(151)
     await plans.tick()
@@ -401,17 +401,19 @@ async def test_a_broadcast_is_made_by_whoever_can(store: Store, clock: ManualClo
         async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
             found = Step("now", {})
             duty = {"name": f"{body['name']}-{occasion.at}"}
-            return PreparedOccurrence(f"b-{occasion.at}", steps=[found, Step("duty_join", duty, only_if=0)])
+            return PreparedOccurrence(
+                f"b-{occasion.at}", steps=[found, Step("maintenance_join", duty, only_if=0)]
+            )
 
     plans = Plans(world, {"message": MessageOccurrenceBuilder(world.messages), "broadcast": Lots()})
     body = {"rule": {"every": "10m"}, "broadcast": {"name": "news"}}
-    id_ = (await plans.schedules.create(body, zone=UTC)).answer["id"]
+    id_ = (await plans.schedules.create(body, timezone=UTC)).answer["id"]
     await plans.add({"every": "10m"})
     await plans.tick(600)
 
     assert (await plans.show(id_))["last_made"] == f"b-{clock.now()}"
     taken = {"name": f"news-{clock.now()}", "every": 1, "node": 1}
-    assert (await store.write([Step("duty_take", taken)]))[0]
+    assert (await store.write([Step("maintenance_take", taken)]))[0]
 
 
 async def test_a_rule_that_nobody_understands_any_more_stops_only_itself(plans: Plans) -> None:
@@ -439,7 +441,7 @@ async def test_what_was_missed_refused_or_has_ended_is_told(store: Store, clock:
     world = await World(store, clock).open()
     maker = Moody(MessageOccurrenceBuilder(world.messages))
     plans = Plans(world, {"message": maker})
-    id_ = await plans.add({"every": "1h"}, count=1, missed="skip", message=MESSAGE | {"to": "bob"})
+    id_ = await plans.add({"every": "1h"}, count=1, catch_up="skip", message=MESSAGE | {"to": "bob"})
     await plans.tick(3700)
     assert await store.read("outbox_page", limit=10) == []
     plans.scheduler = plans.another(listeners=Everybody(store, cipher(store)))
@@ -530,7 +532,7 @@ async def test_a_tick_that_meets_an_edit_makes_nothing_of_it(
 
 async def test_a_pause_makes_nothing_and_resuming_makes_up_for_nothing(plans: Plans) -> None:
     """A8: pause and resume."""
-    id_ = await plans.add({"every": "10m"}, missed="all")
+    id_ = await plans.add({"every": "10m"}, catch_up="all")
     assert (await plans.schedules.pause(id_))["next_at"] is None
     await plans.tick(3000)
     assert await plans.messages() == []
@@ -588,13 +590,13 @@ async def test_a_removed_schedule_is_gone_and_what_it_made_stays(plans: Plans) -
 async def test_the_same_creation_twice_is_one_schedule(plans: Plans) -> None:
     """B4: the first answer again; another body is refused."""
     body = {"rule": {"every": "10m"}, "message": MESSAGE}
-    first = await plans.schedules.create(body, zone=UTC, key="k")
+    first = await plans.schedules.create(body, timezone=UTC, key="k")
     plans.clock.advance(700)
-    again = await plans.schedules.create(body, zone=UTC, key="k")
+    again = await plans.schedules.create(body, timezone=UTC, key="k")
 
     assert (again.answer, again.replayed) == (first.answer, True)
     with pytest.raises(Invalid, match="another body"):
-        await plans.schedules.create(body | {"name": "x"}, zone=UTC, key="k")
+        await plans.schedules.create(body | {"name": "x"}, timezone=UTC, key="k")
     assert len((await plans.schedules.page()).items) == 1
 
 
@@ -637,7 +639,7 @@ async def test_the_log_is_forgotten_by_age(plans: Plans) -> None:
 async def test_a_preview_is_what_will_be_made(plans: Plans) -> None:
     """The next n firings, with the note where a rule for the clocks applied; a count cuts it short."""
     plans.clock.advance_to(instant(datetime(2027, 10, 30, tzinfo=UTC)))
-    id_ = await plans.add({"daily": "02:30"}, zone="Europe/Berlin", count=3)
+    id_ = await plans.add({"daily": "02:30"}, timezone="Europe/Berlin", count=3)
     shown = await plans.schedules.preview(id_, 10)
     for _ in range(73):
         await plans.tick(3600)
@@ -652,9 +654,9 @@ async def test_a_preview_is_what_will_be_made(plans: Plans) -> None:
 
 
 BAD = [
-    pytest.param({"zone": "Europe/Berln"}, "zone", "Europe/Berlin", id="unknown zone"),
-    pytest.param({"zone": "berlin"}, "zone", "Europe/Berlin", id="a town only"),
-    pytest.param({"zone": "../../etc/passwd"}, "zone", "such as UTC", id="a path"),
+    pytest.param({"timezone": "Europe/Berln"}, "timezone", "Europe/Berlin", id="unknown zone"),
+    pytest.param({"timezone": "berlin"}, "timezone", "Europe/Berlin", id="a town only"),
+    pytest.param({"timezone": "../../etc/passwd"}, "timezone", "such as UTC", id="a path"),
     pytest.param({"rule": {"cron": "0 0 31 2 *"}}, "rule", "such a day", id="31 February"),
     pytest.param({"rule": {"cron": "0 25 * * *"}}, "rule", "0-23", id="25 o'clock"),
     pytest.param({"rule": {"cron": "* * *"}}, "rule", "write 5", id="three fields"),
@@ -673,9 +675,9 @@ BAD = [
     pytest.param({"count": 0}, "count", "1 to", id="count 0"),
     pytest.param({"count": -1}, "count", "1 to", id="negative count"),
     pytest.param({"skip": ["tomorrow"]}, "skip", "2026-12-25", id="day in words"),
-    pytest.param({"missed": "never"}, "missed", "skip, latest, all", id="unknown policy"),
-    pytest.param({"grace": "1y"}, "grace", "30s", id="unknown length"),
-    pytest.param({"grace": "90d"}, "grace", "31d", id="long grace"),
+    pytest.param({"catch_up": "never"}, "catch_up", "skip, latest, all", id="unknown policy"),
+    pytest.param({"catch_up_window": "1y"}, "catch_up_window", "30s", id="unknown length"),
+    pytest.param({"catch_up_window": "90d"}, "catch_up_window", "31d", id="long grace"),
     pytest.param({"name": ""}, "name", "1 to 200", id="empty name"),
     pytest.param({"message": None}, "message", "one of them", id="nothing to make"),
     pytest.param({"broadcast": {}}, "message", "one of them", id="two things to make"),
@@ -694,7 +696,7 @@ async def test_what_cannot_be_understood_is_refused_with_a_remedy(
     """One clear sentence, the field, what to do; nothing is changed."""
     body = {"rule": {"every": "10m"}, "message": MESSAGE} | change
     with pytest.raises(Invalid) as refused:
-        await plans.schedules.create(body, zone=UTC)
+        await plans.schedules.create(body, timezone=UTC)
 
     assert refused.value.field == field
     assert remedy in refused.value.remedy
@@ -705,7 +707,13 @@ async def test_a_bad_edit_changes_nothing(plans: Plans) -> None:
     """The schedule is as it was."""
     id_ = await plans.add({"every": "10m"})
     before = await plans.show(id_)
-    for change in ({"zone": "Mars"}, {"rule": {"cron": "x"}}, {"count": 0}, {"message": None}, {"nme": "x"}):
+    for change in (
+        {"timezone": "Mars"},
+        {"rule": {"cron": "x"}},
+        {"count": 0},
+        {"message": None},
+        {"nme": "x"},
+    ):
         with pytest.raises(Invalid):
             await plans.schedules.edit(id_, change)
 

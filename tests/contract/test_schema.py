@@ -297,7 +297,7 @@ async def put(
 
 
 def _move(task: Task, to: TaskState, *, unknown: bool = False) -> Transition:
-    return Transition(task.id, task.claim_no, to, task.tries, unknown=unknown)
+    return Transition(task.id, task.claim_no, to, task.attempts, unknown=unknown)
 
 
 async def tables(store: Store) -> list[str]:

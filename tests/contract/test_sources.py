@@ -229,7 +229,7 @@ async def test_what_was_missed_is_found_later_and_told(world: Conversing) -> Non
     await poller.step()
 
     assert [row["platform_id"] for row in await world.all()] == ["1", "3", "2"]
-    assert [(n.type, "message 2" in n.problem) for n in world.notices] == [("source.hole", True)]
+    assert [(n.type, "message 2" in n.problem) for n in world.notices] == [("source.gap", True)]
     assert (await world.source())["cursor"] == "3"
 
 
@@ -302,7 +302,7 @@ async def test_groupme_says_what_is_wrong(clock: ManualClock) -> None:
 async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> None:
     """Each update once; the offset is stored with the messages (D1)."""
     async with serving() as sandbox:
-        settings = SourceSettings("live", "telegram", token="1:abcdefghij", base_url=sandbox.url, page=2)
+        settings = SourceSettings("live", "telegram", token="1:abcdefghij", base_url=sandbox.url, page_size=2)
         await known_now(world, sandbox.world.environment.wall())
         say = {"channel": "telegram", "chat": "-100", "sender": ADA, "name": "Ada"}
         for n in range(5):

@@ -32,12 +32,12 @@ def new(clock: ManualClock, queue: str = "q", *, late: float = 0, **more: Any) -
 
 
 def done(task: Task) -> Transition:
-    return Transition(task.id, task.claim_no, TaskState.DONE, task.tries)
+    return Transition(task.id, task.claim_no, TaskState.DONE, task.attempts)
 
 
 def back(task: Task, due_at: int) -> Transition:
     return Transition(
-        task.id, task.claim_no, TaskState.PENDING, task.tries, due_at, Category.TEMPORARY, "later"
+        task.id, task.claim_no, TaskState.PENDING, task.attempts, due_at, Category.TEMPORARY, "later"
     )
 
 
@@ -136,7 +136,7 @@ async def test_settling_done_twice_after_a_lost_answer_is_kept(store: Store, clo
 
     assert await store.settle(me, [done(task)], tally=tally) == [SettleResult.KEPT]
     assert len(await history(store, task.id)) == 2
-    assert [row["n"] for row in await store.read("tally_sums", since=0)] == [1], "counted once"
+    assert [row["n"] for row in await store.read("attempt_tally_sums", since=0)] == [1], "counted once"
 
 
 async def test_the_same_node_cannot_settle_its_old_claim(store: Store, clock: ManualClock) -> None:
@@ -207,7 +207,7 @@ async def test_a_cancel_during_work_ends_a_retry_as_cancelled(store: Store, cloc
     me = await node(store)
     await store.enqueue([new(clock)])
     task = (await store.claim(me, wish())).tasks[0]
-    await store.write([Step("ask_cancel", {"id": task.id})])
+    await store.write([Step("request_cancel", {"id": task.id})])
 
     assert await store.settle(me, [back(task, clock.now())]) == [SettleResult.CANCELLED]
     assert (await history(store, task.id))[-1] == ("processing", "cancelled")
@@ -234,7 +234,7 @@ async def test_a_channel_that_stands_still_is_skipped(store: Store, clock: Manua
         await store.write([Step("queue_pause", {"name": "q", "reason": "by hand"})])
     else:
         await store.write(
-            [Step("queue_park", {"name": "q", "until": clock.now() + 9 * SECOND, "reason": "429"})]
+            [Step("queue_block", {"name": "q", "until": clock.now() + 9 * SECOND, "reason": "429"})]
         )
 
     assert [task.queue for task in (await store.claim(me, wish(9, "q", "r"))).tasks] == ["r"]
@@ -249,7 +249,7 @@ class TestOrder:
         """The others wait until it is settled; settling passes the turn on."""
         await queues(store, "q")
         me = await node(store)
-        ids = (await store.enqueue([new(clock, order_key="a") for _ in range(3)])).ids
+        ids = (await store.enqueue([new(clock, ordering_key="a") for _ in range(3)])).ids
         seen = []
         for _ in range(3):
             tasks = (await store.claim(me, wish())).tasks
@@ -263,7 +263,7 @@ class TestOrder:
         """What comes later does not overtake what is being retried."""
         await queues(store, "q")
         me = await node(store)
-        await store.enqueue([new(clock, order_key="a"), new(clock, order_key="a")])
+        await store.enqueue([new(clock, ordering_key="a"), new(clock, ordering_key="a")])
         task = (await store.claim(me, wish())).tasks[0]
         await store.settle(me, [back(task, clock.now() + 60 * SECOND)], keys=[("q", "a")])
 
@@ -275,8 +275,8 @@ class TestOrder:
         """An earlier due time accepted later goes first."""
         await queues(store, "q")
         me = await node(store)
-        future = (await store.enqueue([new(clock, late=-60, order_key="a")])).ids[0]
-        ready = (await store.enqueue([new(clock, order_key="a")])).ids[0]
+        future = (await store.enqueue([new(clock, late=-60, ordering_key="a")])).ids[0]
+        ready = (await store.enqueue([new(clock, ordering_key="a")])).ids[0]
 
         assert [ready] == [t.id for t in (await store.claim(me, wish())).tasks]
         clock.advance(61)
@@ -289,7 +289,7 @@ class TestOrder:
         """Unless the lane stops on failure."""
         await queues(store, "q")
         me = await node(store)
-        ids = (await store.enqueue([new(clock, order_key="a"), new(clock, order_key="a")])).ids
+        ids = (await store.enqueue([new(clock, ordering_key="a"), new(clock, ordering_key="a")])).ids
         task = (await store.claim(me, wish())).tasks[0]
         await store.settle(
             me,
@@ -303,7 +303,7 @@ class TestOrder:
         """A person's retry of the failed one starts it again, first."""
         await queues(store, "q", stop_on_failure=True)
         me = await node(store)
-        await store.enqueue([new(clock, order_key="a"), new(clock, order_key="a")])
+        await store.enqueue([new(clock, ordering_key="a"), new(clock, ordering_key="a")])
         task = (await store.claim(me, wish())).tasks[0]
         await store.settle(
             me,

@@ -238,7 +238,7 @@ async def test_a_template_knows_the_contact_behind_the_address(store: Store, wor
         {
             "name": "Bea",
             "addresses": {"main": "bea"},
-            "zone": "Asia/Kathmandu",
+            "timezone": "Asia/Kathmandu",
             "language": "de",
             "tags": ["vip"],
             "attributes": {"city": "Pokhara"},
@@ -279,4 +279,4 @@ async def test_a_preview_says_what_would_be_sent(templates: TemplateService) -> 
     assert (told["text"], told["examples"], told["contact"]["name"]) == ("Uwe: 5,00", [], "Uwe")
     assert unsaved["text"] == alone["text"]
     with pytest.raises(Invalid, match="time zone"):
-        await templates.preview("bill", {"contact": {"zone": "Mars/Base"}})
+        await templates.preview("bill", {"contact": {"timezone": "Mars/Base"}})

@@ -18,16 +18,16 @@ def hearing(number: int, message: str | None = None) -> Step:
     """The row of a message that was worked through: unique by message."""
     fields = {
         "message": message or f"m{number}", "tenant": "default", "conversation": f"crew/{number}",
-        "squad": "34", "workflow": None, "decision": "noise", "reason": "talk", "held": None, "at": 1,
-        "heard_at": 1,
+        "squad": "34", "workflow": None, "decision": "noise", "reason": "talk", "deferred": None, "at": 1,
+        "sent_at": 1,
         "speaker": "{}", "text": "hello", "facts": "[]",
     }  # fmt: skip
-    return Step("hearing_add", fields, needed=True)
+    return Step("handled_message_add", fields, needed=True)
 
 
 def followup(number: int) -> tuple[NewTask, TableRows]:
     """A task with a row of its own."""
-    return NewTask("inbound", "followup", 1, order_key=f"crew/{number}"), TableRows(
+    return NewTask("inbound", "followup", 1, ordering_key=f"crew/{number}"), TableRows(
         "followups", ("plan",), [(f"p{number}",)]
     )
 
@@ -98,7 +98,7 @@ async def heard(store: Store) -> list[tuple[str]]:
     found = []
     for number in range(20):
         rows = await store.read(
-            "hearing_page", tenant="default", conversation=f"crew/{number}", after=0, limit=5
+            "handled_message_page", tenant="default", conversation=f"crew/{number}", after=0, limit=5
         )
         found += [(row["message"],) for row in rows]
     return found

@@ -48,7 +48,7 @@ _OWN = ("effect_", "shift_", "hearing_", "workflow_", "case_", "notice_", "inbox
 _LEFT = (
     "select (select count(*) from tasks where state in ('pending', 'processing')),"
     " (select count(*) from notices where sent_at is null),"
-    " (select count(*) from hearings where held in ('queued', 'person') and released_at is null),"
+    " (select count(*) from handled_messages where held in ('queued', 'person') and released_at is null),"
     " (select count(*) from inbox)"
 )
 
@@ -132,13 +132,15 @@ def settings(life: Life) -> Settings:
         database=life.database,
         channels={SOURCE.name: ChannelSettings("sandbox", channel)},
         policies={
-            "drill": retry.parse_policy("drill", {"backoff": "fixed", "initial": "50ms", "max_tries": 1000})
+            "drill": retry.parse_policy(
+                "drill", {"backoff": "fixed", "initial": "50ms", "max_attempts": 1000}
+            )
         },
         inbound=InboundSettings(sources={SOURCE.name: SOURCE}, workflow=workflow),
-        poll=timedelta(milliseconds=50),
-        lease=timedelta(seconds=life.lease),
-        beat=timedelta(seconds=life.lease / 4),
-        poison_after=100,
+        poll_interval=timedelta(milliseconds=50),
+        node_timeout=timedelta(seconds=life.lease),
+        heartbeat_interval=timedelta(seconds=life.lease / 4),
+        quarantine_after=100,
         sandbox=False,
     )
 

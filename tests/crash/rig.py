@@ -51,7 +51,7 @@ class Options:
     lease: float = 3.0
     beat: float = 0.5
     deadline: float = 2.0
-    poison_after: int = 100  # the injector kills here, not a message
+    quarantine_after: int = 100  # the injector kills here, not a message
     per_second: float | None = None
 
 

@@ -131,7 +131,7 @@ async def fill_history(rig: Rig) -> None:
     """Use up pages that PostgreSQL added ahead: rows of an insert that fails stay in them until a vacuum."""
     with pytest.raises(asyncpg.DiskFullError):
         await rig.database.rows(
-            "insert into {0}history (task, origin, state, try, at)"
+            "insert into {0}history (task, origin, state, attempt, at)"
             " select 0, 'pending', 'processing', 1, (select max(at) from {0}history)"
             " from generate_series(1, 20000)"
         )

@@ -33,25 +33,25 @@ WINDOW = 40
 _STATES = {
     "sent": "state = 'done'",
     "failed": "state = 'failed' and not unknown",
-    "held": "state = 'failed' and unknown",
-    "cancelled": "state = 'cancelled' and cancel_asked",
+    "unknown": "state = 'failed' and unknown",
+    "cancelled": "state = 'cancelled' and cancel_requested",
     "expired": "state = 'expired'",
-    "skipped": "state = 'cancelled' and not cancel_asked",
+    "skipped": "state = 'cancelled' and not cancel_requested",
 }
 _BOOKS = (
     "select (select total from {0}broadcasts) as total, (select taken from {0}broadcasts) as taken,"
-    " (select count(*) from {0}messages where lot is not null) as frozen,"
-    " (select count(*) from {0}tasks where lot is not null) as made,"
+    " (select count(*) from {0}messages where group_id is not null) as frozen,"
+    " (select count(*) from {0}tasks where group_id is not null) as made,"
     " (select coalesce(sum(taken), 0) from {0}broadcast_parts) as parted"
     + "".join(
-        f", (select count(*) from {{0}}tasks where lot is not null and {rule}) as {word},"
-        f" (select coalesce(sum(n), 0) from {{0}}lot_counts"
+        f", (select count(*) from {{0}}tasks where group_id is not null and {rule}) as {word},"
+        f" (select coalesce(sum(n), 0) from {{0}}task_group_counts"
         f" where what = '{'done' if word == 'sent' else word}') as counted_{word}"
         for word, rule in _STATES.items()
     )
 )
 _TO_SEND = (
-    "select count(*) from {0}tasks where lot is not null"
+    "select count(*) from {0}tasks where group_id is not null"
     f" and (state = 'processing' or (state = 'pending' and queue = '{CHANNEL}'))"
 )
 
@@ -136,7 +136,7 @@ def options(on_unknown: str) -> Options:
 
 # In the middle of the transaction that takes recipients, moves their cursors, looks, or writes the end.
 # All but the last come while there are still some to take: 300 recipients are 8 windows.
-MOMENTS = ("lot_take:2", "broadcast_part_taken:3", "broadcast_taken:2", "broadcast_look:2", "outbox_add:1")
+MOMENTS = ("group_take:2", "broadcast_part_taken:3", "broadcast_taken:2", "broadcast_check:2", "outbox_add:1")
 
 
 async def test_killed_while_recipients_are_taken(tmp_path: Path, database: Database, report: Report) -> None:
@@ -183,10 +183,10 @@ async def test_killed_while_it_is_sent(
     report(rig, verdict, kills=len(rig.faults), looks=watch.looks, partly=watch.partly)
 
     assert not verdict.violations
-    assert shown["counts"]["sent"] + shown["counts"]["held"] == len(refs)
+    assert shown["counts"]["sent"] + shown["counts"]["unknown"] == len(refs)
     if on_unknown == "hold":
         assert not verdict.duplicates
-        assert shown["counts"]["held"] == len(verdict.held)
+        assert shown["counts"]["unknown"] == len(verdict.held)
     else:
         assert verdict.delivered == shown["counts"]["sent"] == len(refs)
 
@@ -200,7 +200,7 @@ async def test_killed_while_it_is_paused_and_resumed(
         watch = await cast(rig, refs)
         people = watch._broadcasts
         async with watch.all_the_time():
-            for moment in ("lot_queue:1", "broadcast_next:1"):
+            for moment in ("group_queue:1", "broadcast_next:1"):
                 await rig.died(rig.spawn(window=WINDOW, crash_at="sent:20"), "sending")
                 await people.pause(watch._id)
                 await rig.died(rig.spawn(window=WINDOW, dies_in=moment), f"parking {moment}")
@@ -213,7 +213,7 @@ async def test_killed_while_it_is_paused_and_resumed(
                 assert rig.seen() == seen, "something went out while it was paused"
                 await rig.kill(sender, "paused")
                 await people.resume(watch._id)
-                await rig.died(rig.spawn(window=WINDOW, dies_in="lot_queue:1"), "bringing back")
+                await rig.died(rig.spawn(window=WINDOW, dies_in="group_queue:1"), "bringing back")
             last = rig.spawn(window=WINDOW)
             await rig.working(last)
             shown = await watch.until("completed")

@@ -90,13 +90,13 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
                 host=ADDRESS,
                 port=port,
                 network=line.at_the_worker,
-                breaker_pause=1,
+                breaker_timeout=1,
             )
             await rig.working(far)
             for cut, refs in enumerate(portions(message_refs("m", 80 * cuts), cuts)):
                 producing = asyncio.create_task(rig.producer.produce(refs))
                 begin, left = await pull(rig, line, far, after=chance.randint(1, len(refs) // 4))
-                near = rig.spawn(breaker_pause=1)
+                near = rig.spawn(breaker_timeout=1)
                 assert await until(lambda: near.facts("tasks_reaped")), "nobody replaces it"  # noqa: B023
                 outlasts = cut % 2 == 1
                 if outlasts:

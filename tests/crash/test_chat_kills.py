@@ -37,7 +37,7 @@ _SEEN = {
     "ledger": "select day, squad, action, begins, ends, state, count(*) from {0}effects"
     " group by day, squad, action, begins, ends, state order by day, squad, begins, ends, action, state",
     "workflows": "select squad, topic, state from {0}workflows order by opened_at",
-    "decisions": "select text, decision, reason from {0}hearings order by n",
+    "decisions": "select text, decision, reason from {0}handled_messages order by n",
     "inbox": "select text, ended from {0}inbox order by n",
     "cases": "select reason, times from {0}cases order by id",
     "open": "select count(*) from {0}tasks where state <> 'done'",

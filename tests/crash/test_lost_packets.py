@@ -36,7 +36,7 @@ async def test_a_line_that_loses_packets_and_flaps_loses_no_message(
     async with drill(tmp_path / "drill", sqlite_database, options) as rig, lossy(rig.port) as line:
         begin = time.time()
         line.lose(0.2)
-        worker = rig.spawn(port=line.port, breaker_pause=1)
+        worker = rig.spawn(port=line.port, breaker_timeout=1)
         await rig.working(worker)
         for refs in parts[:-1]:
             producing = asyncio.create_task(rig.producer.produce(refs))

@@ -122,7 +122,7 @@ class Move:
             "database": self.database.worker_url,
             "port": 1,
             "lease": 1.0,
-            "beat": 0.25,
+            "heartbeat": 0.25,
         }
         environment = {**os.environ, "TIDINGS_CRASH_AT": crash_at}
         process = fork("tests.crash.worker", options, self.folder / "worker.jsonl", env=environment)

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.crash
 
 VERBS = frozenset({"read", "load", "write", "claim", "start", "next_due", "settle", "change"})
 STRIDE = 1 if IS_FULL else 6
-POLICY = retry.parse_policy("quick", {"backoff": "fixed", "initial": "20ms", "max_tries": 50})
+POLICY = retry.parse_policy("quick", {"backoff": "fixed", "initial": "20ms", "max_attempts": 50})
 
 
 class Faulty:

@@ -22,7 +22,7 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
 ) -> None:
     """Quarantined after its third victim; all its neighbours arrive, and the workers live on."""
     good, poison = message_refs("good", scaled(120, 1000)), ["poison-1", "poison-2"][: scaled(1, 2)]
-    options = Options(slots=8, lease=1.0, beat=0.2, poison_after=3)
+    options = Options(slots=8, lease=1.0, beat=0.2, quarantine_after=3)
     async with drill(tmp_path / "drill", database, options) as rig:
         await rig.producer.produce([*good[:50], *poison, *good[50:]])
         sender = rig.spawn(poison=True)

@@ -51,20 +51,20 @@ def settings(options: dict[str, Any]) -> Settings:
     }
     if options.get("per_second"):
         channel["per_second"] = options["per_second"]
-    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial": "100ms", "max_tries": 1000})
+    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial": "100ms", "max_attempts": 1000})
     return Settings(
         database=options["database"],
         channels={CHANNEL: ChannelSettings("sandbox", channel)},
         policies={"drill": policy},
-        slots=options["slots"],
-        lease=timedelta(seconds=options["lease"]),
-        beat=timedelta(seconds=options["beat"]),
-        poison_after=options["poison_after"],
-        breaker_pause=timedelta(seconds=options.get("breaker_pause", 60)),
+        concurrency=options["slots"],
+        node_timeout=timedelta(seconds=options["lease"]),
+        heartbeat_interval=timedelta(seconds=options["beat"]),
+        quarantine_after=options["quarantine_after"],
+        breaker_timeout=timedelta(seconds=options.get("breaker_timeout", 60)),
         sandbox=False,
         broker=(options["broker"],) if "broker" in options else (),
         encryption_keys=(KEY,),
-        broker_wait=timedelta(seconds=options.get("broker_wait", 1.0)),
+        broker_message_ttl=timedelta(seconds=options.get("broker_message_ttl", 1.0)),
     )
 
 
@@ -90,7 +90,7 @@ def arm_pause(spec: str) -> None:
         crash_points.crash_point(name)
 
     for passing in (attempts, settler, start_marks):
-        passing.point = point  # type: ignore[attr-defined]
+        passing.crash_point = point  # type: ignore[attr-defined]
 
 
 def arm_poison() -> None:

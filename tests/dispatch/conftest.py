@@ -105,9 +105,9 @@ class Fleet:
             database=f"sqlite:///{self.folder}/tidings.db",
             channels={CHANNEL: ChannelSettings("noop", channel)},
             sandbox=False,
-            lease=timedelta(seconds=1),
-            beat=timedelta(milliseconds=200),
-            **{"broker": self.urls, "broker_wait": timedelta(seconds=5), **options},
+            node_timeout=timedelta(seconds=1),
+            heartbeat_interval=timedelta(milliseconds=200),
+            **{"broker": self.urls, "broker_message_ttl": timedelta(seconds=5), **options},
         )
         share = ProcessShare(frozenset({ProcessRole.DISPATCHER}))
         app = engine.build(settings, clock=self.clock(), emit=self.emit, share=share)

@@ -57,7 +57,7 @@ async def test_messages_go_out_by_transports_that_have_no_database(fleet: Fleet,
 
     assert sorted(senders[0].sent + senders[1].sent) == sorted(f"r{i}" for i in range(60))
     shown = await app.messages.show(ids[0])
-    assert shown["history"][-1]["detail"] == "r" and shown["tries"] == 1
+    assert shown["history"][-1]["detail"] == "r" and shown["attempts"] == 1
 
 
 async def test_outcomes_travel_whole(fleet: Fleet) -> None:
@@ -84,7 +84,7 @@ async def test_outcomes_travel_whole(fleet: Fleet) -> None:
 
 async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> None:
     """The broker says that nobody took them; no try is spent, and the first transport sends them once."""
-    app = await fleet.dispatcher(broker_wait=timedelta(milliseconds=300))
+    app = await fleet.dispatcher(broker_message_ttl=timedelta(milliseconds=300))
     ids = await accept(app, "a", "b")
 
     async def came_back() -> bool:
@@ -102,12 +102,12 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
 
     assert sorted(sender.sent) == ["a", "b"]
     assert office(app).standing()["broker"] == "connected"
-    assert (await app.messages.show(ids[0]))["tries"] == 1
+    assert (await app.messages.show(ids[0]))["attempts"] == 1
 
 
 async def test_what_expired_while_the_broker_was_away_says_nothing_about_transports(fleet: Fleet) -> None:
     """It comes back and is given away again at once: there is no reason to rest, nor to raise an alarm."""
-    app = await fleet.dispatcher(broker_wait=timedelta(milliseconds=300))
+    app = await fleet.dispatcher(broker_message_ttl=timedelta(milliseconds=300))
     office(app)._link.up_since = float("inf")  # as if it were back only now
     ids = await accept(app, "a")
 
@@ -185,7 +185,9 @@ async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_aga
 
 async def test_a_parcel_that_was_out_is_never_taken_for_one_that_nobody_took(fleet: Fleet) -> None:
     """Its transport is gone, no other comes in time, and it may have been sent: that is said (rule 7)."""
-    app = await fleet.dispatcher(channel={"deadline": "300ms"}, broker_wait=timedelta(milliseconds=300))
+    app = await fleet.dispatcher(
+        channel={"deadline": "300ms"}, broker_message_ttl=timedelta(milliseconds=300)
+    )
     doomed, heir = fleet.sender(), fleet.sender()
     doomed.gate.clear()
     only = await fleet.transport(doomed)
@@ -241,7 +243,7 @@ async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_bac
     """Only when every bound has passed and a marker is back: then nobody can have it (design 7)."""
     options = {
         "channel": {"on_unknown": "hold", "deadline": "100ms"},
-        "broker_wait": timedelta(milliseconds=200),
+        "broker_message_ttl": timedelta(milliseconds=200),
     }
     dying = await fleet.dispatcher(**options)
 
@@ -260,7 +262,7 @@ async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_bac
     await fleet.all_are(heir, ids)
 
     assert sender.sent == ["a"]
-    assert (await heir.messages.show(ids[0]))["tries"] == 1
+    assert (await heir.messages.show(ids[0]))["attempts"] == 1
 
 
 async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> None:
@@ -323,7 +325,7 @@ async def test_a_forged_report_changes_nothing(fleet: Fleet) -> None:
 
     sender.gate.set()
     await fleet.all_are(app, [in_hand])
-    assert (await app.messages.show(in_hand))["tries"] == 1
+    assert (await app.messages.show(in_hand))["attempts"] == 1
 
 
 async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> None:

@@ -48,7 +48,7 @@ async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
     """A whole engine on the machine's own clock."""
     url = request.getfixturevalue(f"{request.param}_url")
     channels = {"out": ChannelSettings("noop")}
-    made = build(Settings(database=url, channels=channels, slots=_SLOTS, sandbox=False))
+    made = build(Settings(database=url, channels=channels, concurrency=_SLOTS, sandbox=False))
     cast(Any, made.channels)["out"] = Door(made.clock)
     await made.open()
     yield made

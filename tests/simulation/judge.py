@@ -39,13 +39,13 @@ _ALWAYS = """
 select 'nobody can take it from its node', t.tenant || ' held by node ' || t.node from tasks t
   left join nodes n on n.id = t.node where t.state = 'processing' and n.id is null
 union all
-select 'two of one order key at once', queue || ' ' || order_key from tasks
-  where order_key is not null and (state = 'processing' or (state = 'pending' and head))
-  group by queue, order_key having count(*) > 1
+select 'two of one order key at once', queue || ' ' || ordering_key from tasks
+  where ordering_key is not null and (state = 'processing' or (state = 'pending' and head))
+  group by queue, ordering_key having count(*) > 1
 union all
-select 'an order key that nobody can move', p.queue || ' ' || p.order_key from tasks p
-  where p.order_key is not null and p.state = 'pending' and not exists (select 1 from tasks h
-    where h.queue = p.queue and h.order_key = p.order_key
+select 'an order key that nobody can move', p.queue || ' ' || p.ordering_key from tasks p
+  where p.ordering_key is not null and p.state = 'pending' and not exists (select 1 from tasks h
+    where h.queue = p.queue and h.ordering_key = p.ordering_key
       and (h.state = 'processing' or (h.state = 'pending' and h.head)))
 """
 
@@ -74,7 +74,7 @@ def checked(query: Query) -> Iterator[tuple[str, str]]:
 def read_books(query: Query) -> Books:
     """Every task by its message."""
     rows = query(
-        "select tenant, id, queue, state, unknown, claim_no, order_key, expires_at, crashes from tasks"
+        "select tenant, id, queue, state, unknown, claim_no, ordering_key, expires_at, crashes from tasks"
     )
     return {
         row[0]: Line(

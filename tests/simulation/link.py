@@ -196,7 +196,7 @@ class Link:
         """It was carried out; the answer travels, if it does."""
         world, weather = self._world, call.weather
         world.lives(self._host, call.what, answer)
-        if call.verb not in _READS and call.what != "node_beat":
+        if call.verb not in _READS and call.what != "node_heartbeat":
             world.note("call", self._host.name, call.verb, call.what)
             world.check()
         if call.known is not None:
@@ -211,7 +211,7 @@ class Link:
         if self._world.nemesis.is_cut(self._host):
             self._fail(call, "cut")
         elif not call.answer.done():
-            if call.what in ("node_beat", "node_join") and answer[0]:
+            if call.what in ("node_heartbeat", "node_join") and answer[0]:
                 self._host.beaten_at = call.asked
             call.answer.set_result(answer)
 

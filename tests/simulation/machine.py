@@ -36,10 +36,10 @@ class Known:
     state: str = "pending"
     node: int | None = None
     claim_no: int = 0
-    tries: int = 0
+    attempts: int = 0
     unknown: bool = False
     is_started: bool = False
-    cancel_asked: bool = False
+    cancel_requested: bool = False
 
     def settles(self, move: Transition, node: int) -> bool:
         """The fence: whether this move may be made in this node's name."""
@@ -47,10 +47,10 @@ class Known:
 
     def moved(self, move: Transition) -> Known:
         """As it is after a move."""
-        to = "cancelled" if move.to is TaskState.PENDING and self.cancel_asked else move.to.value
+        to = "cancelled" if move.to is TaskState.PENDING and self.cancel_requested else move.to.value
         due = self.due_at if move.due_at is None else move.due_at
         is_unknown = self.unknown or move.unknown
-        return replace(self, state=to, node=None, tries=move.tries, due_at=due, unknown=is_unknown)
+        return replace(self, state=to, node=None, attempts=move.attempts, due_at=due, unknown=is_unknown)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -103,7 +103,7 @@ class StoreMachine(RuleBasedStateMachine):
         due = self.clock.now() + after * SECOND
         expires = None if lasts is None or key else due + lasts * SECOND
         ids = self.run(
-            self.store.enqueue([NewTask(queue, "kind", due, order_key=key, expires_at=expires)] * n)
+            self.store.enqueue([NewTask(queue, "kind", due, ordering_key=key, expires_at=expires)] * n)
         ).ids
         self.model |= {id_: Known(queue, due, expires, key) for id_ in ids}
 
@@ -121,10 +121,10 @@ class StoreMachine(RuleBasedStateMachine):
             known = self.model[task.id]
             assert known.expires_at is None or known.expires_at > now, "claimed too late"
             self.model[task.id] = replace(
-                known, state="processing", node=me, claim_no=known.claim_no + 1, tries=known.tries + 1,
+                known, state="processing", node=me, claim_no=known.claim_no + 1, attempts=known.attempts + 1,
                 is_started=False,
             )  # fmt: skip
-            assert (task.claim_no, task.tries) == (known.claim_no + 1, known.tries + 1)
+            assert (task.claim_no, task.attempts) == (known.claim_no + 1, known.attempts + 1)
         self._expire(claimed.expired)
         return multiple(*((me, task) for task in claimed.tasks))
 
@@ -172,7 +172,9 @@ class StoreMachine(RuleBasedStateMachine):
         node, task = claim
         due = self.clock.now() + after * SECOND if to is TaskState.PENDING else None
         is_unknown = unknown and to is not TaskState.DONE
-        self._settle(node, Transition(task.id, task.claim_no, to, task.tries, due, None, detail, is_unknown))
+        self._settle(
+            node, Transition(task.id, task.claim_no, to, task.attempts, due, None, detail, is_unknown)
+        )
 
     def _settle(self, node: int, move: Transition) -> None:
         known = self.model[move.id]
@@ -202,7 +204,7 @@ class StoreMachine(RuleBasedStateMachine):
             started = row["started_at"] is not None
             move = Transition(
                 TaskId(row["id"]), row["claim_no"], TaskState.FAILED if started else TaskState.PENDING,
-                row["tries"] if started else row["tries"] - 1, None, None, "its node died", started,
+                row["attempts"] if started else row["attempts"] - 1, None, None, "its node died", started,
             )  # fmt: skip
             self._settle(old, move)
         assert self.run(self.store.write([Step("node_gone", {"id": old})]))[0], "it holds nothing any more"
@@ -223,10 +225,10 @@ class StoreMachine(RuleBasedStateMachine):
             answer, _ = self.run(task_actions.cancel(self.store, id_, reason="said so"))
             if known.state in ("pending", "failed"):
                 assert answer is TaskActionResult.DONE
-                self.model[id_] = replace(known, state="cancelled", cancel_asked=True)
+                self.model[id_] = replace(known, state="cancelled", cancel_requested=True)
             elif known.state == "processing":
                 assert answer is TaskActionResult.ASKED
-                self.model[id_] = replace(known, cancel_asked=True)
+                self.model[id_] = replace(known, cancel_requested=True)
             else:
                 assert answer is TaskActionResult.REFUSED
 
@@ -241,7 +243,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert (answer is TaskActionResult.DONE) == (known.state == "failed")
             if known.state == "failed":
                 self.model[id_] = replace(
-                    known, state="pending", tries=0, due_at=now, expires_at=None, cancel_asked=False
+                    known, state="pending", attempts=0, due_at=now, expires_at=None, cancel_requested=False
                 )
 
     @rule(pick=st.integers(0, 50), after=st.integers(0, 3))
@@ -280,6 +282,6 @@ class StoreMachine(RuleBasedStateMachine):
         """The database says of every task what the model says."""
         for id_, row in self.run(self._look()).items():
             known = self.model[id_]
-            said = (row["state"], row["claim_no"], row["tries"], bool(row["unknown"]), row["due_at"])
-            assert said == (known.state, known.claim_no, known.tries, known.unknown, known.due_at)
+            said = (row["state"], row["claim_no"], row["attempts"], bool(row["unknown"]), row["due_at"])
+            assert said == (known.state, known.claim_no, known.attempts, known.unknown, known.due_at)
             assert known.state != "processing" or row["node"] == known.node

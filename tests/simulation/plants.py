@@ -123,7 +123,7 @@ def app_clock_lease(garden: ExitStack) -> None:
         wall = clock.wall()
         return {}, [row for row in rows if wall - row["seen_at"] >= lease.total_seconds() * 1e6]
 
-    garden.enter_context(patch.object(reaper, "silent", silent))
+    garden.enter_context(patch.object(reaper, "find_silent_nodes", silent))
 
 
 @_plant("skew")
@@ -135,7 +135,7 @@ def app_clock(garden: ExitStack) -> None:
 @_plant("receiver")
 def no_lease(garden: ExitStack) -> None:
     """Everybody else counts as dead at once."""
-    garden.enter_context(patch.object(reaper, "silent", lambda seen, rows, **_: ({}, list(rows))))
+    garden.enter_context(patch.object(reaper, "find_silent_nodes", lambda seen, rows, **_: ({}, list(rows))))
 
 
 @_plant("kill", "kill at")
@@ -157,7 +157,7 @@ def no_flag(garden: ExitStack) -> None:
         decision = judge(*facts, **more)
         return decision._replace(move=decision.move._replace(unknown=False))
 
-    garden.enter_context(patch.object(reaper, "died", died))
+    garden.enter_context(patch.object(reaper, "decide_after_crash", died))
 
 
 @_plant("kill", "kill at")
@@ -269,7 +269,7 @@ def late_result_dropped(garden: ExitStack) -> None:
     async def nothing(*_: Any) -> None:
         return None
 
-    garden.enter_context(patch.object(settler, "late_result", nothing))
+    garden.enter_context(patch.object(settler, "record_late_result", nothing))
 
 
 @_plant("store")
@@ -320,13 +320,13 @@ def poison_again(garden: ExitStack) -> None:
     def died(task: Any, lane: Any, **facts: Any) -> TaskDecision:
         return judge(task._replace(crashes=0), lane, **facts)
 
-    garden.enter_context(patch.object(reaper, "died", died))
+    garden.enter_context(patch.object(reaper, "decide_after_crash", died))
 
 
 @_plant(story=sleeping_reaper)
 def no_second_look(garden: ExitStack) -> None:
     """A node is given up by what was read of it some time ago."""
-    _rewrite(garden, {"node_dead": (r"and beat = (\?\d+)", r"and \1 is not null")})
+    _rewrite(garden, {"node_dead": (r"and heartbeat = (\?\d+)", r"and \1 is not null")})
 
 
 @_plant(story=late_claim)

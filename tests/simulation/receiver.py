@@ -76,13 +76,13 @@ class Receiver:
         after = {"slow": self._random.uniform(0.3, 1.8), "late": LANES[task.queue].patience + 1}.get(
             way, self._random.uniform(0.0, 0.05)
         )
-        self.copies.append(ReceivedCopy(now, ref, str(task.id), task.tries, pid, ref, did, after))
+        self.copies.append(ReceivedCopy(now, ref, str(task.id), task.attempts, pid, ref, did, after))
         self.queue_of[ref] = task.queue
         if did is not ReceiverAction.REFUSED:
             self._seen[ref] += 1
         if way not in ("ok", "slow"):
             self.trouble.setdefault(task.queue, []).append(now)
-        self._world.note("arrived", ref, pid, task.tries, way)
+        self._world.note("arrived", ref, pid, task.attempts, way)
         self._world.met[f"receiver {way}"] += 1
         asyncio.get_running_loop().call_later(after, _reply, answer, way)
 

@@ -246,7 +246,7 @@ class World:
         """Beats and deaths: nobody may be given up whose beat has moved within a lease."""
         if statement == "node_join":
             host.nodes.add(answer[0][0]["id"])
-        if statement in ("node_join", "node_beat") and answer[0]:
+        if statement in ("node_join", "node_heartbeat") and answer[0]:
             host.seen_at = self.seconds
         if statement in ("node_dead", "node_gone") and answer[0]:
             given_up = next(other for other in self.hosts if answer[0][0]["id"] in other.nodes)

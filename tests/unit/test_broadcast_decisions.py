@@ -61,9 +61,9 @@ def look(**more: Any) -> FeedState:
     return FeedState(**(given_ | more))
 
 
-def at(text: str, zone: str = "UTC") -> int:
+def at(text: str, timezone: str = "UTC") -> int:
     """A wall-clock time as an instant."""
-    return instant(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)))
+    return instant(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(timezone)))
 
 
 def test_a_whole_window_is_taken_first() -> None:
@@ -71,7 +71,7 @@ def test_a_whole_window_is_taken_first() -> None:
     take = decide_feed(look(bulk=WINDOW + 1))
 
     assert isinstance(take, FeedRecipients)
-    assert (take.size, take.due_at, take.gap, take.look_at) == (WINDOW, NOW, 0, NOW + CHECK_INTERVAL)
+    assert (take.size, take.due_at, take.gap, take.check_at) == (WINDOW, NOW, 0, NOW + CHECK_INTERVAL)
 
 
 @pytest.mark.parametrize(("open_", "taken"), [(REFILL, WINDOW - REFILL), (REFILL + 1, 0), (WINDOW, 0)])
@@ -86,7 +86,7 @@ def test_a_small_store_takes_smaller_bites() -> None:
     """One transaction takes what suits the store."""
     take = decide_feed(look(bulk=1000))
 
-    assert isinstance(take, FeedRecipients) and (take.size, take.look_at) == (1000, NOW), (
+    assert isinstance(take, FeedRecipients) and (take.size, take.check_at) == (1000, NOW), (
         "and goes on at once"
     )
 
@@ -115,7 +115,7 @@ def test_a_rate_is_never_planned_faster_than_it_is(per_second: float, behind: in
     else:
         assert isinstance(verdict, WaitUntil)
         assert paced_to + gap > NOW + PACING_HORIZON
-        assert verdict.look_at > NOW
+        assert verdict.check_at > NOW
 
 
 def test_a_new_one_starts_at_its_time_and_expires_when_that_is_missed_by_more_than_the_grace() -> None:
@@ -132,7 +132,7 @@ def test_a_new_one_starts_at_its_time_and_expires_when_that_is_missed_by_more_th
         ({"sent": 10}, BroadcastState.COMPLETED),
         ({"sent": 1, "failed": 9}, BroadcastState.COMPLETED),
         ({"failed": 10}, BroadcastState.FAILED),
-        ({"held": 10}, BroadcastState.FAILED),
+        ({"unknown": 10}, BroadcastState.FAILED),
         ({"expired": 10}, BroadcastState.FAILED),
         ({"skipped": 10}, BroadcastState.COMPLETED),
         ({"skipped": 9, "failed": 1}, BroadcastState.FAILED),
@@ -209,7 +209,7 @@ def test_parts_are_taken_in_turn_and_resting_ones_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "zone", "until"),
+    ("now", "timezone", "until"),
     [
         ("2027-01-15T21:59", "UTC", None),
         ("2027-01-15T22:00", "UTC", "2027-01-16T07:00"),
@@ -220,12 +220,12 @@ def test_parts_are_taken_in_turn_and_resting_ones_are_left_alone() -> None:
     ],
 )
 def test_quiet_hours_go_over_midnight_and_over_daylight_saving(
-    now: str, zone: str, until: str | None
+    now: str, timezone: str, until: str | None
 ) -> None:
     """By the clock on the recipient's wall."""
-    expected = None if until is None else at(until, zone)
+    expected = None if until is None else at(until, timezone)
 
-    assert quiet_until(NIGHT, zone, at(now, zone)) == expected
+    assert quiet_until(NIGHT, timezone, at(now, timezone)) == expected
 
 
 @given(
@@ -235,22 +235,22 @@ def test_quiet_hours_go_over_midnight_and_over_daylight_saving(
     st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"]),
 )
 def test_the_end_of_quiet_hours_is_never_quiet_and_never_past(
-    minute: int, begin: int, end: int, zone: str
+    minute: int, begin: int, end: int, timezone: str
 ) -> None:
     """Whatever the zone does with its clocks."""
     if begin == end:
         return
     now, quiet = NOW + minute * MINUTE, QuietHours(begin, end)
-    until = quiet_until(quiet, zone, now)
+    until = quiet_until(quiet, timezone, now)
     if until is None:
-        assert quiet_from(quiet, zone, now) > now
+        assert quiet_from(quiet, timezone, now) > now
     else:
         assert now < until <= now + 26 * HOUR
 
 
 def test_a_local_start_shows_the_same_time_on_every_wall() -> None:
-    """own_zone: 18:00 in Berlin is meant as 18:00."""
-    options = BroadcastOptions(own_zone=True, zone="Europe/Berlin")
+    """recipient_timezone: 18:00 in Berlin is meant as 18:00."""
+    options = BroadcastOptions(recipient_timezone=True, timezone="Europe/Berlin")
     meant = at("2027-06-01T18:00", "Europe/Berlin")
 
     assert local_start(meant, "Asia/Tokyo", options) == at("2027-06-01T18:00", "Asia/Tokyo")
@@ -265,7 +265,7 @@ def test_a_local_start_shows_the_same_time_on_every_wall() -> None:
 )
 def test_a_tally_always_adds_up(ended: list[int], untaken: int, state: BroadcastState) -> None:
     """The parts are the whole, in every state."""
-    names = ("processing", "sent", "failed", "held", "cancelled", "expired", "skipped")
+    names = ("processing", "sent", "failed", "unknown", "cancelled", "expired", "skipped")
     row: dict[str, Any] = dict(zip(names, ended, strict=True))
     taken = sum(ended) + 13
     found = broadcast_tally({**row, "state": state, "taken": taken, "total": taken + untaken, "pieces": 1})
@@ -304,7 +304,7 @@ def test_a_recipient_is_an_address_or_an_object(
 
 
 @pytest.mark.parametrize(
-    "said", [7, None, [], {}, {"address": 7}, {"address": "a", "to": "b"}, {"address": "a", "zone": 3},
+    "said", [7, None, [], {}, {"address": 7}, {"address": "a", "to": "b"}, {"address": "a", "timezone": 3},
              {"address": "a", "variables": "x"}, {"address": "a", "variables": [1]}],
 )  # fmt: skip
 def test_anything_else_is_refused(said: object) -> None:
@@ -318,5 +318,5 @@ def test_a_plan_has_a_name_even_when_nobody_gave_it_one() -> None:
     """The first words of what it says."""
     body = {"channel": "c", "text": "Water is rising.\nMove " + "x" * 100, "addresses": ["a"]}
 
-    plan = parse_broadcast(body, now=NOW, zone=ZoneInfo("UTC"))
+    plan = parse_broadcast(body, now=NOW, timezone=ZoneInfo("UTC"))
     assert plan.name.startswith("Water is rising. Move") and len(plan.name) <= 60

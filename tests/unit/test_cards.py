@@ -37,14 +37,14 @@ ADA = ContactCard(
         ({"language": "DE-at"}, True),
         ({"language": "d"}, None),
         ({"language": "de-CH"}, False),
-        ({"zone": "Europe/Berlin"}, True),
-        ({"zone": "UTC"}, False),
+        ({"timezone": "Europe/Berlin"}, True),
+        ({"timezone": "UTC"}, False),
         ({"channel": "sms"}, True),
         ({"channel": "mail"}, False),
         ({"attributes": {"city": "Bonn", "age": "36", "in": "true"}}, True),
         ({"attributes": {"city": "Bonn", "age": 37}}, False),
         ({"attributes": {"country": "de"}}, False),
-        ({"tags_all": ["vip"], "zone": "UTC"}, False),
+        ({"tags_all": ["vip"], "timezone": "UTC"}, False),
     ],
 )
 def test_a_filter_takes_those_it_means(body: dict[str, Any], is_meant: bool | None) -> None:

@@ -45,8 +45,8 @@ def test_without_any_configuration_the_engine_runs_on_one_file(loaded: Loader) -
 
     assert settings == Settings()
     assert settings.database_path == Path("data/tidings.db")
-    assert (settings.host, settings.port, settings.zone) == ("127.0.0.1", 8020, ZoneInfo("UTC"))
-    assert settings.grace == timedelta(hours=24)  # B8
+    assert (settings.host, settings.port, settings.timezone) == ("127.0.0.1", 8020, ZoneInfo("UTC"))
+    assert settings.expire_after == timedelta(hours=24)  # B8
     assert {name: channel.kind for name, channel in settings.channels.items()} == {
         "phone": "sandbox",
         "console": "console",
@@ -56,28 +56,34 @@ def test_without_any_configuration_the_engine_runs_on_one_file(loaded: Loader) -
 
 def test_the_file_is_beaten_by_the_environment_and_that_by_flags(loaded: Loader) -> None:
     """One TOML file < environment < flags; a flag that was not given is not a flag."""
-    text = "port = 1\nslots = 1\npoll = '250ms'\nsandbox = false"
-    settings = loaded(text, {"TIDINGS_PORT": "2", "TIDINGS_SLOTS": "2", "PATH": "/bin"}, port=3, poll=None)
+    text = "port = 1\nconcurrency = 1\npoll_interval = '250ms'\nsandbox = false"
+    settings = loaded(
+        text, {"TIDINGS_PORT": "2", "TIDINGS_CONCURRENCY": "2", "PATH": "/bin"}, port=3, poll_interval=None
+    )
 
-    assert (settings.port, settings.slots, settings.poll) == (3, 2, timedelta(milliseconds=250))
+    assert (settings.port, settings.concurrency, settings.poll_interval) == (
+        3,
+        2,
+        timedelta(milliseconds=250),
+    )
     assert settings.sandbox is False
 
 
 def test_what_was_set_is_known_apart_from_what_is_default(loaded: Loader, tmp_path: Path) -> None:
     """Unset is not the same as set to the default."""
-    settings = loaded("port = 8020", {"TIDINGS_SLOTS": "100"}, host="127.0.0.1")
+    settings = loaded("port = 8020", {"TIDINGS_CONCURRENCY": "100"}, host="127.0.0.1")
 
     assert settings.origins == {
         "port": str(tmp_path / "tidings.toml"),
-        "slots": "TIDINGS_SLOTS",
+        "concurrency": "TIDINGS_CONCURRENCY",
         "host": "--host",
     }
 
 
-def test_slots_per_channel_follow_the_slots_unless_set(loaded: Loader) -> None:
+def test_channel_concurrency_is_the_concurrency_unless_set(loaded: Loader) -> None:
     """A1: an unset cap is no cap of its own."""
-    assert loaded(slots=7).slots_per_channel == 7
-    assert loaded(slots=7, slots_per_channel=3).slots_per_channel == 3
+    assert loaded(concurrency=7).channel_concurrency == 7
+    assert loaded(concurrency=7, channel_concurrency=3).channel_concurrency == 3
 
 
 def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: Loader) -> None:
@@ -89,20 +95,20 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "public_url": "https://tidings.example.com",
         "api_keys": "k" * 32,
         "encryption_keys": "5e" * 32,
-        "zone": "Europe/Berlin",
-        "slots": "256",
-        "slots_per_channel": "16",
-        "poll": "2s",
-        "lease": "20s",
-        "beat": "1s",
-        "grace": "1h",
-        "poison_after": "5",
-        "breaker_failures": "7",
-        "breaker_pause": "30s",
-        "keep_history": "7d",
-        "keep_done": "14d",
-        "keep_audit": "90d",
-        "keep_migrations": "60d",
+        "timezone": "Europe/Berlin",
+        "concurrency": "256",
+        "channel_concurrency": "16",
+        "poll_interval": "2s",
+        "node_timeout": "20s",
+        "heartbeat_interval": "1s",
+        "expire_after": "1h",
+        "quarantine_after": "5",
+        "breaker_threshold": "7",
+        "breaker_timeout": "30s",
+        "history_retention": "7d",
+        "message_retention": "14d",
+        "audit_retention": "90d",
+        "migration_retention": "60d",
         "max_body": "1MiB",
         "max_bulk": "10",
         "migration_folder": "/srv/moves",
@@ -126,10 +132,10 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "broker_allow_plaintext": "true",
         "broker_channels": "phone,console",
         "trusted_proxies": "127.0.0.1,10.0.0.0/8",
-        "broker_wait": "5s",
+        "broker_message_ttl": "5s",
         "replica": "postgresql://standby/tidings",
-        "recycle_after": "1000",
-        "recycle_memory": "256MiB",
+        "max_messages_per_process": "1000",
+        "max_memory_per_process": "256MiB",
     }
     simple = {item.name for item in dataclasses.fields(Settings) if item.metadata}
 
@@ -186,13 +192,13 @@ def test_every_setting_says_what_it_is_for() -> None:
         ("port = 80.5", "port in .* whole number"),
         ("port = true", "port in .* whole number"),
         ("port = ''", "port in .* whole number"),
-        ("slots = 0", "whole number from 1"),
+        ("concurrency = 0", "whole number from 1"),
         ("host = ''", "host in .* not a text"),
-        ("zone = 'Mars/Base'", "not a time zone"),
-        ("zone = '../etc/passwd'", "not a time zone"),
-        ("zone = 1", "not a time zone"),
-        ("poll = '1 month'", "poll in .* Use a duration"),
-        ("poll = 0", "is zero"),
+        ("timezone = 'Mars/Base'", "not a time zone"),
+        ("timezone = '../etc/passwd'", "not a time zone"),
+        ("timezone = 1", "not a time zone"),
+        ("poll_interval = '1 month'", "poll in .* Use a duration"),
+        ("poll_interval = 0", "is zero"),
         ("sandbox = 'maybe'", "Use true or false"),
         ("sandbox = 1", "Use true or false"),
         ("max_body = 'huge'", "Use a size"),
@@ -213,8 +219,8 @@ def test_every_setting_says_what_it_is_for() -> None:
         ("[channels.'a b']\nkind = 'webhook'", "channel name 'a b'"),
         ("[channels.hook]\nkind = 'webhook'\npolicy = 'compagnon'", "Did you mean 'companion'"),
         ("policies = 1", "policies in .* is not a table"),
-        ("[policies.gentle]\nmax_tries = 3", r"policies.gentle.backoff is missing \(in .*tidings\.toml\)"),
-        ("[policies.companion]\nmax_tries = 3", "name of a ready-made policy"),
+        ("[policies.gentle]\nmax_attempts = 3", r"policies.gentle.backoff is missing \(in .*tidings\.toml\)"),
+        ("[policies.default]\nmax_attempts = 3", "name of a ready-made policy"),
     ],
 )
 def test_what_is_unknown_or_malformed_stops_the_start(loaded: Loader, text: str, words: str) -> None:
@@ -338,14 +344,14 @@ def test_policies_of_ones_own_join_the_ready_made_ones(loaded: Loader) -> None:
     )
 
     assert set(settings.all_policies) == {
-        "companion",
+        "default",
         "broadcast",
         "migration",
-        "personal",
+        "quick",
         "events",
         "gentle",
     }
-    assert settings.policies["gentle"].rule.max_tries == 3
+    assert settings.policies["gentle"].rule.max_attempts == 3
     assert settings.describe()["policies"] == {"gentle": "3 tries, 1 min, 10 min"}
 
 
@@ -480,9 +486,9 @@ def test_a_threshold_that_is_not_understood_is_refused(loaded: Loader, line: str
 
 
 def test_settings_that_contradict_each_other_are_refused(loaded: Loader) -> None:
-    """B5: a lease under two beats would take healthy nodes for dead; two listeners need two ports."""
-    with pytest.raises(Misconfigured, match="under two beats"):
-        loaded(lease="3s", beat="2s").check()
+    """B5: a node timeout under two heartbeats declares healthy nodes dead; two listeners need two ports."""
+    with pytest.raises(Misconfigured, match="under two heartbeat intervals"):
+        loaded(node_timeout="3s", heartbeat_interval="2s").check()
     with pytest.raises(Misconfigured, match="are both 8025"):
         loaded(port=8025).check()
     loaded(port=8025, sandbox=False).check()
@@ -525,6 +531,6 @@ def test_the_real_environment_is_the_usual_one(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.delenv(variable)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TIDINGS_PORT", "4")
-    (tmp_path / "tidings.toml").write_text("slots = 5")
+    (tmp_path / "tidings.toml").write_text("concurrency = 5")
 
-    assert (load().port, load().slots) == (4, 5)
+    assert (load().port, load().concurrency) == (4, 5)

@@ -24,7 +24,9 @@ CONNECTED = StoredSession(SessionStatus.CONNECTED, "WORKING", NOON - 3600 * SECO
 
 def known(after: SessionTransition, since: int) -> StoredSession:
     """The row that a look left behind."""
-    return StoredSession(after.link, after.why, since, after.tries, after.told, after.lost_at, after.retry_at)
+    return StoredSession(
+        after.link, after.why, since, after.attempts, after.told, after.lost_at, after.retry_at
+    )
 
 
 def walk(
@@ -37,13 +39,13 @@ def walk(
         after = after_check(row, found, at)
         since = since if after.link is row.link else at
         looks.append(((at - NOON) // SECOND, after))
-        row, at = known(after, since), after.look_at
+        row, at = known(after, since), after.check_at
     return looks
 
 
 def test_reconnects_are_five_seconds_times_two_to_the_n_apart_and_a_minute_at_the_most() -> None:
     """E7."""
-    assert [reconnect_delay(tries) // SECOND for tries in range(7)] == [5, 10, 20, 40, 60, 60, 60]
+    assert [reconnect_delay(attempts) // SECOND for attempts in range(7)] == [5, 10, 20, 40, 60, 60, 60]
     assert reconnect_delay(10_000) == 60 * SECOND
 
     nudges = [second for second, after in walk(DOWN, seconds=300) if after.nudge]
@@ -88,7 +90,7 @@ def test_the_word_of_a_send_is_believed_for_a_while() -> None:
 
     after = after_send_failure(lost, NOON)
 
-    assert (after.look_at, after.retry_at, after.news) == (
+    assert (after.check_at, after.retry_at, after.news) == (
         NOON + 5 * SECOND,
         NOON + 5 * SECOND,
         "channel.reconnecting",
@@ -103,21 +105,21 @@ def test_a_session_that_comes_and_goes_is_left_alone_for_longer_each_time() -> N
         after = after_send_failure(
             row._replace(link=SessionStatus.RECONNECTING, lost_at=at, retry_at=None, since=at), at
         )
-        pauses.append((after.look_at - at) // SECOND)
-        at = after.look_at
+        pauses.append((after.check_at - at) // SECOND)
+        at = after.check_at
         row = known(after_check(known(after, at), UP, at), at)
     assert pauses == [5, 10, 20, 40, 60, 60]
 
     young = after_check(row, UP, at + 59 * SECOND)
     lasting = after_check(known(young, at), UP, at + 60 * SECOND)
-    assert (young.tries, lasting.tries) == (6, 0)
+    assert (young.attempts, lasting.attempts) == (6, 0)
 
 
 def test_the_first_look_at_a_healthy_session_is_no_news() -> None:
     """At a start nobody knows yet; that is not a reconnect."""
     unseen = StoredSession(SessionStatus.RECONNECTING, "nobody has looked yet", NOON, 0, None, NOON, NOON)
     after = after_check(unseen, UP, NOON)
-    assert (after.is_back, after.news, after.tries) == (True, None, 0)
+    assert (after.is_back, after.news, after.attempts) == (True, None, 0)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_the_first_look_at_a_healthy_session_is_no_news() -> None:
         (-900, -200, -900, {}, False),  # given late: it has not waited for long
         (-900, -900, -100, {}, False),  # it waited for something else before
         (-900, -900, -900, {"own_expiry": True}, False),
-        (-900, -900, -900, {"lot": 7}, False),
+        (-900, -900, -900, {"group_id": 7}, False),
     ],
 )
 def test_the_wait_counts_from_the_latest_of_due_accepted_and_lost(
@@ -140,7 +142,7 @@ def test_the_wait_counts_from_the_latest_of_due_accepted_and_lost(
         "due_at": NOON + due * SECOND,
         "accepted_at": NOON + accepted * SECOND,
         "own_expiry": False,
-        "lot": None,
+        "group_id": None,
     }
     told = is_too_late({**task, **row}, lost_at=NOON + lost * SECOND, wait=300 * SECOND, now=NOON)
     assert told is late

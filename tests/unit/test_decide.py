@@ -39,7 +39,7 @@ from tidings.store.claim_order import ClaimCandidate, choose_candidates
 from tidings.store.rate_limits import MAX_AHEAD, RateLimitState, reserve_slots, slot_interval
 
 NOW = 1_800_000_000 * SECOND
-LANE = Lane("q", policy=POLICIES["personal"])
+LANE = Lane("q", policy=POLICIES["quick"])
 
 
 def task(**more: Any) -> Task:
@@ -57,23 +57,23 @@ def test_done_keeps_the_receipt() -> None:
     assert (move.to, move.detail, move.claim_no) == (TaskState.DONE, "sid-1", 3)
 
 
-@pytest.mark.parametrize(("tries", "wait"), [(1, 30), (2, 120), (3, 300)])
-def test_a_temporary_failure_waits_as_its_policy_says(tries: int, wait: int) -> None:
+@pytest.mark.parametrize(("attempts", "wait"), [(1, 30), (2, 120), (3, 300)])
+def test_a_temporary_failure_waits_as_its_policy_says(attempts: int, wait: int) -> None:
     """Personal: 30 s, 2 min, 5 min (E3)."""
-    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=tries).move
-    assert (TaskState.PENDING, NOW + wait * SECOND, tries) == (move.to, move.due_at, move.tries)
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), attempts=attempts).move
+    assert (TaskState.PENDING, NOW + wait * SECOND, attempts) == (move.to, move.due_at, move.attempts)
 
 
 def test_the_last_try_fails_for_good() -> None:
-    """`max_tries` counts the first one."""
-    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=4).move
+    """`max_attempts` counts the first one."""
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), attempts=4).move
     assert (move.to, move.category) == (TaskState.FAILED, Category.TEMPORARY)
 
 
 def test_a_throttle_spends_no_try_but_counts_for_itself() -> None:
     """A 429 has its own counter (A4)."""
-    move = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=9)), tries=2).move
-    assert (move.tries, move.throttles, move.due_at) == (1, 1, NOW + 9 * SECOND)
+    move = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=9)), attempts=2).move
+    assert (move.attempts, move.throttles, move.due_at) == (1, 1, NOW + 9 * SECOND)
     spent = outcome_of(Retry(Category.THROTTLING, "429"), throttles=9).move
     assert spent.to is TaskState.FAILED
 
@@ -82,7 +82,7 @@ def test_news_about_the_channel_leaves_the_task_where_it_was() -> None:
     """Parked or paused; no attempt spent (rule 13)."""
     wide = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=30), whole_channel=True))
     assert ThrottleChannel("q", NOW + 30 * SECOND, "429") == wide.effect
-    assert (wide.move.to, wide.move.tries) == (TaskState.PENDING, 0)
+    assert (wide.move.to, wide.move.attempts) == (TaskState.PENDING, 0)
     bad = outcome_of(Reject(Category.PERMANENT, "revoked", whole_channel=True))
     assert PauseChannel("q", "revoked") == bad.effect
 
@@ -112,8 +112,8 @@ def test_a_retry_after_the_expiry_waits_for_the_expiry() -> None:
 
 def test_a_deferral_gives_its_try_back() -> None:
     """It costs no attempt."""
-    move = outcome_of(Defer(NOW + 5, "quiet"), tries=3).move
-    assert (move.tries, move.due_at) == (2, NOW + 5)
+    move = outcome_of(Defer(NOW + 5, "quiet"), attempts=3).move
+    assert (move.attempts, move.due_at) == (2, NOW + 5)
 
 
 class TestDeath:
@@ -122,25 +122,25 @@ class TestDeath:
     def judge(self, *, started: bool, alone: bool = False, crashes: int = 0, hold: bool = True) -> Transition:
         lane = Lane("q", on_unknown=OnUnknown.HOLD if hold else OnUnknown.RESEND)
         return decide_after_crash(
-            task(crashes=crashes), lane, started=started, alone=alone, now=NOW, poison_after=3
+            task(crashes=crashes), lane, started=started, alone=alone, now=NOW, quarantine_after=3
         ).move  # fmt: skip
 
     def test_not_started_goes_back_free(self) -> None:
         """Its try is given back."""
         move = self.judge(started=False)
-        assert (move.to, move.tries, move.unknown) == (TaskState.PENDING, 0, False)
+        assert (move.to, move.attempts, move.unknown) == (TaskState.PENDING, 0, False)
 
     def test_started_is_in_doubt(self) -> None:
         """Held, or sent again and flagged."""
         assert ((m := self.judge(started=True)).to, m.unknown) == (TaskState.FAILED, True)
         again = self.judge(started=True, hold=False)
-        assert (again.to, again.unknown, again.tries) == (TaskState.PENDING, True, 1)
+        assert (again.to, again.unknown, again.attempts) == (TaskState.PENDING, True, 1)
 
     def test_a_resend_keeps_its_due_time_and_so_its_place_ahead_of_the_backlog(self) -> None:
         """A dead node's work resumes before messages that became due later."""
         lane = Lane("q", on_unknown=OnUnknown.RESEND)
         earlier = task(due_at=NOW - 60 * SECOND)
-        again = decide_after_crash(earlier, lane, started=True, alone=False, now=NOW, poison_after=3).move
+        again = decide_after_crash(earlier, lane, started=True, alone=False, now=NOW, quarantine_after=3).move
 
         assert again.due_at == earlier.due_at
 
@@ -172,12 +172,12 @@ def test_every_state_is_in_the_table_or_final() -> None:
 def test_a_node_is_silent_only_after_a_full_lease_of_the_same_number() -> None:
     """By our own clock; a moving number starts anew (rule 9)."""
     lease = timedelta(seconds=10)
-    row = {"id": 1, "beat": 5}
+    row = {"id": 1, "heartbeat": 5}
     seen, dead = find_silent_nodes({}, [row], now=0.0, lease=lease)
     assert (seen, dead) == ({1: HeartbeatSighting(5, 0.0)}, [])
     assert find_silent_nodes(seen, [row], now=9.9, lease=lease)[1] == []
     assert find_silent_nodes(seen, [row], now=10.0, lease=lease)[1] == [row]
-    assert find_silent_nodes(seen, [{"id": 1, "beat": 6}], now=10.0, lease=lease)[1] == []
+    assert find_silent_nodes(seen, [{"id": 1, "heartbeat": 6}], now=10.0, lease=lease)[1] == []
 
 
 @given(

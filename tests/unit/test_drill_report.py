@@ -59,7 +59,7 @@ def test_a_duplicate_that_the_engine_does_not_know_of_is_silent() -> None:
 
     assert not found.is_clean
     assert list(found.silent) == ["a"]
-    assert found.look_at == {"unflagged": ["a (id-a)"]}
+    assert found.check_at == {"unflagged": ["a (id-a)"]}
     assert [figure.name for figure in report_figures(found) if figure.is_wrong] == ["duplicated"]
 
 
@@ -68,7 +68,7 @@ def test_what_was_accepted_and_never_seen_is_lost() -> None:
     found = told([copy(10.1, "a")])
 
     assert not found.is_clean and list(found.lost) == ["b"]
-    assert found.look_at == {"lost": ["b (id-b)"]}
+    assert found.check_at == {"lost": ["b (id-b)"]}
     assert as_json(found)["ok"] is False
 
 
@@ -104,7 +104,7 @@ def test_the_same_seed_is_the_same_plan() -> None:
 
 def test_the_processes_of_a_drill_know_one_channel_and_keep_the_users_lease(tmp_path: Path) -> None:
     """Whatever stands in a database URL; no real channel is named."""
-    chosen = load(environ={"TIDINGS_LEASE": "7s", "TIDINGS_SLOTS": "11"}, folder=tmp_path)
+    chosen = load(environ={"TIDINGS_NODE_TIMEOUT": "7s", "TIDINGS_CONCURRENCY": "11"}, folder=tmp_path)
     file = tmp_path / "drill.toml"
     url = 'postgresql://ada:"p\\w@host/name?schema=tidings_drill_1'
     file.write_text(settings_file(chosen, url, "hold"))
@@ -112,6 +112,11 @@ def test_the_processes_of_a_drill_know_one_channel_and_keep_the_users_lease(tmp_
 
     made = load(file, environ={})
 
-    assert (made.database, made.slots, made.lease, made.sandbox) == (url, 11, chosen.lease, False)
+    assert (made.database, made.concurrency, made.node_timeout, made.sandbox) == (
+        url,
+        11,
+        chosen.node_timeout,
+        False,
+    )
     assert list(made.channels) == ["drill"]
     assert made.channels["drill"].options["on_unknown"] == "hold"

@@ -128,17 +128,21 @@ def test_the_strategies_of_a_job_are_those_of_c3_unless_it_says_otherwise(defini
     server, timeout = usual.rule(ErrorKind.SERVER), usual.rule(ErrorKind.TIMEOUT)
 
     assert server is not None and timeout is not None
-    assert (server.max_tries, server.initial, server.cap) == (5, timedelta(seconds=2), timedelta(hours=1))
-    assert (timeout.max_tries, timeout.backoff, timeout.initial) == (3, Backoff.LINEAR, timedelta(seconds=5))
-    assert usual.rules[ErrorKind.RATE_LIMIT].max_tries == 10
+    assert (server.max_attempts, server.initial, server.cap) == (5, timedelta(seconds=2), timedelta(hours=1))
+    assert (timeout.max_attempts, timeout.backoff, timeout.initial) == (
+        3,
+        Backoff.LINEAR,
+        timedelta(seconds=5),
+    )
+    assert usual.rules[ErrorKind.RATE_LIMIT].max_attempts == 10
     assert usual.alert_after[ErrorKind.SERVER] == 3
     for fatal in (ErrorKind.CREDENTIALS, ErrorKind.PERMISSION, ErrorKind.NOT_FOUND, ErrorKind.VALIDATION):
         assert usual.rule(fatal) is None
 
     definition["retry"] = {"max_attempts": 6, "timeout": {"max_attempts": 2}, "fatal": ["unclassified"]}
     own = read_job(definition).retry
-    assert own.rules[ErrorKind.SERVER].max_tries == 6
-    assert own.rules[ErrorKind.TIMEOUT].max_tries == 2
+    assert own.rules[ErrorKind.SERVER].max_attempts == 6
+    assert own.rules[ErrorKind.TIMEOUT].max_attempts == 2
     assert own.rule(ErrorKind.UNKNOWN) is None
 
 

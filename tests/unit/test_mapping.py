@@ -205,13 +205,13 @@ def test_a_bad_value_may_be_left_out_or_replaced_but_never_silently() -> None:
 
 def test_times_are_read_in_the_zone_and_form_that_the_rule_says() -> None:
     """A time without a zone is a guess, unless the map says where it was written."""
-    berlin = {"type": "time", "zone": "Europe/Berlin"}
+    berlin = {"type": "time", "timezone": "Europe/Berlin"}
 
     assert value(berlin, "2026-07-01T09:00:00") == "2026-07-01T07:00:00Z"
     assert value({**berlin, "format": "%d.%m.%Y %H:%M"}, "01.07.2026 09:00") == "2026-07-01T07:00:00Z"
     assert value({"type": "time", "format": "epoch_ms"}, 1_500) == "1970-01-01T00:00:01.500000Z"
     assert value({"type": "date", "format": "%d.%m.%Y"}, "01.07.2026") == "2026-07-01"
-    assert value({"type": "date", "zone": "Asia/Tokyo"}, "2026-11-16T23:30:00Z") == "2026-11-17"
+    assert value({"type": "date", "timezone": "Asia/Tokyo"}, "2026-11-16T23:30:00Z") == "2026-11-17"
 
 
 LINK = {"reference": "companies", "path": "company"}
@@ -370,8 +370,8 @@ def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[st
         ({"type": "number", "default": "few"}, "types.people.fields.x.default", "not a number"),
         ({"on_error": "default"}, "types.people.fields.x.on_error", "no default"),
         ({"required": True, "on_missing": "skip"}, "types.people.fields.x.on_missing", "required"),
-        ({"zone": "UTC"}, "types.people.fields.x.zone", "text"),
-        ({"type": "time", "zone": "Berlin"}, "types.people.fields.x.zone", "Europe/Berlin"),
+        ({"timezone": "UTC"}, "types.people.fields.x.timezone", "text"),
+        ({"type": "time", "timezone": "Berlin"}, "types.people.fields.x.timezone", "Europe/Berlin"),
         ({"type": "date", "format": "dd.mm"}, "types.people.fields.x.format", "%d.%m.%Y"),
         ({"values": {}}, "types.people.fields.x.values", "empty"),
         ({"values": {"a": ["b"]}}, "types.people.fields.x.values", "plain value"),
@@ -418,7 +418,7 @@ def test_lint_finds_what_a_map_would_lose() -> None:
         fields={
             "name": "nmae",
             "stage": {"path": "status", "type": "select", "values": {"new": "Lead", "old": "Gone"}},
-            "born": {"path": "seen", "type": "date", "zone": "UTC"},
+            "born": {"path": "seen", "type": "date", "timezone": "UTC"},
             "mail": "emails",
             "nick": "alias",
         },
@@ -500,12 +500,12 @@ junk = st.one_of(
     junk,
 )
 def test_junk_never_gets_past_the_mapper_and_what_is_made_stays_as_it_is(
-    kind: str, many: bool, zone: str | None, given_value: Any
+    kind: str, many: bool, timezone: str | None, given_value: Any
 ) -> None:
     """A refusal or a value, never a traceback; made again it is the same, or verification would cry wolf."""
     rule: dict[str, Any] = {"type": kind, "many": many}
-    if zone is not None and kind in ("date", "time"):
-        rule["zone"] = zone
+    if timezone is not None and kind in ("date", "time"):
+        rule["timezone"] = timezone
     mapper = Mapper([read_type("people", {"fields": {"x": rule}}, allow_hooks=False)])
 
     made = mapper.map(Record("people", "1", {"x": given_value}), lambda _t, _i: None)

@@ -44,13 +44,13 @@ DOUBT = timedelta(seconds=3)
 
 
 def verdict(
-    failure: ErrorKind, *, repeatable: bool = True, tries: dict[str, int] | None = None, **more: Any
+    failure: ErrorKind, *, repeatable: bool = True, attempts: dict[str, int] | None = None, **more: Any
 ) -> ErrorDecision:
     known = more.pop("known", None)
     return decide_write_error(
         ConnectorError(failure, "x", **more),
         RETRY,
-        tries or {},
+        attempts or {},
         repeatable=repeatable,
         known=known,
         doubt=DOUBT,
@@ -95,14 +95,14 @@ def test_a_create_that_may_have_happened_is_in_doubt_and_not_tried_again(failure
 
 def test_tries_are_counted_by_kind_and_end() -> None:
     """Five server errors, three time-outs, ten 429 without a wait; a known wait is free (C3)."""
-    assert verdict(ErrorKind.SERVER, tries={"5xx": 3, "timeout": 2}).standing is RecordState.READY
-    assert verdict(ErrorKind.SERVER, tries={"5xx": 4}).standing is RecordState.FAILED
-    assert verdict(ErrorKind.TIMEOUT, tries={"timeout": 2}).standing is RecordState.FAILED
-    throttled = verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 8})
+    assert verdict(ErrorKind.SERVER, attempts={"5xx": 3, "timeout": 2}).standing is RecordState.READY
+    assert verdict(ErrorKind.SERVER, attempts={"5xx": 4}).standing is RecordState.FAILED
+    assert verdict(ErrorKind.TIMEOUT, attempts={"timeout": 2}).standing is RecordState.FAILED
+    throttled = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 8})
     assert (throttled.standing, throttled.park) == (RecordState.READY, timedelta(seconds=60))
-    assert verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 9}).standing is RecordState.FAILED
-    free = verdict(ErrorKind.RATE_LIMIT, tries={"rate_limit": 9}, wait=timedelta(seconds=7))
-    assert (free.standing, free.park, free.tries) == (RecordState.READY, timedelta(seconds=7), None)
+    assert verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}).standing is RecordState.FAILED
+    free = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}, wait=timedelta(seconds=7))
+    assert (free.standing, free.park, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
 
 
 def test_a_record_that_vanished_from_the_target_is_a_conflict() -> None:

@@ -59,11 +59,11 @@ def test_a_system_is_named_without_its_hash(name: str, said: str) -> None:
 def test_a_message_that_was_moved_says_when_it_goes_out() -> None:
     """Not that it waits because it was moved there; what kept it before that is still told."""
     due = NOON + 600 * SECOND
-    row = {"state": "pending", "head": True, "due_at": due, "tries": 0, "throttles": 0}
+    row = {"state": "pending", "head": True, "due_at": due, "attempts": 0, "throttles": 0}
     moved = {"detail": f"{RESCHEDULED_PREFIX} {iso(due)}"}
 
     alone = explain(row, None, [moved], now=NOON, ahead=0, nodes=1)
-    tried = explain({**row, "tries": 1}, None, [{"detail": "busy"}, moved], now=NOON, ahead=0, nodes=1)
+    tried = explain({**row, "attempts": 1}, None, [{"detail": "busy"}, moved], now=NOON, ahead=0, nodes=1)
 
     assert alone.answer == f"scheduled for {iso(NOON + 600 * SECOND)}"
     assert tried.answer.startswith("1 attempt, next attempt at") and tried.answer.endswith(": busy")

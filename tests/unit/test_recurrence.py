@@ -44,14 +44,14 @@ YEAR_2045 = datetime(2045, 1, 1)  # noqa: DTZ001  (a wall clock's)
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
-def compiled(rule: dict[str, Any], zone: ZoneInfo, *, anchor: int = 0) -> RecurrenceRule:
+def compiled(rule: dict[str, Any], timezone: ZoneInfo, *, anchor: int = 0) -> RecurrenceRule:
     """A rule as a caller writes it."""
-    return compile_rule(parse_rule(rule, anchor=anchor), zone)
+    return compile_rule(parse_rule(rule, anchor=anchor), timezone)
 
 
-def local(rule: dict[str, Any], zone: str, after: str, n: int, **more: Any) -> list[str]:
+def local(rule: dict[str, Any], timezone: str, after: str, n: int, **more: Any) -> list[str]:
     """The next firings as a wall clock shows them, with the offset."""
-    there = ZoneInfo(zone)
+    there = ZoneInfo(timezone)
     begin = instant(datetime.fromisoformat(after).replace(tzinfo=there))
     firings = islice(compiled(rule, there, **more).after(begin), n)
     return [moment(firing.at).astimezone(there).strftime("%m-%d %H:%M %z") for firing in firings]
@@ -60,11 +60,11 @@ def local(rule: dict[str, Any], zone: str, after: str, n: int, **more: Any) -> l
 # -- five hundred generated cases against other engines
 
 
-def settled(times: Iterator[datetime], zone: ZoneInfo, after: int, n: int) -> list[int]:
+def settled(times: Iterator[datetime], timezone: ZoneInfo, after: int, n: int) -> list[int]:
     """Wall-clock times of another engine under our two rules, found by walking: no arithmetic of ours."""
     found: list[int] = []
     for there in times:
-        at = _walked(there, zone)
+        at = _walked(there, timezone)
         if at > max([after, *found[-1:]]):
             found.append(at)
             if len(found) == n:
@@ -72,28 +72,28 @@ def settled(times: Iterator[datetime], zone: ZoneInfo, after: int, n: int) -> li
     return found
 
 
-def _walked(there: datetime, zone: ZoneInfo) -> int:
+def _walked(there: datetime, timezone: ZoneInfo) -> int:
     """The first instant at which the clock shows this time; in a gap, the first minute after it."""
     begin = there.replace(tzinfo=UTC)
-    offsets = {(begin + timedelta(hours=n)).astimezone(zone).utcoffset() for n in range(-30, 31)}
+    offsets = {(begin + timedelta(hours=n)).astimezone(timezone).utcoffset() for n in range(-30, 31)}
     shown = [begin - offset for offset in offsets if offset is not None]
-    exact = [at for at in shown if at.astimezone(zone).replace(tzinfo=None) == there]
+    exact = [at for at in shown if at.astimezone(timezone).replace(tzinfo=None) == there]
     if exact:
         return instant(min(exact))
     at = begin.replace(second=0) - timedelta(hours=15)
-    while at.astimezone(zone).replace(tzinfo=None) < there:
+    while at.astimezone(timezone).replace(tzinfo=None) < there:
         at += timedelta(minutes=1)
     return instant(at)
 
 
-def begins(rng: random.Random, zone: ZoneInfo) -> datetime:
+def begins(rng: random.Random, timezone: ZoneInfo) -> datetime:
     """A time between 2000 and 2040, every other one just before a change of the clocks."""
     there = YEAR_2000 + timedelta(seconds=rng.randrange(39 * 365 * 86_400))
     if rng.random() < 0.5:
         return there
     for _ in range(370):
         before, after = (there + timedelta(days=n) for n in (0, 1))
-        if before.replace(tzinfo=zone).utcoffset() != after.replace(tzinfo=zone).utcoffset():
+        if before.replace(tzinfo=timezone).utcoffset() != after.replace(tzinfo=timezone).utcoffset():
             return there - timedelta(hours=rng.randrange(30))
         there += timedelta(days=1)
     return there
@@ -151,19 +151,19 @@ def test_cron_fires_when_dateutil_says(seed: int) -> None:
             a_field(rng, 0, 59, 0.1), a_field(rng, 0, 23, 0.0), a_field(rng, 1, 31, 0.6),
             a_field(rng, 1, 12, 0.7), a_field(rng, 0, 6, 0.6),
         ]  # fmt: skip
-        zone = ZoneInfo(rng.choice(ZONES))
-        begin = begins(rng, zone)
+        timezone = ZoneInfo(rng.choice(ZONES))
+        begin = begins(rng, timezone)
         text = " ".join(fields if fields[0] != "0" or rng.random() < 0.2 else fields[1:])
         if len(members(fields[2], 0, 23)) == 24:
             continue
         try:
-            rule = compiled({"cron": text}, zone)
+            rule = compiled({"cron": text}, timezone)
         except Invalid:
             continue  # 31 February and its like, which dateutil would look for until the year 9999
-        after = resolve_wall_time(begin, zone).at
+        after = resolve_wall_time(begin, timezone).at
         ours = [firing.at for firing in islice(rule.after(after), 12)]
 
-        assert ours == settled(by_dateutil(fields, begin), zone, after, 12), (text, zone, begin)
+        assert ours == settled(by_dateutil(fields, begin), timezone, after, 12), (text, timezone, begin)
         compared += 1
 
 
@@ -173,18 +173,22 @@ def test_cron_for_every_hour_fires_whenever_the_clock_matches(seed: int) -> None
     rng = random.Random(seed)
     for _ in range(10):
         minutes, weekdays = a_field(rng, 0, 59, 0.2), a_field(rng, 0, 6, 0.7)
-        zone = ZoneInfo(rng.choice(ZONES))
-        after = resolve_wall_time(begins(rng, zone), zone).at // MINUTE * MINUTE
-        rule = compiled({"cron": f"{minutes} * * * {weekdays}"}, zone)
+        timezone = ZoneInfo(rng.choice(ZONES))
+        after = resolve_wall_time(begins(rng, timezone), timezone).at // MINUTE * MINUTE
+        rule = compiled({"cron": f"{minutes} * * * {weekdays}"}, timezone)
         wanted = (members(minutes, 0, 59), members(weekdays, 0, 6))
         expected = []
         for at in range(after + MINUTE, after + 2 * DAY, MINUTE):
-            there = wall_time(at, zone)
+            there = wall_time(at, timezone)
             if there.minute in wanted[0] and there.isoweekday() % 7 in wanted[1]:
                 expected.append(at)
-        expected = [at for at in expected if wall_time(at, zone).second == 0]
+        expected = [at for at in expected if wall_time(at, timezone).second == 0]
 
-        assert [f.at for f in islice(rule.after(after), len(expected))] == expected, (minutes, weekdays, zone)
+        assert [f.at for f in islice(rule.after(after), len(expected))] == expected, (
+            minutes,
+            weekdays,
+            timezone,
+        )
 
 
 def an_rrule(rng: random.Random) -> str:
@@ -224,18 +228,18 @@ def test_rrule_fires_when_dateutil_says(seed: int) -> None:
     """25 generated rules, zones and times each, asked from their begin and from the middle: equal (A8)."""
     rng, compared = random.Random(100 + seed), 0
     while compared < 25:
-        text, zone = an_rrule(rng), ZoneInfo(rng.choice(ZONES))
-        begin = begins(rng, zone)
-        rule = compiled({"rrule": text}, zone, anchor=resolve_wall_time(begin, zone).at)
-        begin = wall_time(resolve_wall_time(begin, zone).at, zone)
-        after = resolve_wall_time(begin, zone).at - SECOND
+        text, timezone = an_rrule(rng), ZoneInfo(rng.choice(ZONES))
+        begin = begins(rng, timezone)
+        rule = compiled({"rrule": text}, timezone, anchor=resolve_wall_time(begin, timezone).at)
+        begin = wall_time(resolve_wall_time(begin, timezone).at, timezone)
+        after = resolve_wall_time(begin, timezone).at - SECOND
         ours = [firing.at for firing in islice(rule.after(after), 10)]
         if len(ours) < 10:
             continue  # so rare, or never: dateutil would look for it until the year 9999
-        theirs = settled(iter(dateutil.rrulestr(text, dtstart=begin)), zone, after, 10)
+        theirs = settled(iter(dateutil.rrulestr(text, dtstart=begin)), timezone, after, 10)
 
-        assert ours == theirs, (text, zone, begin)
-        assert [firing.at for firing in islice(rule.after(ours[4]), 5)] == ours[5:], (text, zone, begin)
+        assert ours == theirs, (text, timezone, begin)
+        assert [firing.at for firing in islice(rule.after(ours[4]), 5)] == ours[5:], (text, timezone, begin)
         compared += 1
 
 
@@ -313,11 +317,11 @@ def test_what_was_decided_is_noted() -> None:
 )
 def test_settling_keeps_the_order(one: datetime, other: datetime, name: str) -> None:
     """An earlier time on the wall is never a later instant, so firings come in order."""
-    zone = ZoneInfo(name)
+    timezone = ZoneInfo(name)
     first, second = sorted((one, other))
-    assert resolve_wall_time(first, zone).at <= resolve_wall_time(second, zone).at
-    if resolve_wall_time(first, zone).note is None:
-        assert wall_time(resolve_wall_time(first, zone).at, zone) == first
+    assert resolve_wall_time(first, timezone).at <= resolve_wall_time(second, timezone).at
+    if resolve_wall_time(first, timezone).note is None:
+        assert wall_time(resolve_wall_time(first, timezone).at, timezone) == first
 
 
 # -- days
@@ -360,10 +364,10 @@ def test_days_of_a_month_in_words(on: str, expected: list[str]) -> None:
 )
 def test_weekly_is_daily_on_its_days(days: set[str], clocks: set[time], begin: datetime, name: str) -> None:
     """Against the same thing said as RRULE, through two engines of our own and one of dateutil's."""
-    zone = ZoneInfo(name)
+    timezone = ZoneInfo(name)
     at = sorted({clock.strftime("%H:%M") for clock in clocks})
-    after = resolve_wall_time(begin, zone).at
-    weekly = compiled({"weekly": {"on": sorted(days), "at": at}}, zone)
+    after = resolve_wall_time(begin, timezone).at
+    weekly = compiled({"weekly": {"on": sorted(days), "at": at}}, timezone)
     numbers = [WEEKDAYS.index(day) for day in days]
     times = sorted(
         datetime.combine(begin.date() + timedelta(days=n), time.fromisoformat(clock))
@@ -371,15 +375,15 @@ def test_weekly_is_daily_on_its_days(days: set[str], clocks: set[time], begin: d
         for clock in at
         if (begin.date() + timedelta(days=n)).weekday() in numbers
     )
-    expected = settled(iter(times), zone, after, 2)
+    expected = settled(iter(times), timezone, after, 2)
     assert [firing.at for firing in islice(weekly.after(after), len(expected))] == expected
 
 
 # -- bounds
 
 
-def series(rule: dict[str, Any], zone: ZoneInfo = BERLIN, **bounds: Any) -> RecurrenceSeries:
-    return RecurrenceSeries(compiled(rule, zone), zone, **bounds)
+def series(rule: dict[str, Any], timezone: ZoneInfo = BERLIN, **bounds: Any) -> RecurrenceSeries:
+    return RecurrenceSeries(compiled(rule, timezone), timezone, **bounds)
 
 
 def test_start_and_end_are_included_and_days_are_skipped() -> None:

@@ -25,7 +25,7 @@ VARIABLES = {
 }
 CONTACT = {
     "name": "Bea",
-    "zone": "Asia/Kathmandu",
+    "timezone": "Asia/Kathmandu",
     "language": "de",
     "tags": ["a", "b"],
     "attributes": {"city": "Ulm"},

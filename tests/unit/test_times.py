@@ -29,8 +29,8 @@ def at(
 NOW = at(2026, 11, 16, 8)  # a Monday, nine o'clock in Berlin
 
 
-def read(text: str, *, now: int = NOW, zone: ZoneInfo = BERLIN) -> Instant:
-    return parse_when(text, now=now, zone=zone)
+def read(text: str, *, now: int = NOW, timezone: ZoneInfo = BERLIN) -> Instant:
+    return parse_when(text, now=now, timezone=timezone)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_an_empty_or_endless_time_is_refused(text: str) -> None:
 def test_the_refusal_names_the_field_that_was_given() -> None:
     """The same function reads other times, such as an expiry."""
     with pytest.raises(Invalid) as refused:
-        parse_when("25:00", now=NOW, zone=BERLIN, field="expires_at")
+        parse_when("25:00", now=NOW, timezone=BERLIN, field="expires_at")
 
     assert refused.value.field == "expires_at"
 
@@ -266,7 +266,7 @@ def test_the_refusal_names_the_field_that_was_given() -> None:
 def test_words_in_a_daylight_saving_gap_mean_the_first_valid_time() -> None:
     """F21: half past two does not exist on 28 March 2027 in Berlin, nor on 14 March in New York."""
     assert read("28 march 2027 2:30") == at(2027, 3, 28, 1)
-    assert read("14 march 2027 2:30", zone=NEW_YORK) == at(2027, 3, 14, 7)
+    assert read("14 march 2027 2:30", timezone=NEW_YORK) == at(2027, 3, 14, 7)
 
 
 def test_words_in_a_daylight_saving_overlap_mean_the_first_of_both() -> None:
@@ -278,7 +278,7 @@ def test_words_in_a_daylight_saving_overlap_mean_the_first_of_both() -> None:
 @given(st.integers(at(2000, 1, 1), at(2090, 1, 1)))
 def test_words_count_from_the_given_time_and_not_from_the_systems(now: int) -> None:
     """B13: nobody asks the system's clock; tomorrow noon is 12 to 36 hours after any now."""
-    found = read("tomorrow noon", now=now, zone=ZULU)
+    found = read("tomorrow noon", now=now, timezone=ZULU)
 
     assert timedelta(hours=12) <= moment(found) - moment(now) <= timedelta(hours=36)
     assert moment(found).hour == 12
@@ -295,19 +295,20 @@ def test_any_text_is_read_or_refused_and_never_breaks(text: str) -> None:
 
 
 @given(st.integers(at(1971, 1, 1), at(2100, 1, 1)), st.timezones())
-def test_what_is_shown_can_be_given_again(when: int, zone: ZoneInfo) -> None:
+def test_what_is_shown_can_be_given_again(when: int, timezone: ZoneInfo) -> None:
     """An instant survives being shown in ISO 8601 and read, to the millisecond that is shown."""
     exact = when // 1000 * 1000
 
     assert read(iso(exact) or "") == exact
-    assert read(moment(exact).astimezone(zone).isoformat()) == exact
+    assert read(moment(exact).astimezone(timezone).isoformat()) == exact
 
 
 def test_the_date_parser_is_imported_only_for_words() -> None:
     """It takes most of a second, which an API that is given ISO times never pays."""
     code = (
         "import sys; from zoneinfo import ZoneInfo; from tidings.inputs.natural_times import parse_when as p;"
-        "p('2026-11-16T08:00:00Z', now=0, zone=ZoneInfo('UTC')); p('in 10 min', now=0, zone=ZoneInfo('UTC'));"
+        "p('2026-11-16T08:00:00Z', now=0, timezone=ZoneInfo('UTC')); "
+        "p('in 10 min', now=0, timezone=ZoneInfo('UTC'));"
         "sys.exit('dateparser' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

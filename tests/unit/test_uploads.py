@@ -104,7 +104,7 @@ async def test_a_row_of_another_width_is_told_with_its_number_and_the_others_are
     """Too few, too many; empty cells over the end, as spreadsheets leave them, are nothing."""
     found = [
         (number, row) async for number, row in read_rows(
-            cut(b"name,zone\nada\ngrace,UTC,x\nlin,UTC,,\n", ()), "csv", largest=LARGEST, most_lines=MOST
+            cut(b"name,timezone\nada\ngrace,UTC,x\nlin,UTC,,\n", ()), "csv", largest=LARGEST, most_lines=MOST
         )
     ]  # fmt: skip
 
@@ -112,8 +112,8 @@ async def test_a_row_of_another_width_is_told_with_its_number_and_the_others_are
     few, many, good = (row for _, row in found)
     assert isinstance(few, Invalid) and isinstance(many, Invalid)
     assert few.problem == "the row has 1 fields but the header has 2"
-    assert many.remedy == "write one field for each of: name, zone"
-    assert good == {"name": "lin", "zone": "UTC"}
+    assert many.remedy == "write one field for each of: name, timezone"
+    assert good == {"name": "lin", "timezone": "UTC"}
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_every_stage_can_be_reached_from_new() -> None:
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_the_schema_knows_the_same_stages(dialect: str) -> None:
     """The CHECK repeats them."""
-    sql = next(m.sql for m in load_migrations(dialect) if m.name == "0008_workflows")
+    sql = next(m.sql for m in load_migrations(dialect) if m.name == "0001_schema")
     assert all(f"'{stage}'" in sql for stage in WorkflowStage)
 
 
@@ -254,7 +254,7 @@ def test_taking_back_is_the_whole_message_or_not_at_all(text: str, is_it: bool) 
 )
 def test_the_bands_of_intent(is_request: bool | None, confidence: int, decision: MessageDecision) -> None:
     """50 and more start, 30 to 49 are listed, less is told; what nobody knows never starts (D9)."""
-    assert band(Intent(is_request, (), confidence, "", "t"), start_at=50, review_at=30) is decision
+    assert band(Intent(is_request, (), confidence, "", "t"), start_at=50, review_threshold=30) is decision
 
 
 def test_of_several_open_workflows_day_and_question_choose_then_the_newest() -> None:

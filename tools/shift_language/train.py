@@ -90,7 +90,7 @@ def fit(lessons: Sequence[Studied]) -> Weights:
 
 def _row(case: Case) -> TokenRow:
     scene = case.scene
-    now, squads = moment_of(scene.now, scene.zone), tuple(scene.squads)
+    now, squads = moment_of(scene.now, scene.timezone), tuple(scene.squads)
     plain = normalize(scene.text)
     return build_token_row(
         plain, scan(plain, now, Vocabulary(squads, shift_words())), now, scene.speaker.squad, squads

@@ -39,9 +39,9 @@ class AuditEntry(NamedTuple):
     """One thing that was done or tried."""
 
     tenant: str
-    who: str
+    actor: str
     key: str | None
-    what: str
+    action: str
     target: str | None = None
     origin: str | None = None
     status: int | None = None
@@ -49,13 +49,13 @@ class AuditEntry(NamedTuple):
     detail: str | None = None
 
 
-def audit_entry(caller: Caller, what: str, *, target: str | None = None, **more: Any) -> AuditEntry:
+def audit_entry(caller: Caller, action: str, *, target: str | None = None, **more: Any) -> AuditEntry:
     """A line about this caller, with secrets and control characters taken out."""
     fields: dict[str, Any] = {
         name: sanitize(value) if isinstance(value, str) else value for name, value in more.items()
     }
     return AuditEntry(
-        caller.tenant, caller.who, caller.key, what, sanitize(target), sanitize(caller.origin), **fields
+        caller.tenant, caller.who, caller.key, action, sanitize(target), sanitize(caller.origin), **fields
     )
 
 
@@ -107,8 +107,8 @@ class AuditLog:
     async def page(
         self,
         *,
-        who: str | None = None,
-        what: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
         of: str | None = None,
         limit: int = 50,
         after: str | None = None,
@@ -118,8 +118,8 @@ class AuditLog:
         rows = await self._store.read(
             "audit_page",
             tenant=visible_tenant(of, tenant),
-            who=who,
-            what=what,
+            actor=actor,
+            action=action,
             before=decode_position(after),
             limit=page_size(limit),
         )

@@ -26,7 +26,7 @@ class MalformedBody(CallerError):
 class Unauthorized(CallerError):
     """No key, or a wrong one; both are told in the same words."""
 
-    code = "unauthorised"
+    code = "unauthorized"
     status = 401
 
 

@@ -59,7 +59,7 @@ async def _lines(work: Callable[[Tell], Awaitable[dict[str, Any]]], again: str) 
     async def run() -> None:
         try:
             result = await work(tell)
-            lines.put_nowait(_line({**result, "not_told": not_told}))
+            lines.put_nowait(_line({**result, "omitted": not_told}))
         except TidingsError as error:
             lines.put_nowait(_line({"error": {"problem": error.problem, "remedy": error.remedy}}))
         except Exception as error:  # the answer has begun: its last line must say that it is not whole

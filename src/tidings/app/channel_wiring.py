@@ -82,7 +82,7 @@ def build_recipient_snapshot(
         templates,
         ContactListService(store, clock, contacts),
         rules=rules,
-        zone=settings.zone,
+        timezone=settings.timezone,
         webhooks=webhooks,
     )
 
@@ -100,12 +100,12 @@ def events_channel(settings: Settings, listeners: SubscriptionCache, clock: Cloc
 
 def events_lane(lane: Lane, settings: Settings) -> Lane:
     """Receivers have breakers of their own, and slow ones must leave slots to messages."""
-    return replace(lane, breaker=NEVER_OPEN, cap=max(1, settings.slots // 4))
+    return replace(lane, breaker=NEVER_OPEN, cap=max(1, settings.concurrency // 4))
 
 
 def build_breaker_rule(settings: Settings) -> BreakerRule:
     """When a channel, or a destination of one, is left alone."""
-    return BreakerRule(settings.breaker_failures, settings.breaker_pause)
+    return BreakerRule(settings.breaker_threshold, settings.breaker_timeout)
 
 
 def build_lane(name: str, channel: Channel, settings: Settings) -> Lane:
@@ -122,7 +122,7 @@ def build_lane(name: str, channel: Channel, settings: Settings) -> Lane:
         policy=policy,
         on_unknown=traits.on_unknown,
         deadline=traits.deadline,
-        cap=settings.slots_per_channel if settings.slots_per_channel < settings.slots else None,
+        cap=settings.channel_concurrency if settings.channel_concurrency < settings.concurrency else None,
         per_second=traits.per_second,
         keyed=traits.per_recipient is not None,
         breaker=NEVER_OPEN if isinstance(channel, HasDestinations) else build_breaker_rule(settings),

@@ -155,12 +155,12 @@ def build(
     inbound = build_inbound(store, clock, lanes, settings, emit)
     chosen = shift_settings(settings)
     calendar = build_calendar(chosen, store, clock)
-    lanes[ledger.QUEUE] = effects.lane(settings.all_policies["personal"], calls_within=chosen.deadline)
+    lanes[ledger.QUEUE] = effects.lane(settings.all_policies["quick"], calls_within=chosen.deadline)
     rules = message_validation.MessageLimits(
-        grace=settings.grace, max_body=settings.max_body, tenants=TenantQuotas(settings.tenants)
+        grace=settings.expire_after, max_body=settings.max_body, tenants=TenantQuotas(settings.tenants)
     )
     templates = TemplateService(
-        store, clock, zone=settings.zone, max_body=settings.max_body, channels=channels
+        store, clock, timezone=settings.timezone, max_body=settings.max_body, channels=channels
     )
     accepting = MessageService(reading, clock, channels, rules, templates)
     working = build_workflows(store, clock, calendar, accepting, channels, settings)
@@ -174,8 +174,8 @@ def build(
     destinations = DestinationBreakers(store, channels, rule=build_breaker_rule(settings), now=clock.now)
     actors: list[Actor] = [
         OutboxRelay(store, clock, listeners),
-        Scheduler(store, clock, makers, listeners=listeners, keep=settings.keep_history),
-        BroadcastFeeder(store, clock, broadcast_creator, grace=micros(settings.grace), emit=emit),
+        Scheduler(store, clock, makers, listeners=listeners, keep=settings.history_retention),
+        BroadcastFeeder(store, clock, broadcast_creator, grace=micros(settings.expire_after), emit=emit),
         SessionMonitor(store, clock, channels, listeners=listeners, emit=emit),
         watch,
         *([destinations] if destinations.has_any else []),
@@ -205,14 +205,14 @@ def build(
         accepting,
         channels,
         lanes,
-        grace=settings.grace,
-        lease=settings.lease,
+        grace=settings.expire_after,
+        lease=settings.node_timeout,
         broadcast_creator=broadcast_creator,
         callbacks=build_callbacks(store, clock, readers, settings, emit),
         watch=watch,
         figures=figures,
     )
-    shifts = CalendarService(store, clock, calendar, squads=chosen.squads, zone=settings.zone)
+    shifts = CalendarService(store, clock, calendar, squads=chosen.squads, timezone=settings.timezone)
     desk.callbacks.listener = inbound.listening
     return App(
         settings,
@@ -261,12 +261,18 @@ def _worker(
         hands=None if office is None else office.hands,
         also_load=dict if office is None else office.standing,
         name=None if office is None else f"{DISPATCHER_PREFIX}{host()}",
-        tunables=RunnerOptions(slots=settings.slots, poll=settings.poll),
-        lease=settings.lease,
-        beat=settings.beat,
-        poison_after=settings.poison_after,
-        retention=RetentionPolicy(history=settings.keep_history, ended=settings.keep_done),
-        contents=("prune_message", "prune_receipts", "prune_followup", "prune_rehearing", "prune_turn"),
+        tunables=RunnerOptions(slots=settings.concurrency, poll=settings.poll_interval),
+        lease=settings.node_timeout,
+        beat=settings.heartbeat_interval,
+        quarantine_after=settings.quarantine_after,
+        retention=RetentionPolicy(history=settings.history_retention, ended=settings.message_retention),
+        contents=(
+            "prune_message",
+            "prune_receipts",
+            "prune_followup",
+            "prune_message_rerun",
+            "prune_job_batch_task",
+        ),
         actors=select_actors(actors, office, share),
         pruners=select_actors(_pruners(settings, store, clock), None, share),
         observers=[guard],
@@ -278,17 +284,17 @@ def _worker(
 def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
     """Who forgets what is old, each in its own domain."""
     return [
-        RetentionPruner("shadows", store, clock, {"shadow_prune": settings.keep_history}),
-        RetentionPruner("frozen recipients", store, clock, {"frozen_prune": settings.keep_done}),
+        RetentionPruner("shadows", store, clock, {"shadow_prune": settings.history_retention}),
+        RetentionPruner("frozen recipients", store, clock, {"frozen_prune": settings.message_retention}),
         RetentionPruner(
             "audit",
             store,
             clock,
-            {**dict.fromkeys(audit.PRUNE, settings.keep_audit), "session_prune": timedelta()},
+            {**dict.fromkeys(audit.PRUNE, settings.audit_retention), "session_prune": timedelta()},
         ),
-        RetentionPruner("quotas", store, clock, {"quota_prune": settings.keep_history}),
-        RetentionPruner("model calls", store, clock, {"prune_model_calls": settings.keep_done}),
-        JobPruner(store, clock, settings.keep_migrations),
+        RetentionPruner("quotas", store, clock, {"quota_prune": settings.history_retention}),
+        RetentionPruner("model calls", store, clock, {"prune_model_calls": settings.message_retention}),
+        JobPruner(store, clock, settings.migration_retention),
     ]
 
 
@@ -307,7 +313,7 @@ def _guard(
         accepting,
         figures,
         recipients=AlertRecipients(settings.alert_channel, settings.alert_to),
-        keep=settings.keep_history,
+        keep=settings.history_retention,
         emit=emit,
     )
 

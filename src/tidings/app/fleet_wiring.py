@@ -76,7 +76,7 @@ def build_dispatcher(
         runs,
         frozenset(settings.dispatched & set(runs)),
         handlers,
-        slots=settings.slots,
+        slots=settings.concurrency,
         terms=_terms(settings),
         emit=emit,
         name=f"{DISPATCHER_PREFIX}{host()}",
@@ -85,8 +85,8 @@ def build_dispatcher(
 
 
 def _terms(settings: Settings) -> DispatchTimeouts:
-    wait = settings.broker_wait.total_seconds()
-    return DispatchTimeouts(ttl=wait, within=wait / 2, poison_after=settings.poison_after)
+    wait = settings.broker_message_ttl.total_seconds()
+    return DispatchTimeouts(ttl=wait, within=wait / 2, quarantine_after=settings.quarantine_after)
 
 
 def _brokers(settings: Settings) -> tuple[str, ...]:
@@ -141,4 +141,6 @@ def build_transport(
             urls, clock, emit=emit, channels=tuple(names), name=name, declares=False, came=came, went=went
         )
 
-    return TransportProcess(channels, Transport(channels, clock, connect, slots=settings.slots, emit=emit))
+    return TransportProcess(
+        channels, Transport(channels, clock, connect, slots=settings.concurrency, emit=emit)
+    )

@@ -62,7 +62,7 @@ class OutboundReplyPort:
         text: str,
         *,
         tenant: str,
-        order_key: str,
+        ordering_key: str,
         now: int,
         in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
@@ -70,7 +70,7 @@ class OutboundReplyPort:
         way_out = self._channels.get(channel)
         if in_chat and isinstance(way_out, HasChats):
             to = way_out.chat(to)
-        draft = Draft(channel, to, text, tenant=tenant, order_key=order_key)
+        draft = Draft(channel, to, text, tenant=tenant, ordering_key=ordering_key)
         return await self._messages.prepare(draft, now)
 
 
@@ -79,7 +79,7 @@ def _workflow_settings(settings: Settings) -> WorkflowSettings:
     chosen, shifts = settings.inbound.workflow or WorkflowSettings(), shift_settings(settings)
     return replace(
         chosen,
-        zone=chosen.zone or settings.zone.key,
+        timezone=chosen.timezone or settings.timezone.key,
         squads=chosen.squads or shifts.squads,
         calendar=shifts.name,
         grid=shifts.grid,

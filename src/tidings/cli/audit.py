@@ -16,23 +16,23 @@ group = typer.Typer(help="The audit trail: who changed what, when, from where.",
 
 
 @command(
-    group, "list", epilog=examples("tidings audit list", "tidings audit list --what channels.pause --json")
+    group, "list", epilog=examples("tidings audit list", "tidings audit list --action channels.pause --json")
 )
 async def list_(
     ask: CommandContext,
     *,
-    who: Annotated[str | None, option("--who", "NAME", "Only by this key, or 'command line'.")] = None,
-    what: Annotated[str | None, option("--what", "WHAT", "Only this, such as messages.cancel.")] = None,
+    actor: Annotated[str | None, option("--actor", "NAME", "Only by this key, or 'command line'.")] = None,
+    action: Annotated[str | None, option("--action", "ACTION", "Only this, such as messages.cancel.")] = None,
     tenant: Annotated[str, option("--tenant", "NAME", "Only of this tenant. [all]")] = "*",
     limit: Limit = 20,
     after: After = None,
 ) -> None:
     """What was changed or tried, newest first."""
-    page = await ask.app.access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after)
+    page = await ask.app.access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
     now = ask.app.clock.now()
     columns = [
         Column.time("at", "at", now),
-        *Column.plain("who", "what"),
+        *Column.plain("actor", "action"),
         Column("target", lambda row: row["target"], keep=True),
         Column("status", lambda row: row["status"], right=True),
         Column("from", lambda row: row["origin"], spare=True),

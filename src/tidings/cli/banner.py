@@ -110,5 +110,5 @@ def _working(app: App, share: ProcessShare) -> tuple[str, str]:
     if not share.roles & {ProcessRole.WORKER, ProcessRole.DISPATCHER}:
         return ", ".join(sorted(share.roles)), "sends nothing: that needs a worker, or a dispatcher"
     if app.store.may_work():
-        return f"yes, up to {app.settings.slots:,} messages at once", ""
+        return f"yes, up to {app.settings.concurrency:,} messages at once", ""
     return "not yet", "another process does; this one accepts and reads, and takes over when that one ends"

@@ -33,8 +33,8 @@ async def recipients(
     columns = [
         Column("address", lambda row: row["address"], keep=True),
         Column("state", lambda row: row["state"], output.state),
-        Column("tries", lambda row: row["tries"], right=True),
-        Column("zone", lambda row: row["zone"], spare=True),
+        Column("attempts", lambda row: row["attempts"], right=True),
+        Column("timezone", lambda row: row["timezone"], spare=True),
         Column("said", lambda row: row["said"]),
         Column("id", lambda row: row["id"], spare=True),
     ]

@@ -43,7 +43,7 @@ _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
     epilog=examples(
         'tidings broadcasts create --channel phone --text "hello" --to ada --to bob',
         "tidings broadcasts create --channel phone --template flood --file people.csv --per-second 50",
-        'tidings broadcasts create --channel phone --list all --text "9am?" --at "tomorrow 9am" --own-zone',
+        'tidings broadcasts create --channel phone --list all --text "9am?" --at "9am" --recipient-timezone',
     ),
     fast=True,
 )
@@ -83,9 +83,9 @@ async def create(
     ] = None,
     canary: Annotated[int | None, option("--canary", "N", "Send to N first, then wait for resume.")] = None,
     quiet: Annotated[str | None, option("--quiet", "22:00-07:00", "Hours without a message.")] = None,
-    zone: Annotated[str | None, option("--zone", "NAME", "Of --at, and of whoever has none.")] = None,
-    own_zone: Annotated[
-        bool, typer.Option("--own-zone", help="Everybody at that time by their own clock.")
+    timezone: Annotated[str | None, option("--timezone", "NAME", "Of --at, and of whoever has none.")] = None,
+    recipient_timezone: Annotated[
+        bool, typer.Option("--recipient-timezone", help="Everybody at that time by their own clock.")
     ] = False,
     priority: Annotated[int | None, option("--priority", "0-9", "0 first, 9 last.")] = None,
     webhook: Annotated[str | None, option("--webhook", "URL", "Told when it has ended.")] = None,
@@ -108,8 +108,9 @@ async def create(
         "data": _json(data), "template": template, "variables": _pairs(var), "name": name, "xref": xref,
         "trigger": "MANUAL" if manual else None, "at": at, "in": in_, "maxAttempts": max_attempts,
         "attemptIntervalMinutes": attempt_interval, "per_second": per_second, "spread": spread,
-        "error_limit": error_limit, "canary": canary, "quiet": _quiet(quiet), "zone": zone,
-        "own_zone": own_zone or None, "priority": priority, "webhook": webhook, "skip_bad": skip_bad or None,
+        "error_limit": error_limit, "canary": canary, "quiet": _quiet(quiet), "timezone": timezone,
+        "recipient_timezone": recipient_timezone or None, "priority": priority, "webhook": webhook,
+        "skip_bad": skip_bad or None,
         "recipients": "upload" if file is not None else None,
     }  # fmt: skip
     given = {field: value for field, value in body.items() if value is not None}
@@ -210,17 +211,17 @@ async def cancel(ask: CommandContext, broadcast: Id, *, reason: Reason = None) -
     _moved(ask, await ask.desk.broadcasts.cancel(broadcast, **_given(reason=reason)), "cancelled")
 
 
-@command(group, epilog=examples("tidings broadcasts retry ID", "tidings broadcasts retry ID --in-doubt"))
+@command(group, epilog=examples("tidings broadcasts retry ID", "tidings broadcasts retry ID --uncertain"))
 async def retry(
     ask: CommandContext,
     broadcast: Id,
     *,
-    held: Annotated[
-        bool, typer.Option("--in-doubt", help="Those in doubt too: they may then arrive twice.")
+    unknown: Annotated[
+        bool, typer.Option("--uncertain", help="Retry uncertain ones too: they may arrive twice.")
     ] = False,
 ) -> None:
     """Start its failed ones afresh, with all their tries."""
-    _moved(ask, await ask.desk.broadcasts.retry(broadcast, held=held), "retries its failed ones")
+    _moved(ask, await ask.desk.broadcasts.retry(broadcast, unknown=unknown), "retries its failed ones")
 
 
 @command(group, epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
@@ -277,7 +278,7 @@ def _made(row: Row, *, as_json: bool) -> None:
 
 
 def _print(app: App, row: Row) -> None:
-    zone, now = app.settings.zone, app.clock.now()
+    timezone, now = app.settings.timezone, app.clock.now()
     content = row["content"] or {}
     times = [(name, row[f"{name}_at"]) for name in _TIMES]
     output.facts(
@@ -287,7 +288,7 @@ def _print(app: App, row: Row) -> None:
             *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
             ("template", row["template"], None),
-            *((name, at, output.full_time(at, zone, now)) for name, at in times),
+            *((name, at, output.full_time(at, timezone, now)) for name, at in times),
             (
                 "options",
                 row["options"],
@@ -318,7 +319,7 @@ def counted() -> list[Column]:
     """How many ended how."""
     return [
         Column("sent", lambda row: row["counts"]["sent"], right=True),
-        Column("failed", lambda row: row["counts"]["failed"] + row["counts"]["held"], right=True),
+        Column("failed", lambda row: row["counts"]["failed"] + row["counts"]["unknown"], right=True),
         Column("open", lambda row: row["counts"]["waiting"] + row["counts"]["processing"], right=True),
     ]
 

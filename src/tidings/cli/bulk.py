@@ -30,7 +30,7 @@ async def send_file(
     accepted = refused = 0
     with files.opened(name) as file:
         async with engine.opened(chosen) as app, audited(app, "messages.accept_many"):
-            reading = DraftParser(now=app.clock.now(), zone=chosen.zone)
+            reading = DraftParser(now=app.clock.now(), timezone=chosen.timezone)
             with files.progress(file, is_shown=not as_json) as show:
                 drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)
                 try:

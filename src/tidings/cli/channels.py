@@ -31,7 +31,7 @@ async def list_(ask: CommandContext) -> None:
         Column("name", lambda row: row["name"], keep=True),
         Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
         Column("state", lambda row: row["state"], _state),
-        Column.time("until", "parked_until", now, spare=True),
+        Column.time("until", "blocked_until", now, spare=True),
         Column("breaker", lambda row: row["breaker"]),
         Column("per second", lambda row: row["per_second"], right=True, spare=True),
         Column("if in doubt", lambda row: row["on_unknown"], spare=True),
@@ -159,8 +159,8 @@ def _facts(row: Row, *, is_public: bool) -> None:
             ("kind", row["kind"], row["kind"] or "(not configured here)"),
             ("state", row["state"], _state(row)),
             ("reason", _reason(row), None),
-            ("session", row["link"], None),
-            ("until", row["parked_until"], None),
+            ("session", row["session_state"], None),
+            ("until", row["blocked_until"], None),
             *output.fields(row, "breaker", "per_second"),
             ("per recipient", wait, "" if wait is None else f"one in {wait:g} s"),
             ("deadline", row["deadline_s"], f"{row['deadline_s']:g} s"),
@@ -186,8 +186,8 @@ def _answer(ask: CommandContext, row: Row) -> None:
 
 
 def _reason(row: Row) -> object:
-    link = row["link_reason"] if row["link"] not in (None, "connected") else None
-    return row["pause_reason"] or link or row["park_reason"]
+    link = row["session_reason"] if row["session_state"] not in (None, "connected") else None
+    return row["pause_reason"] or link or row["block_reason"]
 
 
 def _state(row: Row) -> Text:

@@ -7,7 +7,7 @@ from .help import examples
 from .options import AsJson, ConfigFile, Database
 from .output import Column
 
-EXAMPLES = examples("tidings config", "TIDINGS_SLOTS=50 tidings config --json")
+EXAMPLES = examples("tidings config", "TIDINGS_CONCURRENCY=50 tidings config --json")
 
 
 def config(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:

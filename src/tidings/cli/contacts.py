@@ -33,7 +33,7 @@ class ContactOptions:
         list[str] | None,
         option("--address", "-a", "CHANNEL=ADDRESS", "One for each channel; empty takes it away."),
     ] = None
-    zone: Annotated[str | None, option("--zone", "NAME", "Their time zone: Europe/Berlin.")] = None
+    timezone: Annotated[str | None, option("--timezone", "NAME", "Their time zone: Europe/Berlin.")] = None
     language: Annotated[str | None, option("--language", "CODE", "Their language: de, pt-BR.")] = None
     tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "May be given several times.")] = None
     attribute: Annotated[
@@ -45,7 +45,7 @@ class ContactOptions:
         return {
             "name": self.name,
             "addresses": pairs(self.address or [], "--address"),
-            "zone": self.zone,
+            "timezone": self.timezone,
             "language": self.language,
             "tags": None if self.tag is None else [tag for tag in self.tag if tag],
             "attributes": pairs(self.attribute or [], "--attribute"),
@@ -55,7 +55,7 @@ class ContactOptions:
 @command(
     group,
     epilog=examples(
-        "tidings contacts add --name Ada --address phone=ada --zone Europe/Berlin --tag volunteer"
+        "tidings contacts add --name Ada --address phone=ada --timezone Europe/Berlin --tag volunteer"
     ),
 )
 async def add(
@@ -75,7 +75,7 @@ async def add(
     ask.done(row, "added" if is_new else "changed")
 
 
-@command(group, epilog=examples("tidings contacts edit ID --zone Asia/Tokyo --attribute city=Tokyo"))
+@command(group, epilog=examples("tidings contacts edit ID --timezone Asia/Tokyo --attribute city=Tokyo"))
 async def edit(
     ask: CommandContext,
     contact: Contact,
@@ -92,7 +92,7 @@ async def list_(
     *,
     tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Only those with all of these.")] = None,
     language: Annotated[str | None, option("CODE", "Only those of this language.")] = None,
-    zone: Annotated[str | None, option("NAME", "Only those in this time zone.")] = None,
+    timezone: Annotated[str | None, option("NAME", "Only those in this time zone.")] = None,
     channel: Annotated[str | None, channel_option("Only those with an address on it.")] = None,
     limit: Limit = 20,
     after: After = None,
@@ -100,7 +100,7 @@ async def list_(
     """Contacts, newest first."""
     from ..outbound.contacts.contact_filters import read_filter
 
-    said = {"tags_all": tag or None, "language": language, "zone": zone, "channel": channel}
+    said = {"tags_all": tag or None, "language": language, "timezone": timezone, "channel": channel}
     wanted = read_filter(said, ask.desk.contacts.channels) if any(said.values()) else None
     page = await ask.desk.contacts.page(wanted, limit=limit, after=after)
     listed(ask, page, nothing="no contacts")
@@ -194,7 +194,7 @@ def listed(ask: CommandContext, page: Page, *, nothing: str) -> None:
         Column("id", lambda row: row["id"], keep=True),
         Column("name", lambda row: row["name"]),
         Column("addresses", lambda row: " ".join(f"{c}={a}" for c, a in row["addresses"].items())),
-        Column("zone", lambda row: row["zone"], spare=True),
+        Column("timezone", lambda row: row["timezone"], spare=True),
         Column("language", lambda row: row["language"], spare=True),
         Column("tags", lambda row: " ".join(row["tags"])),
     ]

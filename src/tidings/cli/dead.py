@@ -50,7 +50,7 @@ async def list_(
         Column.time("failed", "failed_at", now),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("to", lambda row: row["to"]),
-        Column("tries", lambda row: row["tries"], right=True, spare=True),
+        Column("attempts", lambda row: row["attempts"], right=True, spare=True),
         Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
         Column("error", lambda row: row["error"]),
     ]
@@ -86,7 +86,7 @@ async def retry(
 ) -> None:
     """Start dead letters afresh, with all their tries.
 
-    Those in doubt (they may have been sent) are left out of --all unless you say --in-doubt.
+    Those in doubt (they may have been sent) are left out of --all unless you say --uncertain.
     """
     _one_or_all(message, all_)
     if message is not None:

@@ -183,7 +183,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
 def _sum_up(found: DrillReport) -> None:
     if found.is_clean:
         output.say(("✓ ", "green"), "nothing was lost, and nothing was doubled in silence")
-    for name, ids in found.look_at.items():
+    for name, ids in found.check_at.items():
         output.say(("✗ ", "bold red"), f"{name}: look at {', '.join(ids)}")
     if found.course.kills and not found.proves:
         output.say(

@@ -53,7 +53,7 @@ def take(
     key: Annotated[str | None, option("COLUMN", "What tells rows apart; else the primary key.")] = None,
     channel: Annotated[str | None, channel_option("Where the map names none.")] = None,
     time: Annotated[str, option("FORM", "How times are kept: auto, s, ms, us or iso.")] = "auto",
-    zone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
+    timezone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
     overdue: Annotated[
         bool,
         typer.Option("--overdue", help="Also take what is late by more than the grace; it goes out at once."),
@@ -77,7 +77,7 @@ def take(
             key,
             channel,
             time,
-            parse_timezone(zone) if zone else None,
+            parse_timezone(timezone) if timezone else None,
             overdue=overdue,
             source=as_,
         )
@@ -155,7 +155,7 @@ def _takeover(app: App) -> TableImportService:
     from ..outbound.imports.table_import import TableImportService
 
     return TableImportService(
-        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.grace
+        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.expire_after
     )
 
 

@@ -44,7 +44,7 @@ async def list_(
     now = ask.desk.clock.now()
     columns = [
         Column("state", lambda row: row["state"], output.state),
-        Column.time("said", "said_at", now),
+        Column.time("said", "sent_at", now),
         Column("conversation", lambda row: row["conversation"]),
         Column("who", lambda row: row["name"] or row["sender"]),
         Column("text", lambda row: row["text"], _said),
@@ -96,7 +96,7 @@ async def sources(ask: CommandContext) -> None:
         *Column.plain("kind", "how"),
         Column.time("read", "read_at", now),
         Column("cursor", lambda row: row["cursor"], spare=True),
-        Column("failures", lambda row: row["failures_in_a_row"], right=True),
+        Column("failures", lambda row: row["consecutive_failures"], right=True),
         Column("problem", lambda row: row["problem"]),
     ]
     nothing = "no sources are configured; see docs/how-to/inbound-sources.md"

@@ -30,7 +30,7 @@ class FilterOptions:
     ] = None
     no_tag: Annotated[list[str] | None, option("--no-tag", "WORD", "Those with none of these tags.")] = None
     language: Annotated[str | None, option("--language", "CODE", "Those of this language.")] = None
-    zone: Annotated[str | None, option("--zone", "NAME", "Those in this time zone.")] = None
+    timezone: Annotated[str | None, option("--timezone", "NAME", "Those in this time zone.")] = None
     channel: Annotated[str | None, channel_option("Those with an address on this channel.")] = None
     attribute: Annotated[
         list[str] | None, option("--attribute", "NAME=VALUE", "Those whose attribute has this value.")
@@ -43,7 +43,7 @@ class FilterOptions:
             "tags_any": self.any_tag,
             "tags_none": self.no_tag,
             "language": self.language,
-            "zone": self.zone,
+            "timezone": self.timezone,
             "channel": self.channel,
             "attributes": pairs(self.attribute or [], "--attribute"),
         }
@@ -53,7 +53,7 @@ class FilterOptions:
 @command(
     group,
     epilog=examples(
-        "tidings lists add volunteers", "tidings lists add berlin --zone Europe/Berlin --tag donor"
+        "tidings lists add volunteers", "tidings lists add berlin --timezone Europe/Berlin --tag donor"
     ),
 )
 async def add(
@@ -67,7 +67,7 @@ async def add(
     _say(ask, (await ask.desk.audience.create(body)).answer, "added")
 
 
-@command(group, epilog=examples("tidings lists edit berlin --name capital --zone Europe/Berlin"))
+@command(group, epilog=examples("tidings lists edit berlin --name capital --timezone Europe/Berlin"))
 async def edit(
     ask: CommandContext,
     list_: List,

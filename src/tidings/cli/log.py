@@ -43,11 +43,11 @@ def log(
             columns = [
                 Column.time("sent", "sent_at", now),
                 *Column.plain("channel", "to"),
-                Column("tries", lambda row: row["tries"], right=True, spare=True),
+                Column("attempts", lambda row: row["attempts"], right=True, spare=True),
                 Column(
                     "in doubt",
-                    lambda row: row["in_doubt"],
-                    lambda row: "yes" if row["in_doubt"] else "",
+                    lambda row: row["unknown"],
+                    lambda row: "yes" if row["unknown"] else "",
                     spare=True,
                 ),
                 Column("receipt", lambda row: row["receipt"], spare=True),

@@ -120,11 +120,11 @@ async def reschedule(
 def _when(app: App, given: Mapping[str, str | None]) -> int | None:
     from ..outbound.draft_parser import DraftParser
 
-    return DraftParser(now=app.clock.now(), zone=app.settings.zone).when(given)
+    return DraftParser(now=app.clock.now(), timezone=app.settings.timezone).when(given)
 
 
 def _echo(app: App, row: Row) -> str | None:
-    return output.full_time(row["next_attempt_at"], app.settings.zone, app.clock.now())
+    return output.full_time(row["next_attempt_at"], app.settings.timezone, app.clock.now())
 
 
 def _columns(now: int) -> list[Column]:
@@ -134,7 +134,7 @@ def _columns(now: int) -> list[Column]:
         Column("when", _moment, lambda row: output.relative_time(_moment(row), now)),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("to", lambda row: row["to"]),
-        Column("tries", lambda row: row["tries"], right=True, spare=True),
+        Column("attempts", lambda row: row["attempts"], right=True, spare=True),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
 
@@ -157,10 +157,10 @@ _TIMES = {
 
 
 def _print(app: App, row: Row, reason: Explanation) -> None:
-    zone, now = app.settings.zone, app.clock.now()
+    timezone, now = app.settings.timezone, app.clock.now()
     lane = app.lanes.get(row["channel"])
     is_open = row["state"] in ("pending", "processing")
-    most = row["max_tries"] or (lane.policy.rule.max_tries if lane else None)
+    most = row["max_attempts"] or (lane.policy.rule.max_attempts if lane else None)
     output.facts(
         [
             ("id", row["id"], None),
@@ -170,10 +170,17 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
             ("to", row["to"], f"{output.flat(row['to'])} on {row['channel']}"),
             ("channel", row["channel"], ""),
             *output.fields(row, "subject", "text", "data"),
-            *((name, row[field], output.full_time(row[field], zone, now)) for name, field in _TIMES.items()),
-            ("expires", row["expires_at"], output.full_time(row["expires_at"], zone, now) if is_open else ""),
-            ("tries", row["tries"], f"{row['tries']} of {most}" if most else None),
-            *output.fields(row, "priority", "order_key", "category", "error"),
+            *(
+                (name, row[field], output.full_time(row[field], timezone, now))
+                for name, field in _TIMES.items()
+            ),
+            (
+                "expires",
+                row["expires_at"],
+                output.full_time(row["expires_at"], timezone, now) if is_open else "",
+            ),
+            ("attempts", row["attempts"], f"{row['attempts']} of {most}" if most else None),
+            *output.fields(row, "priority", "ordering_key", "category", "error"),
             ("in doubt", row["unknown"], "yes: perhaps sent more than once" if row["unknown"] else ""),
             ("held by", row["holder"], None),
             *output.fields(row, "receipt", "delivery"),
@@ -181,10 +188,10 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
     )
     output.say()
     columns = [
-        Column("time", lambda line: line["at"], lambda line: _stamp(line["at"], zone), keep=True),
+        Column("time", lambda line: line["at"], lambda line: _stamp(line["at"], timezone), keep=True),
         Column("from", lambda line: line["from"]),
         Column("to", lambda line: line["to"], lambda line: output.state({"state": line["to"]})),
-        Column("try", lambda line: line["try"], right=True),
+        Column("attempt", lambda line: line["attempt"], right=True),
         Column(
             "node", lambda line: line["node"], lambda line: line["node_name"] or output.flat(line["node"])
         ),
@@ -195,9 +202,9 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
     output.listing(lines, columns, as_json=False, nothing="nothing has happened to it yet")
 
 
-def _stamp(iso_time: str, zone: Any) -> str:
+def _stamp(iso_time: str, timezone: Any) -> str:
     """To the millisecond: how long an attempt took can be read off."""
-    there = datetime.fromisoformat(iso_time).astimezone(zone)
+    there = datetime.fromisoformat(iso_time).astimezone(timezone)
     return f"{there:%a %d %b %H:%M:%S}.{there.microsecond // 1000:03} {there:%Z}"
 
 
@@ -206,7 +213,7 @@ def _told(fact: Row) -> Row:
     line = {
         "from": "sent",
         "to": fact["what"],
-        "try": None,
+        "attempt": None,
         "node": None,
         "node_name": None,
         "detail": fact["reason"],

@@ -267,14 +267,14 @@ def _number(name: str) -> Column:
 
 
 def _print_status(ask: CommandContext, row: Row) -> None:
-    zone, now = ask.app.settings.zone, ask.app.clock.now()
+    timezone, now = ask.app.settings.timezone, ask.app.clock.now()
     moves, more = not migration_progress.is_idle(row), row["seconds_left"] is not None
     output.facts(
         [
             *output.fields(row, "id", "name"),
             ("state", row["state"], migration_progress.state(row)),
             ("reason", row["reason"], None),
-            ("goes on", row["parked_until"], output.full_time(row["parked_until"], zone, now)),
+            ("goes on", row["blocked_until"], output.full_time(row["blocked_until"], timezone, now)),
             ("problem", row["problem"], None),
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migration_progress.tally(row)),
@@ -284,9 +284,9 @@ def _print_status(ask: CommandContext, row: Row) -> None:
                 row["seconds_left"],
                 migration_progress.format_duration(row["seconds_left"]) if moves and more else "",
             ),
-            ("started", row["started_at"], output.full_time(row["started_at"], zone, now)),
-            ("ended", row["ended_at"], output.full_time(row["ended_at"], zone, now)),
-            ("records forgotten", row["forgotten_at"], output.full_time(row["forgotten_at"], zone, now)),
+            ("started", row["started_at"], output.full_time(row["started_at"], timezone, now)),
+            ("ended", row["ended_at"], output.full_time(row["ended_at"], timezone, now)),
+            ("records forgotten", row["pruned_at"], output.full_time(row["pruned_at"], timezone, now)),
             ("batches", row["batches"], ", ".join(f"{n:,} {word}" for word, n in row["batches"].items())),
             ("you can", ", ".join(row["actions"]), None),
         ]

@@ -270,7 +270,7 @@ async def audit(ask: CommandContext, job: Id) -> None:
     from ..migration import serializers
 
     columns = [
-        *Column.plain("at", "who", "what", "detail"),
+        *Column.plain("at", "actor", "action", "detail"),
     ]
     ask.listing(
         [serializers.row(one) for one in await ask.app.migrations.audit(job)], columns, nothing="nothing yet"

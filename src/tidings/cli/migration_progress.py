@@ -83,7 +83,7 @@ def format_duration(seconds: float) -> str:
 
 def is_idle(row: output.Row) -> bool:
     """Nothing more happens by itself."""
-    return row["state"] in IDLE_STATES or (row["state"] == "paused" and row["parked_until"] is None)
+    return row["state"] in IDLE_STATES or (row["state"] == "paused" and row["blocked_until"] is None)
 
 
 async def look(app: App, id_: str) -> output.Row:

@@ -70,7 +70,7 @@ async def ask_(
     settings, app = _settings(ask), ask.app
     names = tuple(name.strip() for name in squads.split(",") if name.strip())
     someone = Speaker("cli", "somebody", squad, "member")
-    scene = InterpreterContext(app.clock.now(), app.settings.zone.key, names, someone, text)
+    scene = InterpreterContext(app.clock.now(), app.settings.timezone.key, names, someone, text)
     line = ModelClient(settings, app.store, app.clock)
     trace = f"cli-{app.clock.new_id()}"
     try:

@@ -47,7 +47,7 @@ OfChannel = Annotated[str | None, channel_option("Only of this channel.")]
 OfRecipient = Annotated[str | None, option("--to", "WHO", "Only to this recipient.")]
 InDoubt = Annotated[
     bool | None,
-    typer.Option("--in-doubt/--certain", help="Only those that may have gone out, or only the others."),
+    typer.Option("--uncertain/--certain", help="Only those that may have gone out, or only the others."),
 ]
 Limit = Annotated[int, option("--limit", "-n", "N", "At most so many, 1 to 1000.")]
 After = Annotated[str | None, option("--after", "PLACE", "Go on where the page before ended.")]

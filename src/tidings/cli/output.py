@@ -197,14 +197,14 @@ def relative_time(iso_time: str | None, now: int) -> str:
     return f"in {length}" if distance > timedelta(0) else f"{length} ago"
 
 
-def full_time(iso_time: str | None, zone: Any, now: int) -> str | None:
+def full_time(iso_time: str | None, timezone: Any, now: int) -> str | None:
     """A time in full with its distance, as it is echoed everywhere."""
     if iso_time is None:
         return None
     from ..inputs.natural_times import describe_time
     from ..model.time import instant
 
-    return describe_time(instant(datetime.fromisoformat(iso_time)), zone, now=now)
+    return describe_time(instant(datetime.fromisoformat(iso_time)), timezone, now=now)
 
 
 def spoken(text: str) -> str:

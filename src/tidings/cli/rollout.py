@@ -78,7 +78,7 @@ async def report(
     name: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or NDJSON: to, at, text or digest, ref.")],
     *,
-    zone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
+    timezone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
 ) -> None:
     """Take in what another sender sent. The same report again changes nothing."""
     from ..inputs.timezones import parse_timezone
@@ -92,7 +92,9 @@ async def report(
         most_lines=settings.max_bulk,
     )
     with output.working("taking the report in", is_shown=not ask.as_json):
-        told = await ask.desk.rollout.report(name, rows, zone=parse_timezone(zone) if zone else settings.zone)
+        told = await ask.desk.rollout.report(
+            name, rows, timezone=parse_timezone(timezone) if timezone else settings.timezone
+        )
     ask.answer(told, lambda: _tell(told))
 
 
@@ -109,7 +111,7 @@ async def compare(
     """Where a shadow and the other sender's report differ."""
     from ..outbound.rollout.periods import parse_duration, parse_period
 
-    begin, end = parse_period(since, until, now=ask.app.clock.now(), zone=ask.app.settings.zone)
+    begin, end = parse_period(since, until, now=ask.app.clock.now(), timezone=ask.app.settings.timezone)
     apart = parse_duration(tolerance, field="tolerance")
     with output.working("comparing", is_shown=not ask.as_json):
         found = await ask.desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)

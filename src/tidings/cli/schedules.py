@@ -39,7 +39,7 @@ class TimingOptions:
     monthly: Annotated[str | None, option("DAYS TIMES", "For example '1, last, first monday 09:00'.")] = None
     yearly: Annotated[str | None, option("DAYS TIMES", "For example '12-24 18:00'.")] = None
     rrule: Annotated[str | None, option("RRULE", "RFC 5545, without DTSTART.")] = None
-    zone: Annotated[str | None, option("NAME", "Its time zone; the configured one unless given.")] = None
+    timezone: Annotated[str | None, option("NAME", "Its time zone; the configured one unless given.")] = None
     start: Annotated[str | None, option("WHEN", "Not before this day or time.")] = None
     end: Annotated[str | None, option("WHEN", "Not after this day or time.")] = None
     count: Annotated[int | None, option("N", "Make so many, then end.")] = None
@@ -53,7 +53,7 @@ class TimingOptions:
     def body(self) -> dict[str, Any]:
         """The fields of a new schedule."""
         limits = _given(start=self.start, end=self.end, count=self.count, skip=self.skip or None)
-        return {"rule": self.rule(), **_given(zone=self.zone), **limits}
+        return {"rule": self.rule(), **_given(timezone=self.timezone), **limits}
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class ScheduleOptions(TimingOptions):
     """When it fires, its name, and what happens to missed ones."""
 
     name: Annotated[str | None, option("TEXT", "What people call it.")] = None
-    missed: Annotated[str | None, option("skip|latest|all", "What to do about missed ones.")] = None
-    grace: Annotated[str | None, option("LENGTH", "How late one may still be made up for; 1h.")] = None
+    catch_up: Annotated[str | None, option("skip|latest|all", "What to do about missed ones.")] = None
+    catch_up_window: Annotated[str | None, option("DURATION", "Catch-up window; 1h.")] = None
 
     def texts(self) -> dict[str, str]:
         """What is given beside the timing."""
-        return _given(name=self.name, missed=self.missed, grace=self.grace)
+        return _given(name=self.name, catch_up=self.catch_up, catch_up_window=self.catch_up_window)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class EditOptions(ScheduleOptions):
 
     def change(self) -> dict[str, Any]:
         """The fields that change."""
-        texts = _given(zone=self.zone, start=self.start, end=self.end) | self.texts()
+        texts = _given(timezone=self.timezone, start=self.start, end=self.end) | self.texts()
         fields: dict[str, Any] = {} if not (rule := self.rule()) else {"rule": rule}
         fields |= {field: value or None for field, value in texts.items()}
         if self.count is not None:
@@ -90,7 +90,7 @@ class EditOptions(ScheduleOptions):
 @command(
     group,
     epilog=examples(
-        'tidings schedules add --daily 09:00 --zone Europe/Berlin -c phone --to ada -t "good morning"',
+        'tidings schedules add --daily 09:00 --timezone Europe/Berlin -c phone --to ada -t "good morning"',
         'tidings schedules add --cron "0 9 * * 1-5" --skip 2026-12-25 -c phone --to ada -t "stand-up"',
         'tidings schedules add --yearly "12-24 18:00" -c phone --to ada -t "merry Christmas"',
     ),
@@ -109,7 +109,7 @@ async def add(
     """Make a schedule. The answer says when it fires next."""
     fields = terms.body() | terms.texts()
     fields |= _made(channel, to, text, message, broadcast)
-    made = await ask.desk.schedules.create(fields, zone=ask.app.settings.zone, key=key)
+    made = await ask.desk.schedules.create(fields, timezone=ask.app.settings.timezone, key=key)
     _answer(ask, made.answer, "made before" if made.replayed else "made")
 
 
@@ -211,7 +211,7 @@ async def run(
     group,
     epilog=examples(
         "tidings schedules preview ID",
-        'tidings schedules preview --cron "30 2 * * *" --zone Europe/Berlin --start 2027-03-27 -n 3',
+        'tidings schedules preview --cron "30 2 * * *" --timezone Europe/Berlin --start 2027-03-27 -n 3',
     ),
 )
 async def preview(
@@ -226,7 +226,7 @@ async def preview(
     if schedule is not None:
         items = await ask.desk.schedules.preview(schedule, number)
     else:
-        found = ask.desk.schedules.foresee({**timing.body(), "n": number}, zone=ask.app.settings.zone)
+        found = ask.desk.schedules.foresee({**timing.body(), "n": number}, timezone=ask.app.settings.timezone)
         items = found["items"]
         if output.on_terminal() and not ask.as_json:
             output.say((found["rule_in_words"], "dim"))
@@ -302,14 +302,14 @@ def _one_of(schedule: str | None, rule: dict[str, str]) -> None:
 def _answer(ask: CommandContext, row: Row, done: str) -> None:
     ask.done(row, done)
     if row.get("next_at") is not None and not ask.as_json:
-        zone, now = _zone(row), ask.app.clock.now()
-        output.say(f"  fires {row['rule_in_words']}; next {output.full_time(row['next_at'], zone, now)}")
+        timezone, now = _zone(row), ask.app.clock.now()
+        output.say(f"  fires {row['rule_in_words']}; next {output.full_time(row['next_at'], timezone, now)}")
 
 
 def _zone(row: Row) -> Any:
     from ..inputs.timezones import parse_timezone
 
-    return parse_timezone(row["zone"])
+    return parse_timezone(row["timezone"])
 
 
 def _state(row: Row) -> Any:
@@ -321,7 +321,7 @@ def _state(row: Row) -> Any:
 
 
 def _print(app: App, row: Row) -> None:
-    zone, now = _zone(row), app.clock.now()
+    timezone, now = _zone(row), app.clock.now()
     limit = f"{row['made']} of {row['count']}" if row["count"] else None
     output.facts(
         [
@@ -330,15 +330,15 @@ def _print(app: App, row: Row) -> None:
             ("problem", row["problem"], None),
             ("fires", row["rule_in_words"], None),
             ("rule", row["rule"], ""),
-            ("zone", row["zone"], None),
-            ("next", row["next_at"], output.full_time(row["next_at"], zone, now)),
-            ("last", row["last_at"], output.full_time(row["last_at"], zone, now)),
+            ("timezone", row["timezone"], None),
+            ("next", row["next_at"], output.full_time(row["next_at"], timezone, now)),
+            ("last", row["last_at"], output.full_time(row["last_at"], timezone, now)),
             ("last made", row["last_made"], None),
             ("made", row["made"], limit),
-            ("start", row["start"], output.full_time(row["start"], zone, now)),
-            ("end", row["end"], output.full_time(row["end"], zone, now)),
+            ("start", row["start"], output.full_time(row["start"], timezone, now)),
+            ("end", row["end"], output.full_time(row["end"], timezone, now)),
             ("skip", ", ".join(row["skip"]), None),
-            ("missed", row["missed"], f"{row['missed']}, within {row['grace']}"),
+            ("catch up", row["catch_up"], f"{row['catch_up']}, within {row['catch_up_window']}"),
             ("makes", row["makes"], None),
             (row["makes"], row[row["makes"]], _in_words(row[row["makes"]])),
         ]

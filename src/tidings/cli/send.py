@@ -47,13 +47,13 @@ def send(
     at: Annotated[str | None, option("WHEN", "ISO 8601 with its zone, or words: 'tomorrow 9am'.")] = None,
     in_: Annotated[str | None, option("--in", "LENGTH", "How long from now: 10s, 5m, 2h.")] = None,
     priority: Annotated[int | None, option("0-9", "0 goes first; 5 unless given.")] = None,
-    order_key: Annotated[
+    ordering_key: Annotated[
         str | None, option("KEY", "Messages of one key go out one at a time, in order.")
     ] = None,
     expires_in: Annotated[
         str | None, option("LENGTH", "How late it may still go out; 24h unless configured.")
     ] = None,
-    max_tries: Annotated[int | None, option("N", "How often to try, the first included.")] = None,
+    max_attempts: Annotated[int | None, option("N", "How often to try, the first included.")] = None,
     key: Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Stay until it is sent or has failed.")] = False,
     file: Annotated[str | None, option("FILE", "Many at once: one JSON object a line; - reads them.")] = None,
@@ -69,7 +69,7 @@ def send(
     given: dict[str, Any] = {
         "channel": channel, "to": to, "text": sys.stdin.read().rstrip("\n") if text == "-" else text,
         "subject": subject, "data": _parsed(data), "at": at, "in": in_, "priority": priority,
-        "order_key": order_key, "expires_in": expires_in, "max_tries": max_tries,
+        "ordering_key": ordering_key, "expires_in": expires_in, "max_attempts": max_attempts,
         "template": template, "template_version": template_version, "variables": values(var) or None,
     }  # fmt: skip
     fields = {name: value for name, value in given.items() if value is not None}
@@ -113,7 +113,7 @@ def _read(fields: dict[str, Any], now: int, chosen: Settings) -> Draft:
     for name, remedy in _NEEDED.items():
         if name not in fields:
             raise Invalid(f"--{name} is missing", remedy=remedy, field=name)
-    return DraftParser(now=now, zone=chosen.zone).draft(fields, keep=True)
+    return DraftParser(now=now, timezone=chosen.timezone).draft(fields, keep=True)
 
 
 _NEEDED = {
@@ -126,7 +126,7 @@ async def _confirm(app: App, id_: str, at: int, *, replayed: bool, quiet: bool) 
     """The id and the time in full; for programs, one line with both."""
     from ..inputs.natural_times import describe_time
 
-    when = describe_time(at, app.settings.zone, now=app.clock.now())
+    when = describe_time(at, app.settings.timezone, now=app.clock.now())
     if not output.on_terminal():
         print(f"{id_}\t{when}", flush=True)
         return

@@ -38,7 +38,7 @@ _REMEDY = "stop what listens there, or choose another with --port"
 async def serve(settings: Settings, share: ProcessShare, *, config: Path | None) -> int:
     """Run until a signal comes, or until it is time for a fresh process; gives the exit code."""
     stop = _stop_signal()
-    recycler = Recycler(settings.recycle_after, settings.recycle_memory, stop.set)
+    recycler = Recycler(settings.max_messages_per_process, settings.max_memory_per_process, stop.set)
     log = log_sink(form=settings.log_format, level=settings.log_level)
     watching = asyncio.create_task(recycler.watch(log))
     try:
@@ -70,7 +70,7 @@ async def _serve(
                 settings.sandbox_port,
                 ledger_of(settings),
                 mail_port=mail_port_of(settings),
-                connections=sandbox_connections(settings.slots),
+                connections=sandbox_connections(settings.concurrency),
             )
         if phone is not None:
             stack.push_async_callback(phone.stop)
@@ -114,7 +114,7 @@ def _limits(settings: Settings) -> ConnectionLimits:
     return ConnectionLimits(
         settings.max_header,
         settings.header_timeout.total_seconds(),
-        connection_budget(settings.max_connections, concurrency=settings.slots),
+        connection_budget(settings.max_connections, concurrency=settings.concurrency),
     )
 
 

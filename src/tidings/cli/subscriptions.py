@@ -67,7 +67,7 @@ async def show(ask: CommandContext, id_: Id) -> None:
     if ask.as_json:
         output.say_json(row)
         return
-    zone, now = ask.app.settings.zone, ask.app.clock.now()
+    timezone, now = ask.app.settings.timezone, ask.app.clock.now()
     output.facts(
         [
             ("id", row["id"], None),
@@ -75,9 +75,9 @@ async def show(ask: CommandContext, id_: Id) -> None:
             ("url", row["url"], None),
             ("events", ", ".join(row["events"]), None),
             ("problem", row["problem"], None),
-            ("failing since", row["failing_since"], output.full_time(row["failing_since"], zone, now)),
-            ("created", row["created_at"], output.full_time(row["created_at"], zone, now)),
-            ("changed", row["changed_at"], output.full_time(row["changed_at"], zone, now)),
+            ("failing since", row["failing_since"], output.full_time(row["failing_since"], timezone, now)),
+            ("created", row["created_at"], output.full_time(row["created_at"], timezone, now)),
+            ("changed", row["changed_at"], output.full_time(row["changed_at"], timezone, now)),
         ]
     )
 

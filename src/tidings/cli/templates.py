@@ -152,7 +152,7 @@ async def versions(
     epilog=examples(
         "tidings templates preview welcome --var name=Ada",
         "tidings templates preview welcome --channel phone --to ada",
-        """tidings templates preview bill --contact '{"language": "de", "zone": "Europe/Berlin"}'""",
+        """tidings templates preview bill --contact '{"language": "de", "timezone": "Europe/Berlin"}'""",
     ),
 )
 async def preview(

@@ -105,7 +105,7 @@ def drawn(seen: EngineSummary) -> RenderableType:
         ("Tidings ", "bold"), f"{_clock(seen.at)}   ",
         *_figure("due", counts["due"]), *_figure("waiting", counts["waiting"]),
         *_figure("at work", counts["processing"]), *_figure("failed", counts["failed"], "bold red"),
-        *_figure("in doubt", counts["held"], "bold yellow"), "\n",
+        *_figure("uncertain", counts["unknown"], "bold yellow"), "\n",
         *_figure("sent a minute", f"{seen.sent_per_minute:,.0f}"), *_figure("lag", f"{seen.lag_s:g} s"),
         *_figure("success", success),
     )  # fmt: skip
@@ -159,7 +159,7 @@ def _nodes(seen: EngineSummary) -> Any:
 def _channels(seen: EngineSummary) -> Any:
     table = _table("\nChannels", "name", "kind", "state", "breaker", "why")
     for row in sorted(seen.channels, key=lambda row: row["state"] == "open")[:_FEW]:
-        why = row["pause_reason"] or row["park_reason"] or row["link_reason"]
+        why = row["pause_reason"] or row["block_reason"] or row["link_reason"]
         told = (_styled(row["state"]), _styled(row["breaker"], good="closed"))
         table.add_row(*_cells(row["name"], row["kind"]), *told, *_cells(why))
     return table

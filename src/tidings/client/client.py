@@ -51,7 +51,7 @@ class Client:
         url: str = "http://127.0.0.1:8020",
         key: str | None = None,
         *,
-        tries: int = 4,
+        attempts: int = 4,
         deadline: timedelta = timedelta(seconds=30),
         first_wait: float = 0.2,  # seconds; doubled each time
     ) -> None:
@@ -59,7 +59,7 @@ class Client:
         self._headers = {"accept": "application/json"}
         if key is not None:
             self._headers["authorization"] = f"Bearer {key}"
-        self._tries, self._deadline, self._first_wait = max(1, tries), deadline, first_wait
+        self._tries, self._deadline, self._first_wait = max(1, attempts), deadline, first_wait
         self._http = HttpClient(connect_within=deadline / 2)
 
     async def __aenter__(self) -> Client:
@@ -156,7 +156,7 @@ class Client:
                     body=payload,
                     deadline=self._deadline,
                     pinned=None,
-                    max_answer=MOST_ANSWER,
+                    max_response_size=MOST_ANSWER,
                 )
             except HttpFailure as failure:
                 if is_last:

@@ -34,7 +34,7 @@ PREFIX = "TIDINGS_"
 NOT_SETTINGS = (
     "TIDINGS_CONFIG",
     "TIDINGS_DEBUG",
-    "TIDINGS_FORBID_MODEL",
+    "TIDINGS_LOCAL_MODEL_ONLY",
     "TIDINGS_TEST_",
     "TIDINGS_CRASH_",
 )  # beginnings of variables that are read elsewhere

@@ -95,32 +95,34 @@ class Settings:
     trusted_proxies: tuple[str, ...] = _setting(
         (), parsers.networks, "reverse proxies whose X-Forwarded-For is believed"
     )
-    zone: ZoneInfo = _setting(
+    timezone: ZoneInfo = _setting(
         "UTC", parsers.timezone, "time zone in which words such as 'tomorrow 9am' are read"
     )
-    slots: int = _setting(100, parsers.integer(1, 10_000), "tasks in hand at once, per process")
-    slots_per_channel: int = _setting(
-        None, parsers.integer(1, 10_000), "the same per channel; unset: as many as slots"
+    concurrency: int = _setting(100, parsers.integer(1, 10_000), "tasks in hand at once, per process")
+    channel_concurrency: int = _setting(
+        None, parsers.integer(1, 10_000), "the same per channel; unset: the same as concurrency"
     )
-    poll: timedelta = _setting("1s", parsers.duration, "longest sleep between two looks for work")
-    lease: timedelta = _setting("10s", parsers.duration, "silence after which a node counts as dead")
-    beat: timedelta = _setting("2s", parsers.duration, "time between two heartbeats")
-    grace: timedelta = _setting(
+    poll_interval: timedelta = _setting("1s", parsers.duration, "longest sleep between two looks for work")
+    node_timeout: timedelta = _setting("10s", parsers.duration, "silence after which a node counts as dead")
+    heartbeat_interval: timedelta = _setting("2s", parsers.duration, "time between two heartbeats")
+    expire_after: timedelta = _setting(
         "24h", parsers.duration, "how late a message may still go out after an outage"
     )
-    poison_after: int = _setting(
+    quarantine_after: int = _setting(
         4, parsers.integer(1, 100), "deaths of its node after which a task is set aside"
     )
-    breaker_failures: int = _setting(
+    breaker_threshold: int = _setting(
         5, parsers.integer(1, 1000), "failures in a row that stop a channel for a while"
     )
-    breaker_pause: timedelta = _setting("60s", parsers.duration, "how long, until one message tries it again")
-    keep_history: timedelta = _setting(
+    breaker_timeout: timedelta = _setting(
+        "60s", parsers.duration, "how long, until one message tries it again"
+    )
+    history_retention: timedelta = _setting(
         "30d", parsers.duration, "how long the history of moves, and of processes that left, is kept"
     )
-    keep_done: timedelta = _setting("90d", parsers.duration, "how long finished messages are kept")
-    keep_audit: timedelta = _setting("365d", parsers.duration, "how long the audit trail is kept")
-    keep_migrations: timedelta = _setting(
+    message_retention: timedelta = _setting("90d", parsers.duration, "how long finished messages are kept")
+    audit_retention: timedelta = _setting("365d", parsers.duration, "how long the audit trail is kept")
+    migration_retention: timedelta = _setting(
         "90d", parsers.duration, "how long records and logs of ended migrations are kept"
     )
     max_body: int = _setting("256KiB", parsers.size, "largest message")
@@ -175,7 +177,7 @@ class Settings:
     broker_channels: tuple[str, ...] = _setting(
         (), parsers.names, "the channels that go through it; empty: all of them"
     )
-    broker_wait: timedelta = _setting(
+    broker_message_ttl: timedelta = _setting(
         "10s",
         parsers.duration,
         "how long a message waits in RabbitMQ for a transport before it is taken back",
@@ -183,10 +185,10 @@ class Settings:
     replica: str | None = _setting(
         None, parsers.replica, "a PostgreSQL standby for lists, pages and exports; claims never go there"
     )
-    recycle_after: int | None = _setting(
+    max_messages_per_process: int | None = _setting(
         None, parsers.integer(1, 10**12), "messages after which a process ends in order, to be started afresh"
     )
-    recycle_memory: int | None = _setting(None, parsers.size, "memory in use after which it does")
+    max_memory_per_process: int | None = _setting(None, parsers.size, "memory in use after which it does")
     channels: Mapping[str, ChannelSettings] = field(
         default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
     )
@@ -198,8 +200,8 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)  # what was set, and where
 
     def __post_init__(self) -> None:
-        if self.slots_per_channel is None:
-            object.__setattr__(self, "slots_per_channel", self.slots)
+        if self.channel_concurrency is None:
+            object.__setattr__(self, "channel_concurrency", self.concurrency)
 
     @property
     def is_local(self) -> bool:
@@ -232,12 +234,15 @@ class Settings:
 
     def check(self) -> None:
         """Refuse settings that contradict each other."""
-        if self.lease < 2 * self.beat:
-            lease, beat = durations.humanize(self.lease), durations.humanize(self.beat)
+        if self.node_timeout < 2 * self.heartbeat_interval:
+            timeout, interval = (
+                durations.humanize(self.node_timeout),
+                durations.humanize(self.heartbeat_interval),
+            )
             raise Misconfigured(
-                f"lease ({lease}) is under two beats ({beat} each)",
-                remedy="Make the lease longer or the beat shorter, or healthy nodes will be taken for dead",
-                field="lease",
+                f"node_timeout ({timeout}) is under two heartbeat intervals ({interval} each)",
+                remedy="Raise node_timeout or lower heartbeat_interval: healthy nodes would be declared dead",
+                field="node_timeout",
             )
         if bool(self.alert_channel) != bool(self.alert_to) or (
             self.alert_channel and self.alert_channel not in self.channels

@@ -40,7 +40,7 @@ def add_dashboard(api: FastAPI, app: App) -> Dashboard:
     app = scope_to_tenant(app)  # everything that a page reaches is done for its caller's tenant
     settings, live = app.settings, LiveStreams()
     frame = PageRenderer(
-        _environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app),
+        _environment(app), live, app.clock, timezone=settings.timezone, phone_port=_phone_port(app),
         is_still_valid=app.access.door.is_still_valid,
     )  # fmt: skip
     views.add_routes(
@@ -71,12 +71,12 @@ def _environment(app: App) -> Environment:
         "moment_of": template_filters.moment_of,
         "counted": template_filters.counted,
         "timeline": template_filters.timeline,
-        "sentence": partial(template_filters.sentence, zone=app.settings.zone),
+        "sentence": partial(template_filters.sentence, timezone=app.settings.timezone),
         "codes": template_filters.codes,
         "day": template_filters.day,
         "system": template_filters.system,
-        "full": partial(template_filters.full, zone=app.settings.zone),
-        "clock": partial(template_filters.clock, zone=app.settings.zone),
+        "full": partial(template_filters.full, timezone=app.settings.timezone),
+        "clock": partial(template_filters.clock, timezone=app.settings.timezone),
     }
     environment.filters.update(filters)
     environment.globals.update(
@@ -85,7 +85,7 @@ def _environment(app: App) -> Environment:
         now=lambda: iso(app.clock.now()),
         channels=sorted(app.settings.channels),
         phones=_phones(app),
-        zone=app.settings.zone.key,
+        timezone=app.settings.timezone.key,
         may=_may,
         caller=current_caller,
         tiles=template_filters.TILES,

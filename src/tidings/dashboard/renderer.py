@@ -54,7 +54,7 @@ class PageRenderer:
         live: LiveStreams,
         clock: Clock,
         *,
-        zone: ZoneInfo,
+        timezone: ZoneInfo,
         phone_port: int | None,
         is_still_valid: SessionCheck,
     ) -> None:
@@ -64,7 +64,7 @@ class PageRenderer:
         self._phone_port = phone_port
         self._is_still_valid = is_still_valid
         self.clock = clock
-        self.zone = zone
+        self.timezone = timezone
         self.shown_to: Callable[[Caller, str], str] = lambda _caller, page: page  # see buttons.py
 
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
@@ -95,7 +95,7 @@ class PageRenderer:
 
     def reading(self) -> DraftParser:
         """Reads what was typed, as of now."""
-        return DraftParser(now=self.clock.now(), zone=self.zone, tenant=current_caller().tenant)
+        return DraftParser(now=self.clock.now(), timezone=self.timezone, tenant=current_caller().tenant)
 
     def told(self, view: View) -> View:
         """A view whose errors are told on a page."""

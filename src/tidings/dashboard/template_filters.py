@@ -23,7 +23,7 @@ TONES = {
     "processing": "busy",
     "sent": "good",
     "failed": "bad",
-    "held": "warn",
+    "unknown": "warn",
     "cancelled": "still",
     "expired": "still",
     "skipped": "still",
@@ -43,7 +43,7 @@ TILES = (
     ("processing", "being sent", "processing"),
     ("sent", "in the last 15 min", "sent"),
     ("failed", "you decide", "failed"),
-    ("held", "perhaps sent", "failed"),
+    ("unknown", "perhaps sent", "failed"),
 )
 
 
@@ -61,9 +61,9 @@ def state_word(message: Shown) -> str:
     """The state as a person would say it: a failure in doubt is held, a tried one that waits is retrying."""
     match message["state"]:
         case "pending":
-            return "retrying" if message["tries"] else "waiting"
+            return "retrying" if message["attempts"] else "waiting"
         case "failed" if message["unknown"]:
-            return "held"
+            return "unknown"
         case state:
             return str(state)
 
@@ -94,9 +94,9 @@ def counted(number: int) -> str:
     return f"{MAX_COUNTED:,}+" if number >= MAX_COUNTED else f"{number:,}"
 
 
-def full(at: str | None, zone: ZoneInfo) -> str:
+def full(at: str | None, timezone: ZoneInfo) -> str:
     """A time in full, in the configured zone."""
-    return "" if at is None else f"{datetime.fromisoformat(at).astimezone(zone):%a %d %b %Y %H:%M:%S %Z}"
+    return "" if at is None else f"{datetime.fromisoformat(at).astimezone(timezone):%a %d %b %Y %H:%M:%S %Z}"
 
 
 def day(text: str | None) -> str:
@@ -116,14 +116,14 @@ def system(name: str) -> str:
     return ", ".join(part for part in (kind.partition(":")[0], what) if part)
 
 
-def clock(at: str, zone: ZoneInfo) -> str:
+def clock(at: str, timezone: ZoneInfo) -> str:
     """The time of day, in the configured zone."""
-    return f"{datetime.fromisoformat(at).astimezone(zone):%H:%M}"
+    return f"{datetime.fromisoformat(at).astimezone(timezone):%H:%M}"
 
 
-def sentence(text: str, zone: ZoneInfo = ZoneInfo("UTC")) -> Markup:
+def sentence(text: str, timezone: ZoneInfo = ZoneInfo("UTC")) -> Markup:
     """One or more clauses as a sentence, times as one says them; what stands in backticks is set as code."""
-    text = _INSTANT.sub(lambda found: full(found[0], zone), text)
+    text = _INSTANT.sub(lambda found: full(found[0], timezone), text)
     ended = text if text.endswith((".", "?", "!")) else f"{text}."
     return codes(ended[:1].upper() + ended[1:])
 
@@ -146,7 +146,7 @@ def timeline(message: Shown) -> list[TimelineItem]:
         begun = entry["at"] if entry["to"] == "processing" else None
     told += [_receipt(fact) for fact in message["receipts"]]
     if message["state"] == "pending":
-        title = "Next attempt" if message["tries"] else "First attempt"
+        title = "Next attempt" if message["attempts"] else "First attempt"
         told.append(TimelineItem(title, "next", message["next_attempt_at"]))
     return told
 
@@ -164,7 +164,7 @@ def _asked_for(message: Shown) -> str | None:
 
 
 def _move(entry: Shown, begun: str | None) -> TimelineItem:
-    at, detail, attempt = entry["at"], entry["detail"], entry["try"]
+    at, detail, attempt = entry["at"], entry["detail"], entry["attempt"]
     category = f"{entry['category']} error" if entry["category"] else None
     note = " · ".join(part for part in (category, _took(begun, at)) if part) or None
     match entry["from"], entry["to"]:

@@ -28,7 +28,7 @@ class DispatchTimeouts(NamedTuple):
 
     ttl: float = 10.0  # seconds a parcel waits for a transport
     within: float = 5.0  # seconds from its arrival there to its start
-    poison_after: int = 4
+    quarantine_after: int = 4
 
 
 @dataclass(slots=True)

@@ -22,11 +22,13 @@ async def settle_unknown(
     handlers: Mapping[str, Handler],
     *,
     now: int,
-    poison_after: int,
+    quarantine_after: int,
 ) -> list[TaskDecision]:
     """Whoever had these is gone: as with the tasks of a dead node, they are in doubt."""
     decisions = [
-        decide_after_crash(e.task, e.lane, started=True, alone=e.alone, now=now, poison_after=poison_after)
+        decide_after_crash(
+            e.task, e.lane, started=True, alone=e.alone, now=now, quarantine_after=quarantine_after
+        )
         for e in in_flight_tasks
     ]
     moves = [decision.move for decision in decisions]

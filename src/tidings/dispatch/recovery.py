@@ -206,7 +206,7 @@ class DispatcherTakeover:
         if in_flight_tasks:
             await settle_unknown(
                 self._store, self.node, in_flight_tasks, self._handlers,
-                now=self._clock.now(), poison_after=self._terms.poison_after,
+                now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
             )  # fmt: skip
             self._told[2] += len(in_flight_tasks)
             for in_flight_task in in_flight_tasks:

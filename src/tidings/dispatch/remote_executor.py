@@ -325,7 +325,7 @@ class RemoteExecutor:
         try:
             decisions = await settle_unknown(
                 self._store, self._node.id, in_flight_tasks, self._handlers,
-                now=self._clock.now(), poison_after=self._terms.poison_after,
+                now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
             )  # fmt: skip
         except TemporaryError as error:
             self._emit(StoreTrouble("settle", error.problem))

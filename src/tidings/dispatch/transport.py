@@ -349,9 +349,10 @@ class Transport:
     def _task(self, ready: _ReadyItem) -> Task:
         """What a slot runs: numbered here, because a task may be here twice, under two claims."""
         item, number = ready.item, TaskId(next(self._numbers))
-        queue, tries = ready.parcel.channel, item.message.attempt
+        queue, attempts = ready.parcel.channel, item.message.attempt
         return Task(
-            number, item.message.tenant, queue, "", 5, 0, tries, 0, item.claim, 0, item.ask, None, None, None
+            number, item.message.tenant, queue, "", 5, 0, attempts, 0, item.claim, 0, item.ask, None, None,
+            None
         )  # fmt: skip
 
 

@@ -65,12 +65,12 @@ class DrillReport:
     waits: Sequence[float]  # from a worker's death to what became of each message it had in hand
     killed: Mapping[str, int]
     moments: Mapping[str, int]
-    look_at: Mapping[str, Sequence[str]]  # what is wrong, with ids
+    check_at: Mapping[str, Sequence[str]]  # what is wrong, with ids
 
     @property
     def is_clean(self) -> bool:
         """Nothing lost, nothing doubled in silence, nothing else that the logs cannot account for."""
-        return not self.look_at
+        return not self.check_at
 
     @property
     def proves(self) -> bool:
@@ -111,7 +111,7 @@ def build_report(
             "started, not sent": met.before_send,
             "sent, not recorded": met.before_record,
         },
-        look_at={name: [_named(ref, books) for ref in found] for name, found in verdict.violations.items()},
+        check_at={name: [_named(ref, books) for ref in found] for name, found in verdict.violations.items()},
     )
 
 
@@ -237,5 +237,5 @@ def as_json(found: DrillReport) -> dict[str, Any]:
         "on_unknown": found.course.on_unknown,
         "seed": found.course.seed,
         "seconds": round(found.seconds, 1),
-        "look_at": found.look_at,
+        "check_at": found.check_at,
     }

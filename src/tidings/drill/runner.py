@@ -82,7 +82,7 @@ class DrillRun:
     ) -> None:
         self.rig = DrillHarness(folder, store, port=port, deadline=ATTEMPT_DEADLINE)
         self._course = course
-        self._lease = settings.lease.total_seconds()
+        self._lease = settings.node_timeout.total_seconds()
         self._patience = _START + 4 * self._lease
         self._folder = folder
         self._store = store

@@ -59,12 +59,12 @@ async def scratch_space(settings: Settings, *, keep: bool) -> AsyncIterator[Dril
 @contextlib.asynccontextmanager
 async def _schema_of(place: DrillScratch, url: str) -> AsyncIterator[None]:
     schemas, name = _schemas(), _schema(place.id)
-    async with schemas.held(url, name) as place.database:
+    async with schemas.scratch_schema(url, name) as place.database:
         try:
             yield
         finally:
             if not place.keep:
-                await schemas.remove(url, name)
+                await schemas.remove_schema(url, name)
 
 
 def home(settings: Settings) -> Path:
@@ -83,7 +83,7 @@ async def remove_leftovers(settings: Settings) -> list[str]:
                 shutil.rmtree(folder, ignore_errors=True)
                 gone.append(str(folder))
     if settings.database_path is None:
-        gone += [f"schema {name}" for name in await _schemas().remove_left_behind(settings.database)]
+        gone += [f"schema {name}" for name in await _schemas().remove_stale_schemas(settings.database)]
     return gone
 
 

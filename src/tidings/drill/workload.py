@@ -71,11 +71,11 @@ def settings_file(settings: Settings, database: str, on_unknown: str) -> str:
     """What a drill's processes are set to: the user's own lease, beat and slots, and one channel."""
     return f"""\
 database = {json.dumps(database)}
-slots = {settings.slots}
-lease = {settings.lease.total_seconds()}
-beat = {settings.beat.total_seconds()}
-poll = {settings.poll.total_seconds()}
-poison_after = 100  # it is the drill that kills here, not a message
+concurrency = {settings.concurrency}
+node_timeout = {settings.node_timeout.total_seconds()}
+heartbeat_interval = {settings.heartbeat_interval.total_seconds()}
+poll_interval = {settings.poll_interval.total_seconds()}
+quarantine_after = 100  # it is the drill that kills here, not a message
 sandbox = false
 
 [channels.{CHANNEL}]
@@ -87,5 +87,5 @@ policy = "{CHANNEL}"
 [policies.{CHANNEL}]
 backoff = "fixed"
 initial = "100ms"
-max_tries = 1000
+max_attempts = 1000
 """

@@ -80,8 +80,8 @@ def admit(
         )
     else:
         filed = AdmissionResult(incoming)
-    if filed.ended is None and incoming.at + micros(source.expires) <= now:
-        reason = f"it was older than {durations.humanize(source.expires)} when it came in"
+    if filed.ended is None and incoming.at + micros(source.expire_after) <= now:
+        reason = f"it was older than {durations.humanize(source.expire_after)} when it came in"
         return filed._replace(ended="expired", reason=reason)
     return filed
 

@@ -146,7 +146,7 @@ class InterpreterContext(NamedTuple):
     """What the understanding may look at. Time is an argument: nothing asks a clock."""
 
     now: int
-    zone: str
+    timezone: str
     squads: Sequence[str]
     speaker: Speaker
     text: str

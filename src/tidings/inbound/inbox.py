@@ -83,7 +83,7 @@ class Inbox:
         row = await self._find(id_, tenant)
         source = self._sources.get(row["source"])
         now = self._clock.now()
-        expires = now + micros(_USUAL_AGE if source is None else source.expires)
+        expires = now + micros(_USUAL_AGE if source is None else source.expire_after)
         if row["state"] in ("skipped", "expired"):
             await self._take_up(row, now, expires)
         elif row["state"] == "failed":
@@ -113,7 +113,7 @@ class Inbox:
                 f"its sender {speaker[:60]} is not on the roster",
                 remedy=f"put them on it (tidings roster add {speaker[:60]} …), then try again",
             )
-        task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], expires_at=expires)
+        task = NewTask(QUEUE, KIND, now, row["tenant"], ordering_key=row["conversation"], expires_at=expires)
         again = Step("inbox_again", {name: row[name] for name in ("n", "task", "ended")}, needed=True)
         try:
             await self._store.enqueue([task], also=[again])
@@ -159,9 +159,9 @@ def described(row: Row) -> Row:
         "original": row["original"],
         "reply_to": row["reply_to"],
         "speaks_for": row["speaks_for"],
-        "said_at": iso(row["said_at"]),
+        "sent_at": iso(row["sent_at"]),
         "received_at": iso(row["received_at"]),
-        "tries": row["tries"] or 0,
+        "attempts": row["attempts"] or 0,
         "next_try_at": iso(row["due_at"]) if waits else None,
         "expires_at": iso(row["expires_at"]) if waits else None,
         "edited_text": row["edited_text"],
@@ -177,7 +177,7 @@ _REASONS = {
 
 
 def _step(step: Row) -> Row:
-    names = ("origin", "state", "try", "node", "node_name", "category")
+    names = ("origin", "state", "attempt", "node", "node_name", "category")
     kept: dict[str, Any] = {name: step[name] for name in names}
     return {"at": iso(step["at"]), **kept, "detail": step["detail"]}
 
@@ -192,6 +192,6 @@ def _source(name: str, row: Row | None, settings: SourceSettings | None) -> Row:
         "known_at": iso(known["known_at"]),
         "read_at": iso(known["read_at"]),
         "reading_since": iso(known["began_at"]),
-        "failures_in_a_row": 0 if row is None else row["failures"],
+        "consecutive_failures": 0 if row is None else row["failures"],
         "problem": known["problem"],
     }

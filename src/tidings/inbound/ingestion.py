@@ -33,7 +33,7 @@ LONGEST_TEXT = 100_000
 LARGEST_RAW = 64 * 1024
 COLUMNS = (
     "id", "tenant", "source", "platform_id", "conversation", "chat", "sender", "name", "kind", "original",
-    "reply_to", "attachments", "said_at", "received_at", "speaks_for", "text", "raw",
+    "reply_to", "attachments", "sent_at", "received_at", "speaks_for", "text", "raw",
 )  # fmt: skip
 _MOST = 500  # messages of one transaction
 
@@ -290,8 +290,8 @@ def _task(source: SourceSettings, incoming: IncomingMessage, now: int) -> NewTas
         KIND,
         now,
         source.tenant,
-        order_key=conversation_of(source, incoming),
-        expires_at=min(incoming.at, now) + micros(source.expires),
+        ordering_key=conversation_of(source, incoming),
+        expires_at=min(incoming.at, now) + micros(source.expire_after),
     )
 
 
@@ -310,7 +310,7 @@ def _row(source: SourceSettings, filed: AdmissionResult, id_: str, now: int) -> 
         "original": one.original,
         "reply_to": one.reply_to,
         "attachments": one.attachments,
-        "said_at": one.at,
+        "sent_at": one.at,
         "received_at": now,
         "speaks_for": filed.speaks_for,
         "text": one.text,

@@ -102,7 +102,7 @@ class SourceLeases:
     async def beat(self, lease: SourceLease) -> bool:
         """A heartbeat; False: somebody else has taken over."""
         beat = {"name": lease.source, "token": lease.token, "lease": micros(LEASE)}
-        return bool((await self._store.write([Step("source_beat", beat)]))[0])
+        return bool((await self._store.write([Step("source_renew_lease", beat)]))[0])
 
     async def free(self, lease: SourceLease, rest: timedelta) -> None:
         """Let go; only what is still ours."""

@@ -45,7 +45,7 @@ class InboxMessage(NamedTuple):
     sender: str  # who typed it
     name: str
     text: str  # the newest, if it was edited
-    said_at: int
+    sent_at: int
     received_at: int
     reply_to: str | None
     attachments: int
@@ -73,7 +73,7 @@ class MessageChange(NamedTuple):
     chat: str
     original: str  # the platform's id of that message
     text: str | None  # as it reads now; None: it is deleted
-    said_at: int
+    sent_at: int
     is_last_try: bool = False
     sender: str = ""  # who changes it; empty where the platform does not say who deletes
 
@@ -164,7 +164,7 @@ class InboundMessageHandler:
             return ()
         told = {"moves": orjson.dumps(over).decode()}
         steps = [Step("inbox_moves", told)]
-        return [*steps, Step("inbox_tell", told)] if any(one["ended"] is None for one in over) else steps
+        return [*steps, Step("inbox_publish", told)] if any(one["ended"] is None for one in over) else steps
 
 
 _ENDS: Mapping[TaskState, str | None] = {
@@ -181,22 +181,22 @@ def may_change(item: MessageChange, original: Mapping[str, Any]) -> bool:
 
 
 def _content(row: Sequence[Any], task: Task) -> InboxMessage | MessageChange | Done | Skip:
-    (_, n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, said_at, received_at,
+    (_, n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, sent_at, received_at,
      reply_to, attachments, speaks_for, edited_at, deleted_at, over, reason, kind,
      original, *person) = row  # fmt: skip
     if over is not None:
         return Done(reason)  # its end was written with its effects, before this task was settled
-    is_last_try = task.tries >= TRIES
+    is_last_try = task.attempts >= TRIES
     if kind in CHANGES:
         new = text if kind == IncomingKind.EDIT else None
         return MessageChange(
-            n, id_, tenant, source, conversation, chat, original or "", new, said_at, is_last_try, sender
+            n, id_, tenant, source, conversation, chat, original or "", new, sent_at, is_last_try, sender
         )
     if deleted_at is not None:
         return Skip("its sender deleted it before it was handled")
     if person[0] is None:
         return Skip(f"{speaks_for or sender} is no longer on the roster")
     return InboxMessage(
-        n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, said_at, received_at,
-        reply_to, attachments, Speaker(*person), edited_at is not None, task.tries, is_last_try,
+        n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, sent_at, received_at,
+        reply_to, attachments, Speaker(*person), edited_at is not None, task.attempts, is_last_try,
     )  # fmt: skip

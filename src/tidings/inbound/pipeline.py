@@ -70,7 +70,7 @@ class Pipeline:
         """One attempt at a message of the inbox."""
         spoken = ConversationMessage(
             item.id, item.tenant, item.source, item.conversation, item.chat, item.speaker, item.text,
-            item.said_at, is_last_try=item.is_last_try, reply_to=item.reply_to, place=item.n,
+            item.sent_at, is_last_try=item.is_last_try, reply_to=item.reply_to, place=item.n,
         )  # fmt: skip
         return await self.work(spoken)
 
@@ -150,7 +150,7 @@ class Pipeline:
     ) -> InterpreterContext:
         settings = self._settings
         bare = InterpreterContext(
-            spoken.at, settings.zone, settings.squads, spoken.speaker, spoken.text, days=days
+            spoken.at, settings.timezone, settings.squads, spoken.speaker, spoken.text, days=days
         )
         if flow is None:
             return bare
@@ -210,7 +210,9 @@ class Pipeline:
     ) -> WorkflowEntry:
         """A message that belongs to nothing that is open."""
         settings = self._settings
-        decision = correlation.band(intent, start_at=settings.start_at, review_at=settings.review_at)
+        decision = correlation.band(
+            intent, start_at=settings.start_at, review_threshold=settings.review_threshold
+        )
         happened = [_intent(intent)]
         own = [flow for flow in flows if flow.squad == spoken.speaker.squad]
         if decision is not MessageDecision.STARTED:

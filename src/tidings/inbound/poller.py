@@ -61,7 +61,7 @@ class Poller:
 
     @property
     def _poll(self) -> float:
-        return self._settings.poll.total_seconds()
+        return self._settings.poll_interval.total_seconds()
 
     def _rest(self, seconds: float) -> float:
         self._next = self._clock.monotonic() + seconds
@@ -69,7 +69,7 @@ class Poller:
 
     async def _run(self, lease: SourceLease) -> float:
         """One run, freed at its end whatever happens."""
-        rest = self._settings.poll
+        rest = self._settings.poll_interval
         try:
             await self._tell_of_take_over(lease)
             await self._catch_up(lease)
@@ -91,7 +91,7 @@ class Poller:
         cursor, more = lease.cursor, True
         while more:
             if not await self._leases.beat(lease):
-                raise WriteConflict("source_beat")
+                raise WriteConflict("source_renew_lease")
             read = await self.source.read(cursor, since=lease.since)
             await self._take(lease, read)
             behind = read.cursor or (read.heard[-1].cursor if read.heard else None)

@@ -20,7 +20,7 @@ class ReplyPort(Protocol):
         text: str,
         *,
         tenant: str,
-        order_key: str,
+        ordering_key: str,
         now: int,
         in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:

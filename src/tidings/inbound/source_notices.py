@@ -14,7 +14,7 @@ from ..store.port import Step
 
 FAILING = "source.failing"
 OVERRUN = "source.overrun"
-GAP = "source.hole"
+GAP = "source.gap"
 CHANGED = "inbox.changed"
 
 

@@ -41,7 +41,7 @@ _FILLERS = frozenset({"today", "tomorrow", "next", "this", "the", "in", "a", "af
 _NUMBER = re.compile(r"(?:[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|20\d\d")
 
 
-def parse_when(text: str, *, now: int, zone: ZoneInfo, field: str = "at") -> Instant:
+def parse_when(text: str, *, now: int, timezone: ZoneInfo, field: str = "at") -> Instant:
     """The instant that somebody means; words are read in `zone`, and always mean the future.
 
     An ISO time may lie in the past on purpose. Words that only fit the past are refused.
@@ -54,12 +54,12 @@ def parse_when(text: str, *, now: int, zone: ZoneInfo, field: str = "at") -> Ins
     if re.fullmatch(r"[\d.,+-]+", words) and not re.fullmatch(r"\d{4}-\d\d-\d\d", words):
         raise Invalid(f"{text!r} is only a number, and could mean anything", remedy=_EXAMPLES, field=field)
     if _LOOKS_ISO.match(words):
-        return _bounded(_iso(text.strip(), zone, field), text, field)
+        return _bounded(_iso(text.strip(), timezone, field), text, field)
     if _PAST.search(words):
         raise Invalid(f"{text!r} is in the past", remedy=_FUTURE, field=field)
     at = _now_or_ahead(words, now)
     if at is None:
-        at = _words(words.replace("tonight", "today"), text, now, zone, field)
+        at = _words(words.replace("tonight", "today"), text, now, timezone, field)
         if at < now:
             ago = durations.humanize(timedelta(microseconds=now - at))
             raise Invalid(f"{text!r} was {ago} ago", remedy=_FUTURE, field=field)
@@ -80,12 +80,12 @@ def parse_in(text: str, *, field: str = "in") -> timedelta:
     return length
 
 
-def describe_time(at: int, zone: ZoneInfo, *, now: int) -> str:
+def describe_time(at: int, timezone: ZoneInfo, *, now: int) -> str:
     """The time in full, so that a misunderstanding is seen at once.
 
     For example "Mon 16 Nov 2026 09:00:00 CET (2026-11-16T08:00:00Z), in 10 min".
     """
-    there, utc = moment(at).astimezone(zone), moment(at)
+    there, utc = moment(at).astimezone(timezone), moment(at)
     away = timedelta(microseconds=at - now)
     if abs(away) < timedelta(seconds=1):
         distance = "now"
@@ -96,7 +96,7 @@ def describe_time(at: int, zone: ZoneInfo, *, now: int) -> str:
     return f"{there:%a %d %b %Y %H:%M:%S %Z} ({utc:%Y-%m-%dT%H:%M:%SZ}), {distance}"
 
 
-def _iso(text: str, zone: ZoneInfo, field: str) -> Instant:
+def _iso(text: str, timezone: ZoneInfo, field: str) -> Instant:
     """ISO 8601; a time without a zone is refused, with the two ways to write it."""
     shape = _ISO.fullmatch(text.upper())
     try:
@@ -108,8 +108,8 @@ def _iso(text: str, zone: ZoneInfo, field: str) -> Instant:
     if there.tzinfo is not None:
         return instant(there)
     lacks = "time zone" if shape["time"] else "time of day"
-    local = moment(resolve_wall_time(there, zone).at).astimezone(zone)
-    remedy = f"Write {local.isoformat()} for {zone.key}, or {there.isoformat()}Z for UTC"
+    local = moment(resolve_wall_time(there, timezone).at).astimezone(timezone)
+    remedy = f"Write {local.isoformat()} for {timezone.key}, or {there.isoformat()}Z for UTC"
     raise Invalid(f"{text!r} has no {lacks}", remedy=remedy, field=field)
 
 
@@ -127,7 +127,7 @@ def _now_or_ahead(words: str, now: int) -> Instant | None:
         return None  # "in 2 days at 9am" is for the date parser
 
 
-def _words(words: str, text: str, now: int, zone: ZoneInfo, field: str) -> Instant:
+def _words(words: str, text: str, now: int, timezone: ZoneInfo, field: str) -> Instant:
     """A day in words with exactly one time of day."""
     clocks = list(_CLOCK.finditer(words))
     if len(clocks) != 1:
@@ -138,13 +138,13 @@ def _words(words: str, text: str, now: int, zone: ZoneInfo, field: str) -> Insta
     if at is None or not _understood(day):
         problem = f"{text!r} names no possible time of day" if at is None else f"{text!r} is not understood"
         raise Invalid(problem, remedy=_EXAMPLES, field=field)
-    base = moment(now).astimezone(zone).replace(tzinfo=None)
+    base = moment(now).astimezone(timezone).replace(tzinfo=None)
     found = _ask_dateparser(f"{' '.join(day)} {at:%H:%M:%S}", base)
     if found is None or found.time() != at or not _same_weekday(day, found):
         raise Invalid(f"{text!r} is not a possible time", remedy=_EXAMPLES, field=field)
     if _is_bare_weekday(day) and found - base > timedelta(days=7):
         found -= timedelta(days=7)  # "monday 10:00", said on a Monday at nine, is today
-    return resolve_wall_time(found, zone).at
+    return resolve_wall_time(found, timezone).at
 
 
 def _time_of_day(found: re.Match[str]) -> time | None:

@@ -26,7 +26,7 @@ class ResolvedTime(NamedTuple):
     note: str | None = None
 
 
-def parse_timezone(name: str, *, field: str = "zone") -> ZoneInfo:
+def parse_timezone(name: str, *, field: str = "timezone") -> ZoneInfo:
     """The zone of that name, or an error that names those that sound alike."""
     known = _known()
     if known.get(name.lower()) != name:
@@ -41,41 +41,41 @@ def timezone_or_utc(name: str) -> ZoneInfo:
     return ZoneInfo(name if _known().get(name.lower()) == name else "UTC")
 
 
-def resolve_wall_time(there: datetime, zone: ZoneInfo) -> ResolvedTime:
+def resolve_wall_time(there: datetime, timezone: ZoneInfo) -> ResolvedTime:
     """The instant at which a clock on the wall of that zone shows this time."""
-    first, second = _offsets(there, zone)
+    first, second = _offsets(there, timezone)
     at = _instant(there, first)
     if first == second:
         return ResolvedTime(at)
     clock = f"{there:%H:%M:%S}".removesuffix(":00")
     if first > second:
         return ResolvedTime(at, f"clocks go back and {clock} comes twice: the first one")
-    end = _end_of_gap(_instant(there, second), at, zone)
+    end = _end_of_gap(_instant(there, second), at, timezone)
     return ResolvedTime(end, f"clocks go forward and {clock} does not exist: the first time after it")
 
 
-def wall_time(at: int, zone: ZoneInfo) -> datetime:
+def wall_time(at: int, timezone: ZoneInfo) -> datetime:
     """What a clock in that zone shows at an instant; without its zone."""
-    return moment(at).astimezone(zone).replace(tzinfo=None, fold=0)
+    return moment(at).astimezone(timezone).replace(tzinfo=None, fold=0)
 
 
-def instants_of(there: datetime, zone: ZoneInfo) -> list[Instant]:
+def instants_of(there: datetime, timezone: ZoneInfo) -> list[Instant]:
     """All instants at which the clock shows this time: one, two in an overlap, none in a gap."""
-    first, second = _offsets(there, zone)
+    first, second = _offsets(there, timezone)
     if first < second:
         return []
     return [_instant(there, first)] if first == second else [_instant(there, first), _instant(there, second)]
 
 
-def overlap_length(there: datetime, zone: ZoneInfo) -> timedelta:
+def overlap_length(there: datetime, timezone: ZoneInfo) -> timedelta:
     """How much of the clock comes twice around this time."""
-    first, second = _offsets(there, zone)
+    first, second = _offsets(there, timezone)
     return max(timedelta(), first - second)
 
 
-def _offsets(there: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:
+def _offsets(there: datetime, timezone: ZoneInfo) -> tuple[timedelta, timedelta]:
     """Of the first and of the second reading; the second is larger in a gap."""
-    first, second = (there.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    first, second = (there.replace(tzinfo=timezone, fold=fold).utcoffset() for fold in (0, 1))
     return first or timedelta(), second or timedelta()
 
 
@@ -83,12 +83,12 @@ def _instant(there: datetime, offset: timedelta) -> Instant:
     return Instant((there - _EPOCH - offset) // _MICROSECOND)
 
 
-def _end_of_gap(low: int, high: int, zone: ZoneInfo) -> Instant:
+def _end_of_gap(low: int, high: int, timezone: ZoneInfo) -> Instant:
     """The instant at which the offset changes; it lies after `low`, and not after `high`."""
-    before = moment(low).astimezone(zone).utcoffset()
+    before = moment(low).astimezone(timezone).utcoffset()
     while high - low > SECOND:
         middle = low + max(1, (high - low) // (2 * SECOND)) * SECOND
-        if moment(middle).astimezone(zone).utcoffset() == before:
+        if moment(middle).astimezone(timezone).utcoffset() == before:
             low = middle
         else:
             high = middle

@@ -46,7 +46,7 @@ class ChannelStates:
         granted: set[str] = set()
         for queue in queues:
             row = self._rows.get(queue)
-            if row is None or row["opened_at"] is None or (row["parked_until"] or 0) > now:
+            if row is None or row["opened_at"] is None or (row["blocked_until"] or 0) > now:
                 continue
             if (await self._store.write([Step("breaker_probe", {"name": queue})]))[0]:
                 granted.add(queue)
@@ -88,7 +88,7 @@ def channel_events(before: Row | None, now: Row) -> list[Event]:
     """What has changed about a channel since it was last looked at."""
     stood, stands = None if before is None else _stopped(before), _stopped(now)
     if stands is not None and (stood is None or stood[0] != stands[0]):
-        return [ChannelStopped(now["name"], *stands, now["parked_until"])]
+        return [ChannelStopped(now["name"], *stands, now["blocked_until"])]
     return [ChannelResumed(now["name"])] if stood is not None and stands is None else []
 
 
@@ -96,8 +96,8 @@ def _stopped(row: Row) -> tuple[str, str] | None:
     """How and why a channel stands still; None when it does not."""
     if row["paused"]:
         return "paused", row["pause_reason"] or "by hand"
-    if row["link"] not in (None, "connected"):
-        return str(row["link"]).replace("_", " "), row["link_why"]
+    if row["session_state"] not in (None, "connected"):
+        return str(row["session_state"]).replace("_", " "), row["session_reason"]
     if row["opened_at"] is not None:
         return "breaker open", f"{row['failures']} failures in a row"
     return None

@@ -28,7 +28,7 @@ class ClaimReleaser:
                 t.id,
                 t.claim_no,
                 TaskState.PENDING,
-                t.tries - 1,
+                t.attempts - 1,
                 due(i),
                 None,
                 why,

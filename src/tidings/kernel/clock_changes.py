@@ -15,8 +15,9 @@ from ..store.port import Step, Store
 from .clock import NOTED_DRIFT
 
 _MOVED = (
-    "clock_back_tasks", "clock_back_marks", "clock_back_queues", "clock_back_limits", "clock_back_paces",
-    "clock_back_duties", "clock_back_destinations", "clock_back_broadcasts", "clock_back_sources",
+    "clock_back_tasks", "clock_back_marks", "clock_back_queues", "clock_back_rate_limits",
+    "clock_back_recipient_rate_limits",
+    "clock_back_maintenance", "clock_back_destinations", "clock_back_broadcasts", "clock_back_sources",
     "clock_back_model_endpoints", "clock_back_api_keys", "clock_back_jobs", "clock_back_job_types",
     "clock_back_job_systems", "clock_back_job_records",
 )  # fmt: skip

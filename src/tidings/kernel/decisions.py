@@ -59,7 +59,7 @@ def decide(
     if type(outcome) is Done:
         receipt = None if outcome.receipt is None else sanitize_text(outcome.receipt)
         return TaskDecision(
-            Transition(task.id, task.claim_no, TaskState.DONE, task.tries, None, None, receipt), "done"
+            Transition(task.id, task.claim_no, TaskState.DONE, task.attempts, None, None, receipt), "done"
         )
     decision = _decide(task, outcome, lane, now, chance())
     return decision._replace(move=decision.move._replace(detail=sanitize_text(decision.move.detail or "")))
@@ -95,7 +95,7 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
 
 
 def decide_after_crash(
-    task: Task, lane: Lane | None, *, started: bool, alone: bool, now: int, poison_after: int
+    task: Task, lane: Lane | None, *, started: bool, alone: bool, now: int, quarantine_after: int
 ) -> TaskDecision:
     """Decide what happens to a task whose node died: free when it had not started, unknown when it had.
 
@@ -104,7 +104,7 @@ def decide_after_crash(
     tried alone next time.
     """
     crashes = task.crashes + 1 if alone else max(task.crashes, min(task.crashes + 1, ISOLATE_AFTER))
-    if crashes >= poison_after and alone:
+    if crashes >= quarantine_after and alone:
         reason = f"it took its node down {crashes} times and was set aside"
         return TaskDecision(
             _failed(task, reason, Category.SYSTEM, crashes=crashes, unknown=started), "failed:system"
@@ -120,7 +120,7 @@ def decide_after_crash(
         task.id,
         task.claim_no,
         TaskState.PENDING,
-        task.tries,
+        task.attempts,
         due,
         None,
         evidence,
@@ -141,21 +141,21 @@ def decide_after_rewind(task: Task, on_unknown: str, *, at: int) -> Transition:
     if on_unknown == OnUnknown.HOLD:
         return _failed(task, evidence, None, unknown=True)
     due = at if task.expires_at is None else min(at, task.expires_at - 1)
-    return _back(task, due, detail=evidence)._replace(tries=task.tries, unknown=True)
+    return _back(task, due, detail=evidence)._replace(attempts=task.attempts, unknown=True)
 
 
 def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> TaskDecision:
     category = outcome.category
     throttled = category is Category.THROTTLING
     throttles = task.throttles + throttled
-    most, after = task.max_tries, outcome.after
+    most, after = task.max_attempts, outcome.after
     pause = retry_delay(
-        lane.policy, task.tries, throttles, category, chance=chance, after=after, max_tries=most
+        lane.policy, task.attempts, throttles, category, chance=chance, after=after, max_attempts=most
     )
     if pause is None:
         return TaskDecision(_failed(task, outcome.reason, category), f"failed:{category}")
-    tries = task.tries - throttled  # waiting for a known limit spends no try
-    move = _again(task, tries, now + micros(pause), category, outcome.reason, throttles=throttles)
+    attempts = task.attempts - throttled  # waiting for a known limit spends no try
+    move = _again(task, attempts, now + micros(pause), category, outcome.reason, throttles=throttles)
     return TaskDecision(move, f"retry:{category}")
 
 
@@ -173,13 +173,13 @@ def _in_doubt(task: Task, evidence: str, lane: Lane, now: int, chance: float) ->
     if lane.on_unknown is OnUnknown.HOLD:
         return TaskDecision(_failed(task, evidence, None, unknown=True), "unknown")
     pause = retry_delay(
-        lane.policy, task.tries, 0, Category.TEMPORARY, chance=chance, max_tries=task.max_tries
+        lane.policy, task.attempts, 0, Category.TEMPORARY, chance=chance, max_attempts=task.max_attempts
     )
     if pause is None:
         return TaskDecision(_failed(task, evidence, None, unknown=True), "unknown")
     first_question = lane.on_unknown is OnUnknown.ASK and not task.unknown
     at = now + (LOOKUP_DELAY if first_question else micros(pause))
-    return TaskDecision(_again(task, task.tries, at, None, evidence, unknown=True), "unknown")
+    return TaskDecision(_again(task, task.attempts, at, None, evidence, unknown=True), "unknown")
 
 
 def sanitize_text(text: str) -> str:
@@ -189,7 +189,7 @@ def sanitize_text(text: str) -> str:
 
 def _again(
     task: Task,
-    tries: int,
+    attempts: int,
     at: int,
     category: Category | None,
     reason: str,
@@ -205,18 +205,18 @@ def _again(
     throttles = task.throttles if throttles is None else throttles
     crashes = task.crashes if crashes is None else crashes
     fence = (task.id, task.claim_no, TaskState.PENDING)
-    return Transition(*fence, tries, at, category, reason, unknown, throttles, crashes)
+    return Transition(*fence, attempts, at, category, reason, unknown, throttles, crashes)
 
 
 def _back(
     task: Task, at: int, *, detail: str, category: Category | None = None, crashes: int | None = None
 ) -> Transition:
     """Back to pending without an attempt spent."""
-    return _again(task, task.tries - 1, at, category, detail, crashes=crashes)
+    return _again(task, task.attempts - 1, at, category, detail, crashes=crashes)
 
 
 def _failed(
     task: Task, reason: str, category: Category | None, *, crashes: int | None = None, unknown: bool = False
 ) -> Transition:
-    move = _again(task, task.tries, 0, category, reason, unknown=unknown, crashes=crashes)
+    move = _again(task, task.attempts, 0, category, reason, unknown=unknown, crashes=crashes)
     return move._replace(to=TaskState.FAILED, due_at=None)

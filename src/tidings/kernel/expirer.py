@@ -38,8 +38,8 @@ class Expirer:
         """Do the duty if it is due; gives how many have expired."""
         taken = await self._store.write(
             [
-                Step("duty_join", {"name": _DUTY}),
-                Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
+                Step("maintenance_join", {"name": _DUTY}),
+                Step("maintenance_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
             ]
         )
         if not taken[1]:
@@ -49,8 +49,8 @@ class Expirer:
             row["name"]
             for row in await self._store.read("queue_list")
             if row["paused"]
-            or (row["parked_until"] or 0) > now
-            or row["link"] not in (None, "connected")
+            or (row["blocked_until"] or 0) > now
+            or row["session_state"] not in (None, "connected")
             or row["name"] not in self._lanes
         ]
         gone = 0
@@ -71,7 +71,7 @@ class Expirer:
             late = [row for row in page if row["expires_at"] is not None and row["expires_at"] <= now]
             if late:
                 gone += await expire_tasks(self._store, late, self._me())
-                is_passed_on = is_passed_on or any(row["order_key"] is not None for row in late)
+                is_passed_on = is_passed_on or any(row["ordering_key"] is not None for row in late)
             if len(page) == _PAGE:
                 from_due, after = page[-1]["due_at"], page[-1]["id"]
             elif is_passed_on:

@@ -48,8 +48,8 @@ def find_silent_nodes(
     dead: list[Row] = []
     for row in rows:
         before = seen.get(row["id"])
-        if before is None or before.beat != row["beat"]:
-            fresh[row["id"]] = HeartbeatSighting(row["beat"], now)
+        if before is None or before.beat != row["heartbeat"]:
+            fresh[row["id"]] = HeartbeatSighting(row["heartbeat"], now)
             continue
         fresh[row["id"]] = before
         if now - before.since >= lease.total_seconds():
@@ -117,8 +117,8 @@ class Node:
         """
         me = {"id": self.id, "started_at": self._started_at, "info": info}
         asked, newest = self._clock.monotonic(), dict(self._store.newest)
-        rows = (await self._store.write([Step("node_beat", me)]))[0]
-        beat = rows[0]["beat"] if rows else self.beats + 1
+        rows = (await self._store.write([Step("node_heartbeat", me)]))[0]
+        beat = rows[0]["heartbeat"] if rows else self.beats + 1
         server = rows[0]["server"] if rows else self._store.server
         is_elsewhere = server != self._server
         if self._rewound is None and (beat <= self.beats or (is_elsewhere and await self._is_missed())):

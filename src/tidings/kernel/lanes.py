@@ -19,7 +19,7 @@ class Lane:
     """A queue with its rules; what must be shared by all nodes is also on the queue's row."""
 
     queue: str
-    policy: RetryPolicy = POLICIES["companion"]
+    policy: RetryPolicy = POLICIES["default"]
     on_unknown: OnUnknown = OnUnknown.RESEND
     deadline: timedelta = timedelta(seconds=30)  # overall, for one attempt
     cap: int | None = None  # most attempts at once on one node; None = all its slots
@@ -48,8 +48,8 @@ class Lane:
 
     def _rate(self) -> Step:
         if self.per_second is None:
-            return Step("limit_drop", {"queue": self.queue})
-        return Step("limit_join", {"queue": self.queue, "interval": self.interval})
+            return Step("rate_limit_drop", {"queue": self.queue})
+        return Step("rate_limit_join", {"queue": self.queue, "interval": self.interval})
 
     @property
     def interval(self) -> int:
@@ -58,5 +58,5 @@ class Lane:
 
     def _link(self) -> Step:
         if self.has_session:
-            return Step("link_join", {"name": self.queue, "stale": STALE_SESSION})
-        return Step("link_drop", {"name": self.queue})
+            return Step("channel_session_join", {"name": self.queue, "stale": STALE_SESSION})
+        return Step("channel_session_drop", {"name": self.queue})

@@ -64,22 +64,22 @@ class Pruner:
         """Do the duty if it is due and nobody else has taken it."""
         taken = await self._store.write(
             [
-                Step("duty_join", {"name": _DUTY}),
-                Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
+                Step("maintenance_join", {"name": _DUTY}),
+                Step("maintenance_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
             ]
         )
         if not taken[1]:
             return PruneResult()
         now = self._clock.now()
         if self._store.dialect == "postgres":
-            await self._store.read("history_ahead")
+            await self._store.read("history_partitions")
         rows = await self._store.write(
             [
-                Step("prune_keys", {"before": now}),
-                Step("prune_paces", {"before": now - HOUR}),
-                Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
-                Step("tally_pack", {"before": now - 2 * MINUTE}),
-                Step("tally_drop", {"before": now - 2 * MINUTE}),
+                Step("prune_idempotency_keys", {"before": now}),
+                Step("prune_recipient_rate_limits", {"before": now - HOUR}),
+                Step("prune_attempt_tallies", {"before": now - micros(self._retention.tallies)}),
+                Step("attempt_tally_pack", {"before": now - 2 * MINUTE}),
+                Step("attempt_tally_drop", {"before": now - 2 * MINUTE}),
                 Step("prune_nodes", {"before": now - micros(self._retention.history) - _LONGER}),
                 Step("prune_history", {"before": now - micros(self._retention.history)}),
             ]

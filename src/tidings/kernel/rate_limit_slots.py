@@ -88,7 +88,7 @@ class RateLimitWaiter:
             round(MAX_LATENESS * SECOND) * (2 ** min(misses, _DOUBLINGS) - 1),
         )
         slot = {"queue": task.queue, "until": task.start_at + step, "step": step, "more": more}
-        [found] = await self._store.write([Step("limit_widen", slot)])
+        [found] = await self._store.write([Step("rate_limit_widen", slot)])
         at = found[0]["at"] if found else task.start_at
         await self._move(task, content, by=at - task.start_at + more)
         return at, MAX_LATENESS + more / SECOND

@@ -51,7 +51,7 @@ class Reaper:
         lease: timedelta,
         emit: Emit,
         me: Callable[[], NodeId],
-        poison_after: int = 4,
+        quarantine_after: int = 4,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -60,7 +60,7 @@ class Reaper:
         self._lease = lease
         self._emit = emit
         self._me = me
-        self._poison_after = poison_after
+        self._poison_after = quarantine_after
         self._seen: dict[int, HeartbeatSighting] = {}
 
     @property
@@ -93,7 +93,9 @@ class Reaper:
         dead = [row for row in [*others, *strays] if row["state"] != "live" and row["id"] != self._me()]
         for row in quiet:
             # No row back: it has beaten since it was read, while we slept. It is alive, and not buried.
-            if (await self._store.write([Step("node_dead", {"id": row["id"], "beat": row["beat"]})]))[0]:
+            if (
+                await self._store.write([Step("node_dead", {"id": row["id"], "heartbeat": row["heartbeat"]})])
+            )[0]:
                 self._emit(NodeLost(row["id"], row["name"]))
                 dead.append(row)
         heirs = any(row["state"] == "live" and is_dispatcher(row) for row in rows)
@@ -138,7 +140,7 @@ class Reaper:
             started=out or _had_begun(row),  # what was with a transport may have begun
             alone=alone,
             now=now,
-            poison_after=self._poison_after,
+            quarantine_after=self._poison_after,
         )
 
     async def _settle(self, node: NodeId, rows: list[Row], decisions: list[TaskDecision]) -> None:

@@ -50,9 +50,9 @@ class RetryErrorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryRule:
-    """One way of waiting. `max_tries` counts the first try; `jitter` is a share, 0.15 for ±15 %."""
+    """One way of waiting. `max_attempts` counts the first try; `jitter` is a share, 0.15 for ±15 %."""
 
-    max_tries: int
+    max_attempts: int
     backoff: Backoff
     initial: timedelta = _ZERO
     cap: timedelta = timedelta(hours=12)
@@ -60,8 +60,8 @@ class RetryRule:
     table: tuple[timedelta, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.max_tries < 1:
-            raise ValueError("max_tries must be at least 1, because it counts the first try")
+        if self.max_attempts < 1:
+            raise ValueError("max_attempts must be at least 1, because it counts the first try")
         if not 0 <= self.jitter < 1:
             raise ValueError("jitter must be a share from 0 to below 1, such as 0.15 for ±15 %")
         if self.cap <= _ZERO:
@@ -73,24 +73,24 @@ class RetryRule:
         if max((self.initial, *self.table)) > self.cap:
             raise ValueError("cap must not be shorter than initial or an entry of the table")
 
-    def delay(self, tries: int, *, chance: float) -> timedelta:
+    def delay(self, attempts: int, *, chance: float) -> timedelta:
         """The wait after that many tries; `chance` from 0 to below 1 places it within the jitter."""
-        jittered = self._base(tries) * (1 + self.jitter * (2 * chance - 1))
+        jittered = self._base(attempts) * (1 + self.jitter * (2 * chance - 1))
         return timedelta(microseconds=round(min(jittered, micros(self.cap))))
 
-    def _base(self, tries: int) -> int:
+    def _base(self, attempts: int) -> int:
         first = micros(self.initial)
         match self.backoff:
             case Backoff.EXPONENTIAL:
-                return first << min(tries - 1, 63)  # bounded: the cap was met long before
+                return first << min(attempts - 1, 63)  # bounded: the cap was met long before
             case Backoff.LINEAR:
-                return first * tries
+                return first * attempts
             case Backoff.QUADRATIC:
-                return first * tries**2
+                return first * attempts**2
             case Backoff.FIXED:
                 return first
             case Backoff.TABLE:
-                return micros(self.table[min(tries, len(self.table)) - 1])
+                return micros(self.table[min(attempts, len(self.table)) - 1])
 
 
 # When the other side says 'slow down' but not for how long.
@@ -112,34 +112,34 @@ class RetryPolicy:
             return self.special[kind]
         return self.special.get(category, THROTTLE_RULE if category is Category.THROTTLING else self.rule)
 
-    def delay(self, tries: int, category: Category, *, chance: float) -> timedelta:
+    def delay(self, attempts: int, category: Category, *, chance: float) -> timedelta:
         """How long this policy by itself would wait, whether or not tries are left."""
-        return self.rule_for(category).delay(tries, chance=chance)
+        return self.rule_for(category).delay(attempts, chance=chance)
 
 
 def retry_delay(
     policy: RetryPolicy,
-    tries: int,
+    attempts: int,
     throttles: int,
     category: Category,
     *,
     chance: float,
     after: timedelta | None = None,
     kind: RetryErrorKind | None = None,
-    max_tries: int | None = None,
+    max_attempts: int | None = None,
 ) -> timedelta | None:
     """How long to wait before the next try; None means give up.
 
     `after` is the other side's own wish; one that is not positive says nothing, and the policy decides.
-    `max_tries` is the message's own number, which replaces the policy's; throttling keeps its own counter.
+    `max_attempts` is the message's own number, which replaces the policy's; throttling keeps its own counter.
     """
     if category not in policy.retry_on or category not in RETRYABLE:
         return None
     rule = policy.rule_for(category, kind)
     if category is Category.THROTTLING:
-        spent, allowed = throttles, rule.max_tries
+        spent, allowed = throttles, rule.max_attempts
     else:
-        spent, allowed = tries, max_tries or rule.max_tries
+        spent, allowed = attempts, max_attempts or rule.max_attempts
     if spent >= allowed:
         return None
     if after is not None and after > _ZERO:
@@ -162,7 +162,7 @@ def describe_policy(policy: RetryPolicy) -> str:
         "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.humanize(rule.cap)}"
     )
     jitter = f", ±{rule.jitter * 100:g} %" if rule.jitter else ""
-    return f"{rule.max_tries} tries, {shape}{cap}{jitter}"
+    return f"{rule.max_attempts} tries, {shape}{cap}{jitter}"
 
 
 def _minutes(*counts: float) -> tuple[timedelta, ...]:
@@ -176,11 +176,11 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
         policy.name: policy
         for policy in (
             RetryPolicy(
-                "companion",
+                "default",
                 RetryRule(6, Backoff.QUADRATIC, timedelta(minutes=5), timedelta(hours=12), jitter=0.15),
             ),
             RetryPolicy(
-                "broadcast",
+                "stepped",
                 RetryRule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
             ),
             # What Standard Webhooks advises: soon, then ever longer, over a day in all.
@@ -196,7 +196,7 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
             # The other kinds of error are categories already: rate_limit is throttling, temporary_failure is
             # temporary, the fatal ones are permanent, and what nobody could classify is system.
             RetryPolicy(
-                "migration",
+                "exponential",
                 _MIGRATION,
                 MappingProxyType(
                     {
@@ -214,14 +214,14 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                 ),
             ),
             RetryPolicy(
-                "personal",
+                "quick",
                 RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5)),
             ),
         )
     }
 )
 
-_RULE_KEYS = ("max_tries", "backoff", "initial", "cap", "jitter", "table")
+_RULE_KEYS = ("max_attempts", "backoff", "initial", "cap", "jitter", "table")
 _SPECIAL_KEYS = (*map(str, RetryErrorKind), *sorted(map(str, RETRYABLE)))
 
 
@@ -244,7 +244,7 @@ def parse_policy(name: str, options: Mapping[str, Any]) -> RetryPolicy:
 
 
 _THROTTLE_OPTIONS: Mapping[str, Any] = {
-    "max_tries": THROTTLE_RULE.max_tries,
+    "max_attempts": THROTTLE_RULE.max_attempts,
     "backoff": THROTTLE_RULE.backoff,
     "initial": "30s",
     "cap": "1h",
@@ -282,7 +282,7 @@ def _rule(options: Mapping[str, Any], where: str) -> RetryRule:
     default_cap = 2 * max(table) if table else timedelta(hours=12)
     try:
         return RetryRule(
-            max_tries=_whole(options.get("max_tries", default_tries), f"{where}.max_tries"),
+            max_attempts=_whole(options.get("max_attempts", default_tries), f"{where}.max_attempts"),
             backoff=backoff,
             initial=_length(options["initial"], f"{where}.initial") if "initial" in options else _ZERO,
             cap=_length(options["cap"], f"{where}.cap") if "cap" in options else default_cap,

@@ -184,7 +184,7 @@ class Settler:
                     self._late.append(result)
                     self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
         times = [result.seconds * 1000 for result in batch]
-        lags = [(r.claimed_at - r.task.due_at) / SECOND for r in batch if r.task.tries == 1]
+        lags = [(r.claimed_at - r.task.due_at) / SECOND for r in batch if r.task.attempts == 1]
         self._emit(BatchSettled(self._node.id, len(batch), dict(counts), sum(times), lags, times))
 
 
@@ -195,9 +195,9 @@ def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[
             case None:
                 continue
             case ThrottleChannel(queue=queue, until=until, reason=reason) as effect:
-                steps[effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
+                steps[effect] = Step("queue_block", {"name": queue, "until": until, "reason": reason})
             case PauseChannel(queue=queue, reason=reason) as effect:
-                steps[effect] = Step("queue_halt", {"name": queue, "reason": reason})
+                steps[effect] = Step("queue_pause_by_engine", {"name": queue, "reason": reason})
             case DisconnectChannel() as effect:
                 steps[effect] = _dropped(effect, result.claimed_at)
     return list(steps.values())
@@ -205,8 +205,13 @@ def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[
 
 def _dropped(effect: DisconnectChannel, claimed_at: int) -> Step:
     link = "logged_out" if effect.needs_person else "reconnecting"
-    lost = {"name": effect.queue, "link": link, "why": sanitize_text(effect.reason), "claimed_at": claimed_at}
-    return Step("link_lost", lost)
+    lost = {
+        "name": effect.queue,
+        "session_state": link,
+        "why": sanitize_text(effect.reason),
+        "claimed_at": claimed_at,
+    }
+    return Step("channel_session_lost", lost)
 
 
 def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[AttemptTally]:
@@ -216,7 +221,7 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
         entry = sums.setdefault((task.queue, decision.what), [0, 0.0])
         entry[0] += 1
         entry[1] += result.seconds
-        if task.tries > 1 or result.claimed_at - task.due_at > _LATE:
+        if task.attempts > 1 or result.claimed_at - task.due_at > _LATE:
             for what in _beside(result, decision):
                 sums.setdefault((task.queue, what), [0, 0.0])[0] += 1
     return [
@@ -229,9 +234,9 @@ def _beside(result: AttemptResult, decision: TaskDecision) -> list[str]:
     """What is counted beside what came of an attempt; rare, so that an ordinary batch writes nothing more."""
     if decision.what in _UNTOLD[1:]:
         return []
-    if result.task.tries == 1:
+    if result.task.attempts == 1:
         return ["late"]
-    stubborn = result.task.tries >= _STUBBORN and decision.move.category is Category.TEMPORARY
+    stubborn = result.task.attempts >= _STUBBORN and decision.move.category is Category.TEMPORARY
     return ["again", "stubborn"] if stubborn else ["again"]
 
 
@@ -242,7 +247,7 @@ def _told(node: int, result: AttemptResult, decision: TaskDecision) -> AttemptFa
         task.id,
         task.tenant,
         task.queue,
-        task.tries,
+        task.attempts,
         decision.what,
         None if move.category is None else move.category.value,
         move.detail or "",

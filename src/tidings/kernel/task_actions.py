@@ -40,7 +40,7 @@ async def cancel(store: Store, task: int, *, reason: str) -> tuple[TaskActionRes
             return TaskActionResult.MISSING, None
         state = row["state"]
         if state == TaskState.PROCESSING:
-            if (await store.write([Step("ask_cancel", {"id": task})]))[0]:
+            if (await store.write([Step("request_cancel", {"id": task})]))[0]:
                 return TaskActionResult.ASKED, state
         elif state in (TaskState.PENDING, TaskState.FAILED):
             if await _move(
@@ -65,7 +65,7 @@ async def retry(
     if row is None:
         return TaskActionResult.MISSING, None
     step = Step("revive", {"id": task, "due_at": due_at, "expires_at": expires_at})
-    if await _move(store, row, step, TaskState.FAILED, TaskState.PENDING, reason, tries=0):
+    if await _move(store, row, step, TaskState.FAILED, TaskState.PENDING, reason, attempts=0):
         return TaskActionResult.DONE, row["state"]
     return TaskActionResult.REFUSED, row["state"]
 
@@ -123,7 +123,7 @@ async def expire_tasks(
             "task": row["id"],
             "origin": "pending",
             "state": "expired",
-            "try": row["tries"],
+            "attempt": row["attempts"],
             "node": node or None,
             "category": None,
             "detail": detail,
@@ -132,7 +132,7 @@ async def expire_tasks(
             steps.append(Step(before, {"id": row["id"]}))
         steps += [Step("expire", {"id": row["id"]}), Step("record_now", line, only_if=len(steps))]
     keys: set[OrderingKey] = {
-        (str(row["queue"]), str(row["order_key"])) for row in rows if row["order_key"] is not None
+        (str(row["queue"]), str(row["ordering_key"])) for row in rows if row["ordering_key"] is not None
     }
     done = await store.change(steps, keys=keys)
     return sum(bool(gone) for step, gone in zip(steps, done, strict=True) if step.name == "expire")
@@ -156,17 +156,17 @@ async def _move(
     to: TaskState,
     detail: str,
     *,
-    tries: int | None = None,
+    attempts: int | None = None,
     node: int | None = None,
 ) -> bool:
     """A person's or a rule's move with its history line; both or neither."""
-    record = _record(row, origin, to, detail, tries=tries, node=node)
+    record = _record(row, origin, to, detail, attempts=attempts, node=node)
     done = await store.change([step, record._replace(only_if=0)], keys=_keys(row))
     return bool(done[0])
 
 
 def _record(
-    row: Row, origin: str, to: str, detail: str, *, tries: int | None = None, node: int | None = None
+    row: Row, origin: str, to: str, detail: str, *, attempts: int | None = None, node: int | None = None
 ) -> Step:
     return Step(
         "record_now",
@@ -174,7 +174,7 @@ def _record(
             "task": row["id"],
             "origin": str(origin),
             "state": str(to),
-            "try": row["tries"] if tries is None else tries,
+            "attempt": row["attempts"] if attempts is None else attempts,
             "node": node,
             "category": None,
             "detail": sanitize_text(detail),
@@ -183,4 +183,4 @@ def _record(
 
 
 def _keys(row: Row) -> list[OrderingKey]:
-    return [] if row["order_key"] is None else [(row["queue"], row["order_key"])]
+    return [] if row["ordering_key"] is None else [(row["queue"], row["ordering_key"])]

@@ -50,7 +50,7 @@ class Worker:
         tunables: RunnerOptions = RunnerOptions(),
         lease: timedelta = timedelta(seconds=10),
         beat: timedelta = timedelta(seconds=2),
-        poison_after: int = 4,
+        quarantine_after: int = 4,
         retention: RetentionPolicy = RetentionPolicy(),
         contents: tuple[str, ...] = (),
         actors: Sequence[Actor] = (),
@@ -81,7 +81,7 @@ class Worker:
             lease=lease,
             emit=emit,
             me=lambda: self.node.id,
-            poison_after=poison_after,
+            quarantine_after=quarantine_after,
         )
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.rewinds = RewindRecovery(store, handlers, emit=emit, me=lambda: self.node.id, actors=actors)
@@ -169,7 +169,7 @@ class Worker:
         self.is_working = True
         self._emit(NodeJoined(self.node.id, self.node.name))
         self._loops = [
-            asyncio.create_task(self._every(self._beat, self._beat_once, "beat", again=HEARTBEAT_RETRY)),
+            asyncio.create_task(self._every(self._beat, self._beat_once, "heartbeat", again=HEARTBEAT_RETRY)),
             asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
             asyncio.create_task(self._every(5.0, self.sweeper.step, "sweep")),
@@ -241,7 +241,7 @@ class Worker:
         """Begin anew once what may have been sent is marked; the reaper decides what this node still held."""
         await self.rewinds.open(rewound)
         if await self.rewinds.step():
-            await self._store.write([Step("node_dead", {"id": self.node.id, "beat": self.node.beats})])
+            await self._store.write([Step("node_dead", {"id": self.node.id, "heartbeat": self.node.beats})])
             await self._begin_anew()
 
     async def _begin_anew(self) -> None:

@@ -118,9 +118,9 @@ class BatchAttempt:
         wanted = JobState.PLANNING if self.batch.is_plan else JobState.RUNNING
         if row["job_state"] != wanted or row["round"] != self.batch.round:
             return BatchStop(BatchState.PENDING, None, f"its job is {row['job_state']}")
-        if row["parked_until"] > self.now:
-            why = f"{row['reason'] or 'parked'}, until {iso(row['parked_until'])}"
-            return BatchStop(BatchState.RETRYING, row["parked_until"], why)
+        if row["blocked_until"] > self.now:
+            why = f"{row['reason'] or 'parked'}, until {iso(row['blocked_until'])}"
+            return BatchStop(BatchState.RETRYING, row["blocked_until"], why)
         if self.room(row) <= 0:
             allowed = self.opened.limits.per_month or 0
             self.halt(f"the month's {allowed:,} calls are used up", until=next_month(self.now))
@@ -246,7 +246,7 @@ class BatchAttempt:
             after = await limiter.note(load)
             if after is not None and before and after.failures >= self._alert_after > after.failures - before:
                 reason = f"{limiter.name}: {after.failures} failures in a row"
-                await self._store.write([event_for(self.opened, "migration.troubled", reason)])
+                await self._store.write([event_for(self.opened, "migration.breaker_opened", reason)])
 
     @property
     def _alert_after(self) -> int:

@@ -64,21 +64,21 @@ class BatchScheduler:
     async def step(self) -> float:
         """Look; gives the seconds until the next one."""
         rows = await self._store.read("job_due", limit=PAGE)
-        nexts: list[int] = [row["look_at"] for row in rows if row["look_at"] > row["now"]]
+        nexts: list[int] = [row["check_at"] for row in rows if row["check_at"] > row["now"]]
         for row in rows:
-            if row["look_at"] <= row["now"]:
-                nexts.append(await self._look(row["n"], row["look_at"]))
+            if row["check_at"] <= row["now"]:
+                nexts.append(await self._look(row["n"], row["check_at"]))
         if not nexts:
             return IDLE
         return min(IDLE, max(0.0, (min(nexts) - self._clock.now()) / SECOND))
 
     async def _look(self, n: int, seen: int) -> int:
         """Take the look and do what the job asks for; gives when to look again."""
-        taken = (await self._store.write([Step("job_look", {"n": n, "seen": seen, "lease": LEASE})]))[0]
+        taken = (await self._store.write([Step("job_check", {"n": n, "seen": seen, "lease": LEASE})]))[0]
         if not taken:
             return self._clock.now() + LEASE
         row = taken[0]
-        now, leased = int(row["now"]), int(row["look_at"])
+        now, leased = int(row["now"]), int(row["check_at"])
         try:
             if row["state"] == JobState.PAUSED:
                 return await self._wake(row, now)
@@ -91,18 +91,18 @@ class BatchScheduler:
             tell = event_step(row["tenant"], row["name"], "migration.paused", error.problem)
             await self._store.write(halt_steps(n, str(error), None, tell, 0))
         at = now + round(BUSY * SECOND)
-        await self._store.write([Step("job_look_again", {"n": n, "leased": leased, "look_at": at})])
+        await self._store.write([Step("job_check_again", {"n": n, "leased": leased, "check_at": at})])
         return at
 
     async def _wake(self, row: Row, now: int) -> int:
         """One that was parked goes on when its time has come."""
-        until = row["parked_until"]
+        until = row["blocked_until"]
         if until is None or until > now:
             at = int(until or now + 60 * SECOND)
-            again = {"n": row["n"], "leased": row["look_at"], "look_at": at}
-            await self._store.write([Step("job_look_again", again)])
+            again = {"n": row["n"], "leased": row["check_at"], "check_at": at}
+            await self._store.write([Step("job_check_again", again)])
             return at
-        move = job_transition(row, JobState(row["held"]), None)
+        move = job_transition(row, JobState(row["resume_state"]), None)
         await self._store.write(
             [move, Step("job_type_wake", {"job": row["n"]}), audit_step(row["n"], "engine", "resumed")]
         )
@@ -190,7 +190,7 @@ class _SchedulingPass:
                 task = NewTask(QUEUE, KIND, self._clock.now(), self._row["tenant"], priority)
                 move = Step("job_batch_revive", {"id": row["id"], "expected": row["state"]}, needed=True)
                 await self._store.enqueue(
-                    [task], TableRows("job_turns", ("batch",), [(row["id"],)]), also=[move]
+                    [task], TableRows("job_batch_tasks", ("batch",), [(row["id"],)]), also=[move]
                 )
                 busy.append({"job": self._n, "priority": priority})
                 room -= 1

@@ -82,7 +82,7 @@ class StoredJobRecords:
     async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
         """Where records stand, and why, by source id."""
         rows: list[Row] = await self._store.read(
-            "job_record_standings",
+            "job_record_states",
             job=self._job,
             type=type_,
             round=self._round,
@@ -93,15 +93,15 @@ class StoredJobRecords:
     async def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
         """The records of a type that were mended: their ids, and what the source had said of them."""
         after, where = 0, {"job": self._job, "type": type_, "round": self._round}
-        while rows := await self._store.read("job_mended_page", **where, after=after, limit=_PAGE):
+        while rows := await self._store.read("job_repaired_page", **where, after=after, limit=_PAGE):
             for row in rows:
-                yield row["source_id"], row["given"]
+                yield row["source_id"], row["original"]
             after = rows[-1]["seq"]
 
     async def repaired_fields(self, type_: str, ids: Sequence[str]) -> Mapping[str, Fields]:
         """Their fields by id."""
         where = {"job": self._job, "type": type_, "ids": json_parameter(list(ids))}
-        rows = await self._store.read("job_record_mended", **where)
+        rows = await self._store.read("job_record_repaired", **where)
         return {row["source_id"]: orjson.loads(row["raw"]) for row in rows}
 
 

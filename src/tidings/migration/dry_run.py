@@ -54,7 +54,7 @@ class DryRunPlanner:
                 await self._turn.commit()
                 return None
             self._after = rows[-1]["seq"]
-            stop = await self._plan(rows, asks=bool(row["looks"]))
+            stop = await self._plan(rows, asks=bool(row["lookup"]))
             await self._turn.commit()
             if stop is not None:
                 return stop
@@ -133,14 +133,14 @@ class DryRunPlanner:
             self._put(item, PlannedAction.WRITE, None, ())
             return
         verdict = decide_lookup_error(
-            trouble, self._opened.job.retry, item.tries, chance=self._clock.chance()
+            trouble, self._opened.job.retry, item.attempts, chance=self._clock.chance()
         )
         self._turn.follow(verdict, trouble, limiter)
         wait = verdict.park or verdict.after
         if verdict.standing is RecordState.UNKNOWN:
-            tries = None if verdict.tries is None else json_parameter(verdict.tries)
+            attempts = None if verdict.attempts is None else json_parameter(verdict.attempts)
             due_at = self._turn.now + micros(wait) if wait else None
-            self._turn.results.move(item.seq, RecordState.EXTRACTED, due_at=due_at, tries=tries)
+            self._turn.results.move(item.seq, RecordState.EXTRACTED, due_at=due_at, attempts=attempts)
         else:
             self._turn.results.set_aside(
                 item.seq, RecordState.FAILED, trouble, self._type, action=PlannedAction.CONFLICT.value

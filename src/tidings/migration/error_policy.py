@@ -36,7 +36,7 @@ class ErrorDecision(NamedTuple):
 
     standing: RecordState
     after: timedelta = timedelta(0)
-    tries: Mapping[str, int] | None = None  # None: no try was spent
+    attempts: Mapping[str, int] | None = None  # None: no try was spent
     park: timedelta | None = None  # nobody calls the system for so long
     halt: bool = False  # the job stops; `until_after`: and goes on by itself
     until_after: timedelta | None = None
@@ -50,7 +50,7 @@ def is_repeatable(strategy: WriteStrategy, known: str | None) -> bool:
 def decide_write_error(
     trouble: ConnectorError,
     retry: JobRetryPolicy,
-    tries: Mapping[str, int],
+    attempts: Mapping[str, int],
     *,
     repeatable: bool,
     known: str | None,
@@ -58,7 +58,7 @@ def decide_write_error(
     chance: float,
 ) -> ErrorDecision:
     """One error of a write, one verdict. `doubt` is how long to wait before looking."""
-    whole = _of_all(trouble, retry, tries, RecordState.READY, chance)
+    whole = _of_all(trouble, retry, attempts, RecordState.READY, chance)
     if whole is not None:
         return whole
     if trouble.sent and not repeatable:
@@ -72,20 +72,20 @@ def decide_write_error(
         return ErrorDecision(RecordState.CONFLICT)
     if failure in _OVER:
         return ErrorDecision(RecordState.FAILED)
-    return _again(failure, trouble, retry, tries, RecordState.READY, RecordState.FAILED, chance)
+    return _again(failure, trouble, retry, attempts, RecordState.READY, RecordState.FAILED, chance)
 
 
 def decide_lookup_error(
-    trouble: ConnectorError, retry: JobRetryPolicy, tries: Mapping[str, int], *, chance: float
+    trouble: ConnectorError, retry: JobRetryPolicy, attempts: Mapping[str, int], *, chance: float
 ) -> ErrorDecision:
     """One error of a look at a record in doubt: it stays in doubt, until nobody can tell."""
-    whole = _of_all(trouble, retry, tries, RecordState.UNKNOWN, chance)
+    whole = _of_all(trouble, retry, attempts, RecordState.UNKNOWN, chance)
     if whole is not None:
         return whole
     if trouble.failure not in HEALTH_ERRORS and trouble.failure is not ErrorKind.UNKNOWN:
         return ErrorDecision(RecordState.CONFLICT)
     failure = ErrorKind.TEMPORARY if trouble.failure is ErrorKind.AMBIGUOUS else trouble.failure
-    return _again(failure, trouble, retry, tries, RecordState.UNKNOWN, RecordState.CONFLICT, chance)
+    return _again(failure, trouble, retry, attempts, RecordState.UNKNOWN, RecordState.CONFLICT, chance)
 
 
 def error_fingerprint(
@@ -99,7 +99,7 @@ def error_fingerprint(
 def _of_all(
     trouble: ConnectorError,
     retry: JobRetryPolicy,
-    tries: Mapping[str, int],
+    attempts: Mapping[str, int],
     stays: RecordState,
     chance: float,
 ) -> ErrorDecision | None:
@@ -112,12 +112,12 @@ def _of_all(
         case ErrorKind.RATE_LIMIT if trouble.wait is not None:
             return ErrorDecision(stays, park=trouble.wait)
         case ErrorKind.RATE_LIMIT:
-            rule, spent = retry.rule(ErrorKind.RATE_LIMIT), _more(tries, ErrorKind.RATE_LIMIT)
-            if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_tries:
+            rule, spent = retry.rule(ErrorKind.RATE_LIMIT), _more(attempts, ErrorKind.RATE_LIMIT)
+            if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_attempts:
                 over = RecordState.CONFLICT if stays is RecordState.UNKNOWN else RecordState.FAILED
-                return ErrorDecision(over, tries=spent, park=DEFAULT_WAIT)
+                return ErrorDecision(over, attempts=spent, park=DEFAULT_WAIT)
             return ErrorDecision(
-                stays, tries=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance)
+                stays, attempts=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance)
             )
     return None
 
@@ -126,16 +126,16 @@ def _again(
     failure: ErrorKind,
     trouble: ConnectorError,
     retry: JobRetryPolicy,
-    tries: Mapping[str, int],
+    attempts: Mapping[str, int],
     again: RecordState,
     over: RecordState,
     chance: float,
 ) -> ErrorDecision:
-    rule, spent = retry.rule(failure), _more(tries, failure)
-    if rule is None or spent[failure] >= rule.max_tries:
-        return ErrorDecision(over, tries=spent)
+    rule, spent = retry.rule(failure), _more(attempts, failure)
+    if rule is None or spent[failure] >= rule.max_attempts:
+        return ErrorDecision(over, attempts=spent)
     return ErrorDecision(again, trouble.wait or rule.delay(spent[failure], chance=chance), spent)
 
 
-def _more(tries: Mapping[str, int], failure: ErrorKind) -> dict[str, int]:
-    return {**tries, failure.value: tries.get(failure.value, 0) + 1}
+def _more(attempts: Mapping[str, int], failure: ErrorKind) -> dict[str, int]:
+    return {**attempts, failure.value: attempts.get(failure.value, 0) + 1}

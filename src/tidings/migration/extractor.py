@@ -202,10 +202,10 @@ class Extractor:
         elif not halts and wait is None:
             rule = opened.job.retry.rule(failure)
             spent = 1
-            if rule is None or row["tries"] + 1 >= rule.max_tries:
+            if rule is None or row["attempts"] + 1 >= rule.max_attempts:
                 halts = True
             else:
-                wait = rule.delay(row["tries"] + 1, chance=self._clock.chance())
+                wait = rule.delay(row["attempts"] + 1, chance=self._clock.chance())
         due_at = now + micros(wait or DEFAULT_WAIT)
         where = {"job": due["job"], "type": due["type"], "reader": self._me}
         problem = f"{due['type']} cannot be read: {trouble.reason}"[:500]

@@ -36,12 +36,12 @@ def event_step(tenant: str, name: str, type_: str, reason: str | None) -> Step:
 def halt_steps(job: int, reason: str, until: int | None, tell: Step, place: int) -> list[Step]:
     """A job stops, once told; `place` is how many steps come before."""
     return [
-        Step("job_halt", {"n": job, "reason": reason[:500], "until": until}),
+        Step("job_pause", {"n": job, "reason": reason[:500], "until": until}),
         tell._replace(only_if=place),
         audit_step(job, "engine", "paused", reason)._replace(only_if=place),
     ]
 
 
-def audit_step(job: int, who: str, what: str, detail: str = "") -> Step:
+def audit_step(job: int, actor: str, action: str, detail: str = "") -> Step:
     """A line of the audit trail."""
-    return Step("job_audit_add", {"job": job, "who": who[:200], "what": what, "detail": detail[:500]})
+    return Step("job_audit_add", {"job": job, "actor": actor[:200], "action": action, "detail": detail[:500]})

@@ -49,5 +49,5 @@ async def read_metrics(store: Store) -> MigrationMetrics:
         system = (row["name"],)
         found.calls[system] = float(row["used"] if row["month"] == month_of(row["now"]) else 0)
         found.at_once[system] = float(row["concurrency"])
-        found.parked[system] = float(row["parked_until"] > row["now"])
+        found.parked[system] = float(row["blocked_until"] > row["now"])
     return found

@@ -83,7 +83,7 @@ class JobReplay:
         """Open them again; gives how many."""
         if self._view.state not in (*ENDED, JobState.RUNNING, JobState.PAUSED) or not self._view.round:
             raise Conflict(f"the migration is {self._view.state}", remedy="run it first: tidings migrate run")
-        if self._row["forgets"]:
+        if self._row["pruning"]:
             raise Conflict(
                 "the migration's records are forgotten by now", remedy="run it again: tidings migrate run"
             )
@@ -179,7 +179,7 @@ class JobReplay:
             done = (await status_of(self._store, self._view, self._clock.now())).done
             begin = {
                 "n": self._view.n, "version": self._moved(), "expected": self._view.state.value,
-                "state": JobState.RUNNING.value, "rounds": 0, "looks": bool(self._row["looks"]),
+                "state": JobState.RUNNING.value, "rounds": 0, "lookup": bool(self._row["lookup"]),
                 "planned": False, "done": done - size,
             }  # fmt: skip
             steps = [Step("job_begin", begin, needed=True)]
@@ -198,7 +198,7 @@ class JobReplay:
         self._moved()
         halt = {"n": self._view.n, "reason": REPLAY_PAUSE_REASON, "until": until}
         return [
-            Step("job_halt", halt, needed=True),
+            Step("job_pause", halt, needed=True),
             audit_step(self._view.n, self._by, "replay begun", "in portions"),
         ]
 

@@ -269,7 +269,7 @@ def require_erase(target: RecordTarget) -> SupportsErase:
 
 def refuse_during_undo(row: Row, now: int) -> None:
     """A job that somebody undoes at this moment is not begun again."""
-    until = row["parked_until"]
+    until = row["blocked_until"]
     if until is not None and until > now:
         left = (until - now) // SECOND
         raise Conflict("the migration is being undone", remedy=f"wait for its end, or {left} s if that died")

@@ -72,7 +72,7 @@ class JobView:
     name: str
     state: JobState
     reason: str | None  # why it is paused, failed, or not as asked
-    parked_until: int | None  # it goes on by itself then
+    blocked_until: int | None  # it goes on by itself then
     round: int  # how often it was begun
     mapping_hash: str
     created_at: int
@@ -80,7 +80,7 @@ class JobView:
     started_at: int | None
     ended_at: int | None
     done_before: int  # records that had their end before it began last
-    forgotten_at: int | None  # since then its records and logs are gone; its counts and its audit trail stay
+    pruned_at: int | None  # since then its records and logs are gone; its counts and its audit trail stay
     definition: Mapping[str, Any]
     is_local: bool  # it came from a file on the command line
 
@@ -110,7 +110,7 @@ class SystemStatus:
 
     name: str
     concurrency: float  # calls at once that it bears at present
-    parked_until: int | None
+    blocked_until: int | None
     reason: str | None
     used_this_month: int
 
@@ -200,7 +200,7 @@ def job_view(row: Row) -> JobView:
         row["name"],
         JobState(row["state"]),
         row["reason"],
-        row["parked_until"],
+        row["blocked_until"],
         row["round"],
         row["mapping_hash"],
         row["created_at"],
@@ -208,7 +208,7 @@ def job_view(row: Row) -> JobView:
         row["started_at"],
         row["ended_at"],
         row["done_before"],
-        row["forgotten_at"],
+        row["pruned_at"],
         definition,
         is_local,
     )
@@ -223,7 +223,7 @@ def job_transition(row: Row, state: JobState, reason: str | None) -> Step:
     """Another state of a job, if it is still as it was looked at."""
     params = {
         "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
-        "held": None, "reason": reason, "parked_until": None,
+        "resume_state": None, "reason": reason, "blocked_until": None,
         "is_over": state in ENDED,
     }  # fmt: skip
     return Step("job_move", params, needed=True)

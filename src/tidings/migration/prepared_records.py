@@ -33,7 +33,7 @@ class PreparedRecord:
     fields: Fields
     hash: str
     known: str | None  # its id in the target
-    tries: Mapping[str, int]
+    attempts: Mapping[str, int]
     links: bool  # a link was left open, and is written later
     row: Row = field(repr=False)
 
@@ -191,7 +191,7 @@ def _item(row: Row, id_: str, made: MappedRecord, known: CrosswalkEntry | None) 
         made.fields,
         made.hash,
         None if known is None else known.target_id,
-        orjson.loads(row["tries"]),
+        orjson.loads(row["attempts"]),
         is_open,
         {**row, "raw": None, "same": known is not None and known.hash == made.hash},
     )

@@ -111,7 +111,7 @@ async def _systems(store: Store, view: JobView, now: int) -> list[SystemStatus]:
     found = []
     for name in dict.fromkeys(names):
         for row in await store.read("job_system_find", system=name):
-            until = row["parked_until"] if row["parked_until"] > now else None
+            until = row["blocked_until"] if row["blocked_until"] > now else None
             used = row["used"] if row["month"] == month_of(now) else 0
             found.append(
                 SystemStatus(name, row["concurrency"], until, row["reason"] if until else None, used)
@@ -139,8 +139,8 @@ def _problem(view: JobView, rows: Sequence[Row], systems: Sequence[SystemStatus]
     if view.state not in WORKING:
         return None
     for system in systems:
-        if system.parked_until is not None:
-            return f"{system.name}: {system.reason or 'parked'}, until {iso(system.parked_until)}"
+        if system.blocked_until is not None:
+            return f"{system.name}: {system.reason or 'parked'}, until {iso(system.blocked_until)}"
     return next((str(row["problem"]) for row in rows if row["problem"]), None)
 
 

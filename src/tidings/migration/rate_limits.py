@@ -141,7 +141,7 @@ class SystemRateLimiter:
 
     def parking(self, until: int, reason: str) -> Step:
         """Nobody calls before an instant."""
-        return Step("job_system_park", {"name": self.name, "until": until, "reason": reason[:300]})
+        return Step("job_system_block", {"name": self.name, "until": until, "reason": reason[:300]})
 
     async def note(self, load: CallStats) -> AdaptedLimits | None:
         """Write down what was seen; None: somebody else has just done so."""

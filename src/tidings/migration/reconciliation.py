@@ -118,28 +118,30 @@ class RecordReconciler:
 
     async def _not_seen(self, row: Row, trouble: ConnectorError) -> bool:
         results, seq = self._turn.results, row["seq"]
-        tries = orjson.loads(row["tries"])
-        verdict = decide_lookup_error(trouble, self._opened.job.retry, tries, chance=self._clock.chance())
+        attempts = orjson.loads(row["attempts"])
+        verdict = decide_lookup_error(trouble, self._opened.job.retry, attempts, chance=self._clock.chance())
         is_over = self._turn.follow(verdict, trouble, self._opened.looks)
-        spent = None if verdict.tries is None else json_parameter(verdict.tries)
+        spent = None if verdict.attempts is None else json_parameter(verdict.attempts)
         results.tell(seq, f"look: {verdict.standing}", trouble.code or trouble.failure, trouble.reason)
         if verdict.standing is RecordState.UNKNOWN:
             wait = micros(verdict.park or verdict.after)
-            self._stay_in_doubt(row, wait, trouble.failure.value, trouble.reason, tries=spent)
+            self._stay_in_doubt(row, wait, trouble.failure.value, trouble.reason, attempts=spent)
         else:
             reason = f"nobody can tell whether it was written: {trouble.reason}"
             doubt = ConnectorError(ErrorKind.AMBIGUOUS, reason, code=trouble.code or trouble.failure.value)
-            results.set_aside(seq, verdict.standing, doubt, self._type, tries=spent)
+            results.set_aside(seq, verdict.standing, doubt, self._type, attempts=spent)
         await self._turn.commit()
         return not is_over
 
-    def _stay_in_doubt(self, row: Row, wait: int, code: str, reason: str, tries: str | None = None) -> None:
+    def _stay_in_doubt(
+        self, row: Row, wait: int, code: str, reason: str, attempts: str | None = None
+    ) -> None:
         self._turn.results.move(
             row["seq"],
             RecordState.UNKNOWN,
             due_at=self._turn.now + wait,
             mapped=row["mapped"],
-            tries=tries,
+            attempts=attempts,
             failure=ErrorKind.AMBIGUOUS.value,
             fingerprint=f"in_doubt/{self._type}//{code}",
             reason=reason[:1000],
@@ -174,16 +176,20 @@ class RecordReconciler:
             found = await self.hits(item.id, item.key, item.fields)
         except ConnectorError as trouble:
             verdict = decide_lookup_error(
-                trouble, self._opened.job.retry, item.tries, chance=self._clock.chance()
+                trouble, self._opened.job.retry, item.attempts, chance=self._clock.chance()
             )
             self._turn.follow(verdict, trouble, self._opened.looks)
             wait = verdict.park or verdict.after
             results.tell(item.seq, "look failed", trouble.code or trouble.failure, trouble.reason)
             if verdict.standing is RecordState.UNKNOWN:  # not sent yet: it is only tried again
-                tries = None if verdict.tries is None else json_parameter(verdict.tries)
+                attempts = None if verdict.attempts is None else json_parameter(verdict.attempts)
                 due_at = self._turn.now + micros(wait) if wait else None
                 results.move(
-                    item.seq, RecordState.READY, due_at=due_at, tries=tries, reason=trouble.reason[:1000]
+                    item.seq,
+                    RecordState.READY,
+                    due_at=due_at,
+                    attempts=attempts,
+                    reason=trouble.reason[:1000],
                 )
             else:
                 results.set_aside(item.seq, RecordState.FAILED, trouble, self._type)

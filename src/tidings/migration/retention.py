@@ -39,7 +39,7 @@ class JobPruner:
             return _EVERY
         row = (await self._store.read("job_row", n=old[0]["n"]))[0]
         try:
-            if not row["forgets"]:
+            if not row["pruning"]:
                 await self._begin(row)
             await self._portion(row["n"])
         except WriteConflict:
@@ -52,21 +52,21 @@ class JobPruner:
         for one in status.types:
             counts = json_parameter({standing.value: n for standing, n in one.counts.items()})
             keeps.append(Step("job_type_keep", {"job": row["n"], "type": one.type, "counts": counts}))
-        begins = Step("job_forget", {"n": row["n"], "version": row["version"]}, needed=True)
+        begins = Step("job_prune", {"n": row["n"], "version": row["version"]}, needed=True)
         await self._store.write([begins, *keeps])
 
     async def _portion(self, n: int) -> None:
         """The next records with their logs; then batches; then it is over."""
-        found = await self._store.read("job_forget_seqs", job=n, limit=PAGE)
+        found = await self._store.read("job_prune_seqs", job=n, limit=PAGE)
         if found:
             gone = {"job": n, "seqs": json_parameter([row["seq"] for row in found])}
-            await self._store.write([Step("job_forget_logs", gone), Step("job_forget_records", gone)])
+            await self._store.write([Step("job_prune_logs", gone), Step("job_prune_records", gone)])
             return
-        if (await self._store.write([Step("job_forget_batches", {"job": n, "limit": PAGE})]))[0]:
+        if (await self._store.write([Step("job_prune_batches", {"job": n, "limit": PAGE})]))[0]:
             return
         await self._store.write(
             [
-                Step("job_forgotten", {"n": n}, needed=True),
+                Step("job_pruned", {"n": n}, needed=True),
                 audit_step(n, "engine", "forgotten", "its records and logs; counts and audit trail stay"),
             ]
         )

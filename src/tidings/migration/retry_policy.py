@@ -93,5 +93,5 @@ def _rule(section: JobFileSection, base: RetryRule) -> RetryRule:
     initial, cap = section.length("initial_delay", base.initial), section.length("max_delay", base.cap)
     if initial > cap:
         section.refuse("max_delay", "is shorter than initial_delay", "make it longer")
-    tries = section.whole("max_attempts", base.max_tries, least=1, most=100)
-    return RetryRule(tries, backoff, initial, cap, float(jitter))
+    attempts = section.whole("max_attempts", base.max_attempts, least=1, most=100)
+    return RetryRule(attempts, backoff, initial, cap, float(jitter))

@@ -26,7 +26,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 DEAD_LETTER_STATES = (RecordState.REJECTED, RecordState.FAILED, RecordState.CONFLICT)
 _TIMES = ("at", "changed_at", "due_at", "claimed_at")
-_JSON = ("changes", "before", "mapped", "tries")
+_JSON = ("changes", "before", "mapped", "attempts")
 
 
 def job(view: JobView) -> JsonObject:
@@ -37,7 +37,7 @@ def job(view: JobView) -> JsonObject:
         "tenant": view.tenant,
         "state": str(view.state),
         "reason": view.reason,
-        "parked_until": iso(view.parked_until) if view.state is JobState.PAUSED else None,
+        "blocked_until": iso(view.blocked_until) if view.state is JobState.PAUSED else None,
         "round": view.round,
         "source": view.definition["source"]["kind"],
         "target": view.definition["target"]["kind"],
@@ -46,8 +46,8 @@ def job(view: JobView) -> JsonObject:
         "changed_at": iso(view.changed_at),
         "started_at": iso(view.started_at),
         "ended_at": iso(view.ended_at),
-        "forgotten_at": iso(view.forgotten_at),
-        "actions": allowed_actions(view.state, has_records=view.forgotten_at is None),
+        "pruned_at": iso(view.pruned_at),
+        "actions": allowed_actions(view.state, has_records=view.pruned_at is None),
     }
 
 
@@ -68,7 +68,7 @@ def status(found: JobStatus) -> JsonObject:
         "counts": _counted(found.counts),
         "types": [type_(one) for one in found.types],
         "batches": _counted(found.batches),
-        "systems": [{**asdict(one), "parked_until": iso(one.parked_until)} for one in found.systems],
+        "systems": [{**asdict(one), "blocked_until": iso(one.blocked_until)} for one in found.systems],
         "definition": found.job.definition,
     }
 

@@ -71,7 +71,7 @@ class MigrationService:
         """The same under a key: job, types, audit trail, key and its answer are one transaction."""
         self._connections.allowed.check(job)
         id_, now = self._clock.new_id(), self._clock.now()
-        steps = [*create_job_steps(id_, job, now), Step("job_audit_first", {"id": id_, "who": by[:200]})]
+        steps = [*create_job_steps(id_, job, now), Step("job_audit_first", {"id": id_, "actor": by[:200]})]
         view = new_job_view(id_, job, now)
         if once is not None:
             answer = orjson.dumps(serializers.job(view)).decode()
@@ -155,14 +155,14 @@ class MigrationService:
         self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *ENDED})
         is_planned = row["state"] == JobState.APPROVED
         return await self._begin(
-            row, by, JobState.RUNNING, looks=bool(row["looks"]), planned=is_planned, anew=not is_planned
+            row, by, JobState.RUNNING, looks=bool(row["lookup"]), planned=is_planned, anew=not is_planned
         )
 
     async def pause(self, id: str, *, by: str, reason: str = "by hand", tenant: str | None = None) -> JobView:
         """Nothing new is read or written until it is resumed."""
         row = await self._row(id, tenant)
         self._expect(row, "paused", set(WORKING))
-        halt = Step("job_halt", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
+        halt = Step("job_pause", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
         tell = event_step(row["tenant"], row["name"], "migration.paused", reason)
         return await self._write(row, [halt, audit_step(row["n"], by, "paused", reason), tell])
 
@@ -171,7 +171,7 @@ class MigrationService:
         row = await self._row(id, tenant)
         self._expect(row, "resumed", {JobState.PAUSED})
         steps = [
-            job_transition(row, JobState(row["held"]), None),
+            job_transition(row, JobState(row["resume_state"]), None),
             Step("job_type_wake", {"job": row["n"]}),
             audit_step(row["n"], by, "resumed"),
             event_step(row["tenant"], row["name"], "migration.resumed", None),
@@ -193,7 +193,7 @@ class MigrationService:
             refuse_during_undo(row, self._clock.now())
         begin = {
             "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
-            "rounds": int(anew), "looks": looks, "planned": planned,
+            "rounds": int(anew), "lookup": looks, "planned": planned,
             "done": 0 if anew else (await status_of(self._store, job_view(row), self._clock.now())).done,
         }  # fmt: skip
         steps = [
@@ -341,7 +341,7 @@ class MigrationService:
     async def _undoable(self, id_: str, tenant: str | None) -> Row:
         row = await self._row(id_, tenant)
         self._expect(row, "undone", set(ENDED))
-        if row["forgets"]:
+        if row["pruning"]:
             raise Conflict("the migration's records are forgotten by now", remedy="nothing can be undone")
         refuse_during_undo(row, self._clock.now())
         return row
@@ -364,7 +364,7 @@ class MigrationService:
         )
 
     async def audit(self, id: str, *, tenant: str | None = None) -> list[Row]:
-        """Who did what, and when: at, who, what, detail."""
+        """The job's audit log: at, actor, action, detail."""
         row = await self._row(id, tenant)
         return await self._store.read("job_audit_page", job=row["n"], limit=_LOG)
 

@@ -222,14 +222,14 @@ class Writer:
         verdict = decide_write_error(
             trouble,
             self._opened.job.retry,
-            item.tries,
+            item.attempts,
             repeatable=is_repeatable(self._strategy, item.known),
             known=item.known,
             doubt=lookup_delay(self._opened.call_within),
             chance=self._clock.chance(),
         )
         self._is_over = self._turn.follow(verdict, trouble, self._opened.writes) or self._is_over
-        tries = None if verdict.tries is None else json_parameter(verdict.tries)
+        attempts = None if verdict.attempts is None else json_parameter(verdict.attempts)
         results.tell(item.seq, verdict.standing.value, trouble.code or trouble.failure, trouble.reason)
         if verdict.standing in (RecordState.READY, RecordState.UNKNOWN):
             kept = json_parameter(dict(item.fields)) if verdict.standing is RecordState.UNKNOWN else None
@@ -240,12 +240,14 @@ class Writer:
                 key=_own_key(item),
                 mapped=kept,
                 hash=item.hash,
-                tries=tries,
+                attempts=attempts,
                 reason=trouble.reason[:1000],
                 **_doubt(verdict.standing, trouble, self._type),
             )
             return
-        results.set_aside(item.seq, verdict.standing, trouble, self._type, tries=tries, key=_own_key(item))
+        results.set_aside(
+            item.seq, verdict.standing, trouble, self._type, attempts=attempts, key=_own_key(item)
+        )
         results.written -= self._turn.batch.phase == "links"
 
     async def _log_merged_records(self) -> None:

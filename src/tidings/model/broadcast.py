@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-TALLY_WORDS = ("waiting", "processing", "sent", "failed", "held", "cancelled", "expired", "skipped")
+TALLY_WORDS = ("waiting", "processing", "sent", "failed", "unknown", "cancelled", "expired", "skipped")
 
 
 class BroadcastState(StrEnum):
@@ -51,9 +51,9 @@ class BroadcastOptions:
     error_limit: float | None = None  # share of errors at which it stops
     canary: int | None = None
     quiet: QuietHours | None = None
-    zone: str = "UTC"  # of whoever has none of their own
-    own_zone: bool = False  # each recipient at their own local time
-    max_tries: int | None = None
+    timezone: str = "UTC"  # of whoever has none of their own
+    recipient_timezone: bool = False  # each recipient at their own local time
+    max_attempts: int | None = None
     priority: int = 5
     webhook: str | None = None
     skip_bad: bool = False  # bad rows are left out and reported; otherwise one refuses them all
@@ -64,7 +64,7 @@ class BroadcastOptions:
     @property
     def by_zone(self) -> bool:
         """Whether recipients of one zone must be kept together."""
-        return self.own_zone or self.quiet is not None
+        return self.recipient_timezone or self.quiet is not None
 
     def to_json(self) -> str:
         """As it is kept."""
@@ -84,7 +84,7 @@ class TimezonePart(NamedTuple):
     """Recipients of one time zone; None: they have none of their own."""
 
     part: int
-    zone: str | None
+    timezone: str | None
     total: int
     taken: int
     taken_to: int
@@ -104,7 +104,7 @@ class BroadcastTally(NamedTuple):
     processing: int
     sent: int
     failed: int
-    held: int
+    unknown: int
     cancelled: int
     expired: int
     skipped: int
@@ -114,7 +114,7 @@ class BroadcastTally(NamedTuple):
     @property
     def errors(self) -> int:
         """Those that ended badly, or in doubt."""
-        return self.failed + self.held
+        return self.failed + self.unknown
 
     @property
     def counts(self) -> dict[str, int]:
@@ -124,7 +124,7 @@ class BroadcastTally(NamedTuple):
 
 def broadcast_tally(row: Mapping[str, Any]) -> BroadcastTally:
     """A tally from the counts of the store. What was never taken goes the way of the whole."""
-    ended = row["sent"] + row["failed"] + row["held"] + row["cancelled"] + row["expired"] + row["skipped"]
+    ended = row["sent"] + row["failed"] + row["unknown"] + row["cancelled"] + row["expired"] + row["skipped"]
     untaken = row["total"] - row["taken"]
     cancelled, expired = row["cancelled"], row["expired"]
     waiting = row["total"] - ended - row["processing"]
@@ -133,6 +133,6 @@ def broadcast_tally(row: Mapping[str, Any]) -> BroadcastTally:
     elif row["state"] == BroadcastState.EXPIRED:
         expired, waiting = expired + untaken, waiting - untaken
     return BroadcastTally(
-        row["total"], waiting, row["processing"], row["sent"], row["failed"], row["held"], cancelled, expired,
-        row["skipped"], row["taken"] - ended, row["pieces"],
+        row["total"], waiting, row["processing"], row["sent"], row["failed"], row["unknown"], cancelled,
+        expired, row["skipped"], row["taken"] - ended, row["pieces"],
     )  # fmt: skip

@@ -69,7 +69,7 @@ class NotFound(CallerError):
 class Conflict(CallerError):
     """The thing exists, but its state does not allow this."""
 
-    code = "refused"
+    code = "conflict"
     status = 409
 
 
@@ -90,7 +90,7 @@ class TooLarge(CallerError):
 class RateLimited(CallerError):
     """Over a stated rate; `seconds` is when to call again."""
 
-    code = "too_often"
+    code = "rate_limited"
     status = 429
 
     def __init__(self, problem: str, *, seconds: int, remedy: str = "") -> None:
@@ -131,13 +131,13 @@ class StoreFull(TemporaryError):
 class OperatorError(TidingsError):
     """A person must look."""
 
-    code = "broken"
+    code = "operator_error"
 
 
 class StoreUnusable(OperatorError):
     """The database cannot be used as it is: newer schema, changed migration, read-only disk."""
 
-    code = "wrong_store"
+    code = "store_unusable"
 
 
 class Misconfigured(TidingsError):

@@ -36,9 +36,9 @@ class Draft(NamedTuple):
     data: Mapping[str, Any] | None = None
     at: int | None = None  # None = now
     priority: int = 5
-    order_key: str | None = None
+    ordering_key: str | None = None
     expires_at: int | None = None
-    max_tries: int | None = None
+    max_attempts: int | None = None
     tenant: str = "default"
     template: str | None = None  # by name or id; rendered when the draft is accepted
     template_version: int | None = None  # None = the newest

@@ -70,9 +70,9 @@ class NewTask(NamedTuple):
     due_at: int
     tenant: str = "default"
     priority: int = 5
-    order_key: str | None = None
+    ordering_key: str | None = None
     expires_at: int | None = None
-    max_tries: int | None = None  # None = as the channel's policy says
+    max_attempts: int | None = None  # None = as the channel's policy says
 
 
 class Task(NamedTuple):
@@ -84,14 +84,14 @@ class Task(NamedTuple):
     kind: str
     priority: int
     due_at: int
-    tries: int
+    attempts: int
     throttles: int
     claim_no: int
     crashes: int
     unknown: bool
-    order_key: str | None
+    ordering_key: str | None
     expires_at: int | None
-    max_tries: int | None
+    max_attempts: int | None
     start_at: int = 0  # the instant a rate limit reserved for it; 0 = now
 
 
@@ -101,7 +101,7 @@ class Transition(NamedTuple):
     id: TaskId
     claim_no: int
     to: TaskState
-    tries: int
+    attempts: int
     due_at: int | None = None  # only for a move back to pending
     category: Category | None = None
     detail: str | None = None

@@ -21,8 +21,8 @@ COUNTERS = (
     "duplicate_detections_total",
     "scheduler_errors_total",
     "messages_expired_total",
-    "messages_in_doubt_total",
-    "stubborn_errors_total",
+    "messages_unknown_total",
+    "persistent_errors_total",
     "nodes_lost_total",
     "database_rewinds_total",
     "authentication_failures_total",
@@ -50,11 +50,11 @@ def counter_increments(event: events.Event) -> Iterator[CounterIncrement]:
         case events.TasksExpired(count=n):
             yield CounterIncrement("messages_expired_total", n)
         case events.TasksReaped(in_doubt=n) if n:
-            yield CounterIncrement("messages_in_doubt_total", n)
+            yield CounterIncrement("messages_unknown_total", n)
         case events.DatabaseRewound(unknown=n):
             yield CounterIncrement("database_rewinds_total", 1)
             yield CounterIncrement("duplicate_detections_total", n)
-            yield CounterIncrement("messages_in_doubt_total", n)
+            yield CounterIncrement("messages_unknown_total", n)
         case events.NodeLost():
             yield CounterIncrement("nodes_lost_total", 1)
         case events.AuthenticationFailed():
@@ -62,7 +62,7 @@ def counter_increments(event: events.Event) -> Iterator[CounterIncrement]:
         case events.AuthenticationLimited():
             yield CounterIncrement("authentication_failures_total", 1, ("reason", "limited"))
         case events.AttemptFailed(attempt=attempt, category="temporary") if attempt >= MANY_ATTEMPTS:
-            yield CounterIncrement("stubborn_errors_total", 1)
+            yield CounterIncrement("persistent_errors_total", 1)
 
 
 def timings(event: events.Event) -> Iterator[tuple[str, Sequence[float]]]:

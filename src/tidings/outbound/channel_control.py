@@ -89,7 +89,7 @@ class ChannelControl:
 
     def _described(self, row: Row, now: int, *, busy: bool) -> Row:
         channel, lane = self._channels.get(row["name"]), self._lanes.get(row["name"])
-        parked = row["parked_until"] is not None and row["parked_until"] > now
+        parked = row["blocked_until"] is not None and row["blocked_until"] > now
         traits = channel.traits if channel is not None else None
         return {
             "name": row["name"],
@@ -97,21 +97,21 @@ class ChannelControl:
             "state": _state(row, parked=parked, busy=busy),
             "paused": bool(row["paused"]),
             "pause_reason": row["pause_reason"],
-            "parked_until": iso(row["parked_until"]) if parked else None,
-            "park_reason": row["park_reason"] if parked else None,
-            "link": row["link"],
-            "link_reason": row["link_why"],
-            "link_since": iso(row["link_since"]),
-            "reconnects": row["link_tries"],
+            "blocked_until": iso(row["blocked_until"]) if parked else None,
+            "block_reason": row["block_reason"] if parked else None,
+            "session_state": row["session_state"],
+            "session_reason": row["session_reason"],
+            "session_since": iso(row["session_since"]),
+            "reconnects": row["reconnects"],
             "breaker": _breaker(row, lane, now),
-            "failures_in_a_row": row["failures"],
+            "consecutive_failures": row["failures"],
             "mode": row["mode"],
             "share": row["share"],
             "on_unknown": row["on_unknown"],
             "why_on_unknown": traits.why_on_unknown if traits is not None else None,
             "per_second": SECOND / row["interval"] if row["interval"] else None,
             "per_recipient_s": _seconds(traits.per_recipient) if traits is not None else None,
-            "reconnect_wait_s": _seconds(traits.reconnect_wait) if traits and row["link"] else None,
+            "reconnect_wait_s": _seconds(traits.reconnect_wait) if traits and row["session_state"] else None,
             "deadline_s": row["deadline"] / SECOND,
             "policy": traits.policy if traits is not None else None,
             "callback": self._callback(row["name"]),
@@ -122,8 +122,8 @@ def _state(row: Row, *, parked: bool, busy: bool) -> str:
     """The state as one word; `pausing` until nothing is in flight."""
     if row["paused"]:
         return "pausing" if busy else "paused"
-    if row["link"] not in (None, "connected"):
-        return str(row["link"])
+    if row["session_state"] not in (None, "connected"):
+        return str(row["session_state"])
     return "parked" if parked else "open"
 
 

@@ -164,16 +164,17 @@ class DeadLetters:
         for row in rows:
             steps += [move(row), Step("record_now", _line(row, to, reason), only_if=len(steps))]
         keys: set[OrderingKey] = {
-            (row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None
+            (row["queue"], row["ordering_key"]) for row in rows if row["ordering_key"] is not None
         }
         done = await self._store.change(steps, keys=keys)
         return sum(bool(changed) for changed in done[::2])
 
 
 def _line(row: Row, to: TaskState, reason: str) -> dict[str, Any]:
-    tries = 0 if to is TaskState.PENDING else row["tries"]
+    attempts = 0 if to is TaskState.PENDING else row["attempts"]
     return {
-        "task": row["id"], "origin": TaskState.FAILED.value, "state": to.value, "try": tries, "node": None,
+        "task": row["id"], "origin": TaskState.FAILED.value, "state": to.value, "attempt": attempts,
+        "node": None,
         "category": None, "detail": reason,
     }  # fmt: skip
 

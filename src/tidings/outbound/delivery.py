@@ -30,7 +30,7 @@ from .send_checks import SHADOWED, check_send
 
 _ENDS: Mapping[TaskState, tuple[str, ...]] = {  # events of a transition out of `processing`
     TaskState.DONE: ("message.sent",),
-    TaskState.FAILED: ("message.failed", "message.held"),
+    TaskState.FAILED: ("message.failed", "message.unknown"),
     TaskState.CANCELLED: ("message.cancelled", "message.skipped"),
     TaskState.PENDING: ("message.cancelled",),  # if cancellation was requested meanwhile
 }
@@ -62,11 +62,13 @@ class Delivery:
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message | Skip | Defer]:
         """Load the messages of these tasks; Skip or Defer for those that must not be sent now."""
-        tries = {task.id: task.tries for task in tasks}
-        rows = await self._store.load("message_load", list(tries))
+        attempts = {task.id: task.attempts for task in tasks}
+        rows = await self._store.load("message_load", list(attempts))
         loaded = {
             row[0]: (row[7:11] != _CLEAR and check_send(row[4], *row[7:11], now=self._now))
-            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]], row[11])
+            or Message(
+                row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], row[11]
+            )
             for row in rows
         }
         if shadowed := [row for row in rows if loaded[row[0]] is SHADOWED]:
@@ -122,7 +124,9 @@ class Delivery:
             place = {"queue": task.queue, "key": turn.content.recipient}
             taken = turn.at + slot_interval(micros(gap))
             free = turn.at if by is None else taken + by
-            await self._store.write([Step("pace_move", {**place, "taken": taken, "free": free})])
+            await self._store.write(
+                [Step("recipient_rate_limit_move", {**place, "taken": taken, "free": free})]
+            )
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """Make one attempt. With `on_unknown` ask, look up an uncertain attempt before sending again."""
@@ -171,10 +175,14 @@ class Delivery:
         gap = self._channels[task.queue].traits.per_recipient
         if (
             gap is None
-            or (await self._store.write([Step("pace_take", {**place, "gap": slot_interval(micros(gap))})]))[0]
+            or (
+                await self._store.write(
+                    [Step("recipient_rate_limit_take", {**place, "gap": slot_interval(micros(gap))})]
+                )
+            )[0]
         ):
             return None
-        rows = await self._store.read("pace_find", **place)
+        rows = await self._store.read("recipient_rate_limit_find", **place)
         until = rows[0]["next_at"] if rows else 0
         return Defer(until, _BUSY)
 

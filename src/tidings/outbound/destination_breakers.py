@@ -135,7 +135,7 @@ def serialize_destination(row: Row, now: int) -> Row:
         "tenant": row["tenant"],
         "host": row["host"],
         "state": "waiting" if row["until_at"] > now else "probing",
-        "failures_in_a_row": row["failures"],
+        "consecutive_failures": row["failures"],
         "since": iso(row["opened_at"]),
         "until": iso(row["until_at"]),
         "reason": row["reason"],

@@ -32,21 +32,21 @@ MESSAGE_FIELDS: Mapping[str, Field] = {
     "variables": Field("object", "template variables", {"name": "Ada"}),
     **TIME_FIELDS,
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
-    "order_key": Field(
+    "ordering_key": Field(
         "string", "messages with the same ordering key are sent one at a time, in order", "customer-7"
     ),
     "expires_at": Field("string", "expiry time: ISO 8601 with offset, or words", "tomorrow 6pm"),
     "expires_in": Field("string", "how long after its due time it may still be sent", "2h"),
-    "max_tries": Field("integer", "maximum attempts, including the first", 6),
+    "max_attempts": Field("integer", "maximum attempts, including the first", 6),
 }
 
 
 class DraftParser:
     """Parses requests relative to one instant and time zone, so equal words mean equal times in a call."""
 
-    def __init__(self, *, now: int, zone: ZoneInfo, tenant: str = "default") -> None:
+    def __init__(self, *, now: int, timezone: ZoneInfo, tenant: str = "default") -> None:
         self.now = now
-        self._zone = zone
+        self._zone = timezone
         self._tenant = tenant
         self._known: dict[tuple[str, str], int] = {}
 
@@ -65,9 +65,9 @@ class DraftParser:
             data=data,
             at=at,
             priority=5 if given.get("priority") is None else given["priority"],
-            order_key=given.get("order_key"),
+            ordering_key=given.get("ordering_key"),
             expires_at=self._expiry(given, self.now if at is None else max(at, self.now)),
-            max_tries=given.get("max_tries"),
+            max_attempts=given.get("max_attempts"),
             tenant=self._tenant,
             said=orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode() if keep else None,
         )
@@ -95,7 +95,9 @@ class DraftParser:
         return self._instant(at, "expires_at")
 
     def _instant(self, text: str, field: str) -> int:
-        return self._read((field, text), lambda: parse_when(text, now=self.now, zone=self._zone, field=field))
+        return self._read(
+            (field, text), lambda: parse_when(text, now=self.now, timezone=self._zone, field=field)
+        )
 
     def _length(self, text: str, field: str) -> int:
         return self._read((field, text), lambda: micros(parse_in(text, field=field)))

@@ -33,7 +33,7 @@ async def load_explanation(
     ahead = 0
     if row["state"] == "pending" and not row["head"]:
         counted = await store.read(
-            "order_ahead", queue=row["channel"], order_key=row["order_key"], id=row["task"]
+            "ordering_key_ahead", queue=row["channel"], ordering_key=row["ordering_key"], id=row["task"]
         )
         ahead = counted[0]["ahead"]
     nodes = [
@@ -72,13 +72,13 @@ def explain(
             doubt = (
                 " after an uncertain attempt, so the recipient may have it twice" if row["unknown"] else ""
             )
-            return Explanation(f"sent at {iso(row['changed_at'])} on attempt {row['tries']}{doubt}")
+            return Explanation(f"sent at {iso(row['changed_at'])} on attempt {row['attempts']}{doubt}")
         case "processing":
             return _at_work(row)
         case "failed":
             return _dead(row, last)
         case "cancelled":
-            how = "cancelled" if row["cancel_asked"] else "skipped"
+            how = "cancelled" if row["cancel_requested"] else "skipped"
             return Explanation(f"{how} at {iso(row['changed_at'])}: {last or 'by hand'}")
         case "expired":
             return Explanation(f"expired at {iso(row['expires_at'])}: {last or 'it did not start in time'}")
@@ -107,10 +107,10 @@ def _frozen(row: Row) -> Explanation:
 
 
 def _at_work(row: Row) -> Explanation:
-    asked = "; it will be cancelled unless this attempt succeeds" if row["cancel_asked"] else ""
+    asked = "; it will be cancelled unless this attempt succeeds" if row["cancel_requested"] else ""
     since = row["started_at"] or row["changed_at"]
     return Explanation(
-        f"being sent by {row.get('holder') or 'a node'} since {iso(since)} (attempt {row['tries']}){asked}"
+        f"being sent by {row.get('holder') or 'a node'} since {iso(since)} (attempt {row['attempts']}){asked}"
     )
 
 
@@ -122,7 +122,7 @@ def _dead(row: Row, last: str | None) -> Explanation:
         )
     kind = f"{row['category']} error" if row["category"] else "error"
     return Explanation(
-        f"failed permanently after {_attempts(row['tries'])}: {kind}: {last}",
+        f"failed permanently after {_attempts(row['attempts'])}: {kind}: {last}",
         remedy="fix the cause, then `tidings dead retry`, or `tidings dead discard`",
     )
 
@@ -137,10 +137,10 @@ def _waiting(
         )
     if not row["head"]:
         line = "an earlier message" if ahead <= 1 else f"{ahead} earlier messages"
-        return Explanation(f"waits for {line} of the ordering key {row['order_key']!r}")
+        return Explanation(f"waits for {line} of the ordering key {row['ordering_key']!r}")
     if row["due_at"] > now:
-        if row["tries"] or row["throttles"]:
-            tried = _attempts(row["tries"]) if row["tries"] else "throttled"
+        if row["attempts"] or row["throttles"]:
+            tried = _attempts(row["attempts"]) if row["attempts"] else "throttled"
             return Explanation(f"{tried}, next attempt at {iso(row['due_at'])}: {last}", row["due_at"])
         if last is not None:
             return Explanation(f"waits until {iso(row['due_at'])}: {last}", row["due_at"])
@@ -164,19 +164,23 @@ def _attempts(count: int) -> str:
 
 def _channel_blocked(queue: dict[str, Any], now: int) -> Explanation | None:
     """Why the whole channel starts nothing; None if it does."""
-    name, until = queue["name"], queue["parked_until"] or 0
+    name, until = queue["name"], queue["blocked_until"] or 0
     if queue["paused"]:
         remedy = f"fix the cause, then: tidings channels resume {name}"
         return Explanation(f"the channel {name!r} is paused: {queue['pause_reason']}", remedy=remedy)
-    if queue["link"] == "logged_out":
-        why_so = f"the session of the channel {name!r} has been logged out since {iso(queue['link_since'])}"
+    if queue["session_state"] == "logged_out":
+        why_so = (
+            f"the session of the channel {name!r} has been logged out since {iso(queue['session_since'])}"
+        )
         remedy = f"link it again: tidings channels qr {name}"
-        return Explanation(f"{why_so}: {queue['link_why']}", remedy=remedy)
-    if queue["link"] == "reconnecting":
-        since = iso(queue["link_since"])
-        return Explanation(f"the channel {name!r} has been reconnecting since {since}: {queue['link_why']}")
+        return Explanation(f"{why_so}: {queue['session_reason']}", remedy=remedy)
+    if queue["session_state"] == "reconnecting":
+        since = iso(queue["session_since"])
+        return Explanation(
+            f"the channel {name!r} has been reconnecting since {since}: {queue['session_reason']}"
+        )
     if until > now:
-        return Explanation(f"the channel {name!r} waits until {iso(until)}: {queue['park_reason']}", until)
+        return Explanation(f"the channel {name!r} waits until {iso(until)}: {queue['block_reason']}", until)
     if queue["opened_at"] is not None:
         return Explanation(f"the breaker of the channel {name!r} is half open: one probe decides")
     if queue["next_at"] is not None and queue["next_at"] > now:

@@ -54,7 +54,7 @@ async def check_health(store: Store, clock: Clock, *, lease: timedelta) -> Healt
     """Read the tallies and evaluate them."""
     now: int = (await store.read("now"))[0]["now"]
     nodes = await store.read("node_list")
-    sums = await store.read("tally_sums", since=now - HEALTH_WINDOW)
+    sums = await store.read("attempt_tally_sums", since=now - HEALTH_WINDOW)
     counted = [row for row in sums if row["queue"] != event_types.EVENTS_CHANNEL]
     alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
     cut_off = len(node_problems(nodes))
@@ -78,7 +78,7 @@ def evaluate_health(
     total = succeeded = spent = 0
     errors: Counter[str] = Counter()
     for row in tallies:
-        what, _, category = str(row["what"]).partition(":")
+        what, _, category = str(row["outcome"]).partition(":")
         if what in NOT_ATTEMPTS:
             continue
         count = int(row["n"])

@@ -71,5 +71,5 @@ async def find_replay(store: Store, key: IdempotencyRecord | None) -> CreateResu
     """The earlier answer to this key, looked up before validation."""
     if key is None:
         return None
-    earlier = await store.read("key_find", scope=key.scope, key=key.key)
+    earlier = await store.read("idempotency_key_find", scope=key.scope, key=key.key)
     return CreateResult(replayed_answer(earlier[0], key), replayed=True) if earlier else None

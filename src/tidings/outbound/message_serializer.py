@@ -24,7 +24,7 @@ def public_state(state: str | None) -> str:
 
 def is_skipped(row: Row) -> bool:
     """Whether it ended unsent without a request: the recipient opted out, or the channel observes."""
-    return bool(row["state"] == "cancelled" and not row["cancel_asked"])
+    return bool(row["state"] == "cancelled" and not row["cancel_requested"])
 
 
 def kernel_state(state: str | None) -> str | None:
@@ -50,9 +50,9 @@ def serialize_message(row: Row) -> Row:
         "subject": content.get("subject"),
         "data": content.get("data"),
         "priority": row["priority"],
-        "order_key": row["order_key"],
-        "tries": row["tries"],
-        "max_tries": row["max_tries"],
+        "ordering_key": row["ordering_key"],
+        "attempts": row["attempts"],
+        "max_attempts": row["max_attempts"],
         "category": row["category"],
         "unknown": bool(row["unknown"]),
         "accepted_at": iso(row["accepted_at"]),
@@ -86,7 +86,7 @@ def serialize_history_entry(entry: Row) -> Row:
         "at": iso(entry["at"]),
         "from": public_state(entry["origin"]),
         "to": public_state(entry["state"]),
-        "try": entry["try"],
+        "attempt": entry["attempt"],
         "node": entry["node"],
         "node_name": entry["node_name"],
         "category": entry["category"],

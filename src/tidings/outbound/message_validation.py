@@ -77,18 +77,18 @@ class MessageValidator:
                 field="expires_at",
                 remedy="give a later expiry, or leave it out",
             )
-        order_key = draft.order_key
-        if order_key is None and channel.traits.in_order:
-            order_key = draft.to
+        ordering_key = draft.ordering_key
+        if ordering_key is None and channel.traits.in_order:
+            ordering_key = draft.to
         task = NewTask(
             draft.channel,
             MESSAGE_KIND,
             due,
             draft.tenant,
             draft.priority,
-            order_key,
+            ordering_key,
             expires,
-            draft.max_tries,
+            draft.max_attempts,
         )
         id_ = id_ or self._clock.new_id()
         return task, (now, due, id_, draft.tenant, draft.channel, draft.to, kept, own_expiry)
@@ -149,14 +149,14 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         check_size(encoded, max_body)
     if not 0 <= draft.priority <= 9:
         raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
-    if draft.max_tries is not None and not 1 <= draft.max_tries <= 1000:
-        raise Invalid(f"max_tries is {draft.max_tries}", field="max_tries", remedy="use 1 to 1000")
-    if draft.order_key is not None and not (
-        0 < len(draft.order_key) <= MAX_KEY_LENGTH and draft.order_key.isprintable()
+    if draft.max_attempts is not None and not 1 <= draft.max_attempts <= 1000:
+        raise Invalid(f"max_attempts is {draft.max_attempts}", field="max_attempts", remedy="use 1 to 1000")
+    if draft.ordering_key is not None and not (
+        0 < len(draft.ordering_key) <= MAX_KEY_LENGTH and draft.ordering_key.isprintable()
     ):
         remedy = f"use 1 to {MAX_KEY_LENGTH} printable characters"
         raise Invalid(
-            "order_key is empty, too long or has control characters", field="order_key", remedy=remedy
+            "ordering_key is empty, too long or has control characters", field="ordering_key", remedy=remedy
         )
     if draft.at is not None and draft.at > now + MAX_SCHEDULE_AHEAD:
         raise Invalid(

@@ -101,7 +101,9 @@ class MessageService:
                 draft = await self.templates.filling().fill(draft)
             task, row = self._judge.prepare(draft, now, id_)
         except TidingsError:
-            if once is None or not (found := await self._store.read("key_find", scope=once.scope, key=key)):
+            if once is None or not (
+                found := await self._store.read("idempotency_key_find", scope=once.scope, key=key)
+            ):
                 raise
             return _replay(found[0], once)  # a draft that was valid then may be invalid now
         accepted = AcceptedMessage(id_, task.due_at)

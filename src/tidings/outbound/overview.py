@@ -30,7 +30,7 @@ class MessageCounts:
     processing: int
     sent: int  # in the last fifteen minutes
     failed: int
-    held: int
+    unknown: int
 
 
 class Overview:
@@ -46,14 +46,14 @@ class Overview:
         row = (await self._store.read("counts", most=MAX_COUNTED))[0]
         pending = row["heads"] + row["lined"]
         due = sum(int(queue["due"]) for queue in await self._store.read("counts_due", most=MAX_DUE))
-        sums = await self._store.read("tally_sums", since=now - RECENT_WINDOW)
+        sums = await self._store.read("attempt_tally_sums", since=now - RECENT_WINDOW)
         return MessageCounts(
             waiting=min(MAX_COUNTED, pending) if pending >= MAX_COUNTED else max(0, pending - due),
             due=min(due, MAX_COUNTED),
             processing=row["processing"],
-            sent=sum(int(entry["n"]) for entry in sums if entry["what"] == "done"),
-            failed=row["dead"] if row["dead"] >= MAX_COUNTED else row["dead"] - row["held"],
-            held=row["held"],
+            sent=sum(int(entry["n"]) for entry in sums if entry["outcome"] == "done"),
+            failed=row["dead"] if row["dead"] >= MAX_COUNTED else row["dead"] - row["unknown"],
+            unknown=row["unknown"],
         )
 
     async def trend(self) -> ThroughputTrend:

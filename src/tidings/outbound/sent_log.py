@@ -16,9 +16,9 @@ SENT_LOG_COLUMNS = (
     "channel",
     "to",
     "text",
-    "tries",
+    "attempts",
     "receipt",
-    "in_doubt",
+    "unknown",
     "accepted_at",
     "scheduled_at",
 )
@@ -81,9 +81,9 @@ def _entry(row: Row) -> Row:
         "channel": row["channel"],
         "to": row["recipient"],
         "text": content.get("text") or "",
-        "tries": row["tries"],
+        "attempts": row["attempts"],
         "receipt": row["receipt"],
-        "in_doubt": bool(row["unknown"]),
+        "unknown": bool(row["unknown"]),
         "accepted_at": iso(row["accepted_at"]),
         "scheduled_at": iso(row["scheduled_at"]),
     }

@@ -79,7 +79,9 @@ class TrendSampler:
         sample = await self._sample()
         since = sample.at - TREND_WINDOW
         first = since // MINUTE * MINUTE + MINUTE
-        rows = await self._store.read("tally_minutes", since=first, without=event_types.EVENTS_CHANNEL)
+        rows = await self._store.read(
+            "attempt_tally_minutes", since=first, without=event_types.EVENTS_CHANNEL
+        )
         kept = [past for past in self._samples if since <= past.at < sample.at]
         return ThroughputTrend(sample.at, [*kept, sample], counts_per_minute(rows, first, sample.at))
 
@@ -95,7 +97,7 @@ def counts_per_minute(rows: Sequence[Row], first: int, now: int) -> list[MinuteC
     sent: dict[int, int] = {}
     attempts: dict[int, int] = {}
     for row in rows:
-        what = str(row["what"]).partition(":")[0]
+        what = str(row["outcome"]).partition(":")[0]
         if what not in NOT_ATTEMPTS:
             attempts[row["at"]] = attempts.get(row["at"], 0) + int(row["n"])
         if what == "done":

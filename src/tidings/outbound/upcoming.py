@@ -65,11 +65,13 @@ class Upcoming:
         """What is due between each two neighboring instants."""
         first, last, now = edges[0], edges[-1], self._clock.now()
         rows = await self._store.read(
-            "schedule_ahead", tenant=tenant, until=last, window=WINDOW, limit=MAX_SCHEDULES + 1
+            "schedule_upcoming", tenant=tenant, until=last, window=WINDOW, limit=MAX_SCHEDULES + 1
         )
         within = {"since": first, "until": last, "tenant": tenant, "window": WINDOW}
-        lined = [row["due_at"] for row in await self._store.read("ahead_lined", kind=MESSAGE_KIND, **within)]
-        broadcasts = await self._store.read("broadcast_ahead", limit=MAX_BROADCASTS, **within)
+        lined = [
+            row["due_at"] for row in await self._store.read("upcoming_ordered", kind=MESSAGE_KIND, **within)
+        ]
+        broadcasts = await self._store.read("broadcast_upcoming", limit=MAX_BROADCASTS, **within)
         planned = list(_compiled(rows[:MAX_SCHEDULES]))
         spans = []
         for since, until in pairwise(edges):
@@ -93,11 +95,11 @@ class Upcoming:
         """The first messages of a period, earliest first."""
         within: dict[str, Any] = {"since": since, "until": until, "tenant": tenant}
         found = await self._store.read(
-            "ahead_lined_page", kind=MESSAGE_KIND, window=WINDOW, limit=limit + 1, **within
+            "upcoming_ordered_page", kind=MESSAGE_KIND, window=WINDOW, limit=limit + 1, **within
         )
         for queue, priority in await self._counts(since, until, tenant):
             found += await self._store.read(
-                "ahead_page", queue=queue, priority=priority, limit=limit + 1, **within
+                "upcoming_page", queue=queue, priority=priority, limit=limit + 1, **within
             )
         found.sort(key=lambda row: (row["due_at"], row["task"]))
         if len(found) <= limit:
@@ -109,7 +111,7 @@ class Upcoming:
     async def _counts(self, since: int, until: int, tenant: str) -> dict[tuple[str, int], int]:
         """Message counts by queue and priority, without empty ones."""
         rows = await self._store.read(
-            "ahead_counts", since=since, until=until, tenant=tenant, kind=MESSAGE_KIND, most=MAX_MESSAGES
+            "upcoming_counts", since=since, until=until, tenant=tenant, kind=MESSAGE_KIND, most=MAX_MESSAGES
         )
         return {(row["queue"], row["priority"]): row["n"] for row in rows if row["n"]}
 

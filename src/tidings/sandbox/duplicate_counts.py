@@ -43,12 +43,12 @@ class RecentIds(Generic[T]):
 
     def put(self, key: str, value: T) -> bool:
         """Remember; True: something was forgotten for it."""
-        forgets = False
+        pruning = False
         if key not in self._newer and len(self._newer) >= self._half:
-            forgets = bool(self._older)
+            pruning = bool(self._older)
             self._newer, self._older = {}, self._newer
         self._newer[key] = value
-        return forgets
+        return pruning
 
 
 class DuplicateCounts:

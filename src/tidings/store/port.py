@@ -54,7 +54,7 @@ def split_task_ids(
 
 def ordering_keys(tasks: Iterable[Task | NewTask]) -> set[OrderingKey]:
     """The lines that these tasks stand in: whoever moves one of them must pass its line's turn on."""
-    return {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
+    return {(task.queue, task.ordering_key) for task in tasks if task.ordering_key is not None}
 
 
 class EnqueueRequest(NamedTuple):

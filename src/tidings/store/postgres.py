@@ -217,7 +217,7 @@ class PostgresStore:
     async def _claim_paced(
         self, connection: asyncpg.Connection, node: NodeId, wish: ClaimRequest
     ) -> ClaimResult:
-        statement = self._sql["limit_hold"]
+        statement = self._sql["rate_limit_lock"]
         held = await connection.fetch(
             statement.sql, *statement.bind({"now": self._steps.time(), "queues": sorted(wish.limited)})
         )
@@ -230,13 +230,13 @@ class PostgresStore:
         claimed = await self._claim(connection, node, wish, {q: n for q, n in rooms.items() if n > 0})
         tasks, free_at = reserve_slots(paces, claimed.tasks, wish.keyed, at)
         for queue, free in free_at.items():
-            await self._steps.run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
+            await self._steps.run(connection, Step("rate_limit_take", {"queue": queue, "next_at": free}))
         return ClaimResult(tasks, claimed.expired)
 
     async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
         """One transaction; the queue's row makes all nodes take theirs one after the other."""
         async with self._connection() as connection, connection.transaction():
-            held = await self._steps.run(connection, Step("limit_hold", {"queues": [queue]}))
+            held = await self._steps.run(connection, Step("rate_limit_lock", {"queues": [queue]}))
             [clock], found = await self._steps.run_all(
                 connection, [Step("now", {}), read_free_times(queue, line)]
             )
@@ -367,7 +367,7 @@ _MOVE_ARRAYS = (
     "ids",
     "claims",
     "states",
-    "tries",
+    "attempts",
     "dues",
     "categories",
     "details",

@@ -69,7 +69,7 @@ class PostgresEnqueue:
             [ids] = await self._create(connection, [one])
             await self._steps.run_all(connection, one.also)
             if once is not None:
-                await self._steps.run(connection, Step("key_keep", once._asdict()))
+                await self._steps.run(connection, Step("idempotency_key_keep", once._asdict()))
             return EnqueueResult(ids)
 
     async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
@@ -88,7 +88,8 @@ class PostgresEnqueue:
         """One statement; None where the key was used and is gone again by now: ask once more."""
         row, now = rows.values[0], self._steps.time()
         new = (
-            task.tenant, task.queue, task.kind, task.priority, task.due_at, task.expires_at, task.max_tries,
+            task.tenant, task.queue, task.kind, task.priority, task.due_at, task.expires_at,
+            task.max_attempts,
         )  # fmt: skip
         if once is None:
             sql = _single(rows.table, rows.columns, has_key=False)
@@ -181,7 +182,7 @@ def _is_single(one: EnqueueRequest) -> bool:
         len(one.tasks) == 1
         and [len(rows.values) for rows in one.rows] == [1]
         and not one.also
-        and one.tasks[0].order_key is None
+        and one.tasks[0].ordering_key is None
     )
 
 
@@ -194,7 +195,7 @@ def _under_way(once: IdempotencyRecord) -> InProgress:
 
 
 def _find(once: IdempotencyRecord) -> Step:
-    return Step("key_find", {"scope": once.scope, "key": once.key})
+    return Step("idempotency_key_find", {"scope": once.scope, "key": once.key})
 
 
 @cache
@@ -210,17 +211,18 @@ def _single(table: str, columns: tuple[str, ...], *, has_key: bool) -> str:
     key = f"""
       guard as materialized (select pg_try_advisory_xact_lock(hashtextextended($14, 11)) as free),
       kept as (
-        insert into keys (scope, key, digest, answer, expires_at)
+        insert into idempotency_keys (scope, key, digest, answer, expires_at)
         select $9, $10, $11, $12, $13 from guard where free
         on conflict (scope, key) do update
         set digest = excluded.digest, answer = excluded.answer, expires_at = excluded.expires_at
-        where keys.expires_at <= {clock}
+        where idempotency_keys.expires_at <= {clock}
         returning 1
       ),"""  # noqa: S608
     return f"""
     with {key if has_key else ""}
       new as (
-        insert into tasks (id, tenant, queue, kind, priority, due_at, changed_at, head, expires_at, max_tries)
+        insert into tasks (id, tenant, queue, kind, priority, due_at, changed_at, head, expires_at,
+        max_attempts)
         select nextval('task_ids'), $2, $3, $4, $5, $6, {clock}, true, $7, $8 {"from kept" if has_key else ""}
         returning id
       ),

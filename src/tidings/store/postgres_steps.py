@@ -41,7 +41,7 @@ class PostgresSteps:
         """Keep others away from these order keys until the transaction ends."""
         if keys:
             statement = self.sql["lock_keys"]
-            names = {"queues": [k[0] for k in keys], "order_keys": [k[1] for k in keys]}
+            names = {"queues": [k[0] for k in keys], "ordering_keys": [k[1] for k in keys]}
             await connection.fetch(statement.sql, *statement.bind(names))
 
     async def pass_turn(
@@ -51,9 +51,9 @@ class PostgresSteps:
         if keys and demote:
             statement = self.sql["demote"]
             await connection.executemany(
-                statement.sql, [statement.bind({"queue": q, "order_key": k}) for q, k in sorted(keys)]
+                statement.sql, [statement.bind({"queue": q, "ordering_key": k}) for q, k in sorted(keys)]
             )
         if keys:
             statement = self.sql["promote_all"]
-            names = {"queues": [k[0] for k in keys], "order_keys": [k[1] for k in keys]}
+            names = {"queues": [k[0] for k in keys], "ordering_keys": [k[1] for k in keys]}
             await connection.fetch(statement.sql, *statement.bind(names))

@@ -19,7 +19,7 @@ def read_rate_limit(held: Sequence[Row]) -> RateLimitState:
 def read_free_times(queue: str, line: Sequence[tuple[TaskId, str]]) -> Step:
     """When the recipients in this line are free."""
     keys = orjson.dumps(sorted({key for _, key in line})).decode()
-    return Step("pace_hold", {"queue": queue, "keys": keys})
+    return Step("recipient_rate_limit_lock", {"queue": queue, "keys": keys})
 
 
 def reserve_steps(queue: str, turns: SlotAssignment) -> list[Step]:
@@ -28,6 +28,6 @@ def reserve_steps(queue: str, turns: SlotAssignment) -> list[Step]:
         return []
     free = orjson.dumps([{"key": key, "at": at} for key, at in turns.free_at.items()]).decode()
     return [
-        Step("limit_take", {"queue": queue, "next_at": turns.next_at}),
-        Step("pace_keep", {"queue": queue, "free": free}),
+        Step("rate_limit_take", {"queue": queue, "next_at": turns.next_at}),
+        Step("recipient_rate_limit_keep", {"queue": queue, "free": free}),
     ]

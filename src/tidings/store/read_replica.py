@@ -16,11 +16,13 @@ from .port import Row, Store
 # Reads whose answer may be a moment old; nothing is decided by them.
 REPLICA_READS = frozenset(
     {
-        "ahead_counts", "ahead_lined", "ahead_lined_page", "ahead_page", "alert_page", "audit_page",
+        "upcoming_counts", "upcoming_ordered", "upcoming_ordered_page", "upcoming_page", "alert_page",
+        "audit_page",
         "broadcast_page", "broadcast_recipients", "contact_page", "counts", "counts_due", "counts_overdue",
         "dead_groups", "dead_page", "import_page", "list_members", "list_page", "message_newest",
         "message_window", "occurrence_page", "schedule_page", "schedule_page_of_state", "sent_below",
-        "sent_page", "shadow_page", "subscription_page", "suppression_page", "tally_minutes", "tally_sums",
+        "sent_page", "shadow_page", "subscription_page", "suppression_page", "attempt_tally_minutes",
+        "attempt_tally_sums",
         "template_page", "template_version_page", "waited_page",
     }
 )  # fmt: skip

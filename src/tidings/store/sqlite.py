@@ -169,7 +169,7 @@ class SqliteStore:
         def work(connection: apsw.Connection) -> EnqueueResult:
             if once is not None:
                 used = {"scope": once.scope, "key": once.key}
-                earlier = self._steps.rows(connection, "key_find", used)
+                earlier = self._steps.rows(connection, "idempotency_key_find", used)
                 if earlier:
                     return EnqueueResult((), earlier[0])
             now, ids = self._now(), self._next_ids(connection, len(tasks))
@@ -181,7 +181,7 @@ class SqliteStore:
             self._steps.pass_turn(connection, ordering_keys(tasks), demote=True)
             self._steps.run_all(connection, also)
             if once is not None:
-                self._steps.rows(connection, "key_keep", once._asdict())
+                self._steps.rows(connection, "idempotency_key_keep", once._asdict())
             return EnqueueResult(ids)
 
         answer: EnqueueResult = await self._run(work)
@@ -224,7 +224,7 @@ class SqliteStore:
         """In the writer's transaction."""
 
         def work(connection: apsw.Connection) -> SlotAssignment:
-            held = self._steps.rows(connection, "limit_hold", {"queue": queue})
+            held = self._steps.rows(connection, "rate_limit_lock", {"queue": queue})
             [found] = self._steps.run_all(connection, [read_free_times(queue, line)])
             free = {row["key"]: row["next_at"] for row in found}
             turns = assign_slots(read_rate_limit(held), line, free, gap, self._now())
@@ -272,7 +272,7 @@ class SqliteStore:
             ]
             if not moves or connection.total_changes() > before:  # a repetition counts nothing
                 connection.executemany(
-                    self._sql["tally_add"].sql,
+                    self._sql["attempt_tally_add"].sql,
                     [(now, count.queue, count.what, count.n, count.ms) for count in tally],
                 )
             self._steps.run_all(connection, also)
@@ -300,7 +300,7 @@ class SqliteStore:
         if any(move.detail is not None for move in moves):
             connection.executemany(
                 self._sql["record"].sql,
-                [(m.id, "processing", "done", m.tries, node, None, m.detail, now) for m in moves],
+                [(m.id, "processing", "done", m.attempts, node, None, m.detail, now) for m in moves],
             )
         else:
             connection.execute(self._sql["record_done"].sql, (node, now, int_array([m.id for m in moves])))
@@ -318,7 +318,7 @@ class SqliteStore:
             return SettleResult.KEPT if ours else SettleResult.CLAIM_LOST
         connection.execute(
             self._sql["record"].sql,
-            (move.id, "processing", row[1], move.tries, node, move.category, move.detail, now),
+            (move.id, "processing", row[1], move.attempts, node, move.category, move.detail, now),
         )
         return SettleResult.KEPT if row[1] == move.to else SettleResult.CANCELLED
 

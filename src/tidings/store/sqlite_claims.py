@@ -52,16 +52,16 @@ class SqliteClaims:
         if paces:
             tasks, free_at = reserve_slots(paces, tasks, wish.keyed, now)
             for queue, free in free_at.items():
-                self._steps.rows(connection, "limit_take", {"queue": queue, "next_at": free})
-        return ClaimResult(tasks, [task._replace(tries=task.tries - 1, claim_no=-1) for task in late])
+                self._steps.rows(connection, "rate_limit_take", {"queue": queue, "next_at": free})
+        return ClaimResult(tasks, [task._replace(attempts=task.attempts - 1, claim_no=-1) for task in late])
 
     def next_due(self, connection: apsw.Connection, queues: Collection[str]) -> NextDue:
         """When something on these queues can next be claimed."""
         now = self._now()
         open_from: dict[str, int] = {}
         for row in self._steps.rows(connection, "queue_list", {}):
-            parked = row["parked_until"] or 0
-            if row["link"] not in _LINKED:
+            parked = row["blocked_until"] or 0
+            if row["session_state"] not in _LINKED:
                 continue
             if row["name"] in queues and not row["paused"] and (row["opened_at"] is None or parked > now):
                 paced = 0 if row["next_at"] is None else row["next_at"] - MAX_AHEAD
@@ -77,9 +77,9 @@ class SqliteClaims:
         rooms: dict[str, int] = {}
         for row in self._steps.rows(connection, "queue_list", {}):
             name = row["name"]
-            if name not in wish.rooms or row["paused"] or (row["parked_until"] or 0) > now:
+            if name not in wish.rooms or row["paused"] or (row["blocked_until"] or 0) > now:
                 continue
-            if row["link"] not in _LINKED:
+            if row["session_state"] not in _LINKED:
                 continue
             if row["opened_at"] is None or name in wish.probes:
                 rooms[name] = wish.rooms[name]
@@ -90,7 +90,7 @@ class SqliteClaims:
     ) -> dict[str, RateLimitState]:
         paces: dict[str, RateLimitState] = {}
         for queue in wish.limited & rooms.keys():
-            for row in self._steps.rows(connection, "limit_hold", {"queue": queue}):
+            for row in self._steps.rows(connection, "rate_limit_lock", {"queue": queue}):
                 paces[queue] = RateLimitState(row["interval"], row["next_at"])
                 rooms[queue] = min(rooms[queue], paces[queue].allowance(now))
         return paces

@@ -15,11 +15,11 @@ COLUMNS = (
     "priority",
     "due_at",
     "changed_at",
-    "order_key",
+    "ordering_key",
     "first_due",
     "head",
     "expires_at",
-    "max_tries",
+    "max_attempts",
 )
 
 
@@ -34,11 +34,11 @@ def task_rows(tasks: Sequence[NewTask], ids: Sequence[TaskId], at: int) -> list[
             task.priority,
             task.due_at,
             at,
-            task.order_key,
-            None if task.order_key is None else task.due_at,
-            task.order_key is None,
+            task.ordering_key,
+            None if task.ordering_key is None else task.due_at,
+            task.ordering_key is None,
             task.expires_at,
-            task.max_tries,
+            task.max_attempts,
         )
         for id_, task in zip(ids, tasks, strict=True)
     ]

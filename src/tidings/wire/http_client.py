@@ -109,11 +109,17 @@ class HttpClient:
         body: bytes,
         deadline: timedelta,
         pinned: str | None,
-        max_answer: int,
+        max_response_size: int,
     ) -> HttpResponse:
         """POST once and give the answer, whatever its status; raises NotSent or MaybeSent."""
         return await self.request(
-            "POST", url, headers=headers, body=body, deadline=deadline, pinned=pinned, max_answer=max_answer
+            "POST",
+            url,
+            headers=headers,
+            body=body,
+            deadline=deadline,
+            pinned=pinned,
+            max_response_size=max_response_size,
         )
 
     async def request(
@@ -125,7 +131,7 @@ class HttpClient:
         body: bytes | None = None,
         deadline: timedelta,
         pinned: str | None,
-        max_answer: int,
+        max_response_size: int,
     ) -> HttpResponse:
         """Any method, as `post` does it.
 
@@ -159,7 +165,7 @@ class HttpClient:
             async with kept, request as response:
                 spent = timedelta(seconds=time.monotonic() - began)
                 answer = HttpResponse(response.status, response.headers, b"", spent)
-                prefix = await response.body_reader.read(max_answer)
+                prefix = await response.body_reader.read(max_response_size)
                 spent = timedelta(seconds=time.monotonic() - began)
                 answer = answer._replace(body_prefix=bytes(prefix or b""), elapsed=spent)
         except PyreqwestError as error:

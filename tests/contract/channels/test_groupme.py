@@ -313,7 +313,7 @@ async def test_an_answer_in_a_group_goes_to_the_group_and_not_to_a_person_of_tha
         app = build_app(settings, clock=clock)
         voice = OutboundReplyPort(app.messages, app.channels)
         _, row = await voice.prepare(
-            "crew", "9", "done", in_chat=True, tenant="default", order_key="crew/9", now=clock.now()
+            "crew", "9", "done", in_chat=True, tenant="default", ordering_key="crew/9", now=clock.now()
         )
         assert to in row
         await app.close()

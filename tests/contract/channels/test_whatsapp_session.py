@@ -381,9 +381,9 @@ async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str,
 async def test_a_status_that_cannot_be_read_is_no_surprise(
     receiver: Receiver, act: Act, link: SessionStatus
 ) -> None:
-    """E7: within `status_within`, whatever the server does."""
+    """E7: within `status_timeout`, whatever the server does."""
     receiver.script(act)
-    made = channel(receiver.url, status_within=SHORT)
+    made = channel(receiver.url, status_timeout=SHORT)
     found = await made.status()
     await made.close()
 
@@ -452,7 +452,7 @@ def test_the_gateway_has_no_extras() -> None:
         ({"base_url": "http://waha.example.org"}, "base_url"),
         ({"session": "a/b"}, "session"),
         ({"api_key": "a b"}, "api_key"),
-        ({"status_within": 0}, "status_within"),
+        ({"status_timeout": 0}, "status_timeout"),
     ],
 )
 def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str) -> None:

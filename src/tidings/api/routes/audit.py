@@ -21,8 +21,8 @@ def routes(access: AccessService) -> APIRouter:
     @requires(ADMIN)
     async def page(
         *,
-        who: Annotated[str | None, Query(description="only by this key's name")] = None,
-        what: Annotated[str | None, Query(description="only this, such as messages.cancel")] = None,
+        actor: Annotated[str | None, Query(description="only by this key's name")] = None,
+        action: Annotated[str | None, Query(description="only this, such as messages.cancel")] = None,
         tenant: Annotated[
             str | None, Query(description="another, or * for all; from the tenant default only")
         ] = None,
@@ -30,7 +30,7 @@ def routes(access: AccessService) -> APIRouter:
         after: After = None,
     ) -> Response:
         """What was changed or tried, newest first."""
-        found = await access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after)
+        found = await access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
         return json_response(found._asdict())
 
     return router

@@ -37,7 +37,7 @@ from .bulk import reject_oversized_upload
 
 RECIPIENTS = "/v1/broadcasts/{id}/recipients"
 REASON = {"reason": Field("string", "shown with it", "wrong list")}
-HELD = {"held": Field("boolean", "those in doubt too: they may then arrive twice", False)}
+UNKNOWN = {"unknown": Field("boolean", "retry uncertain ones too: they may arrive twice", False)}
 State = Annotated[str | None, Query(description="only in this state")]
 
 
@@ -198,12 +198,12 @@ def _action_routes(router: APIRouter, desk: OutboundService) -> None:
             await desk.broadcasts.cancel(id, reason=given.get("reason") or "cancelled by hand")
         )
 
-    @router.post("/v1/broadcasts/{id}/retry", openapi_extra=body_schema(HELD, required=False), **wish)
+    @router.post("/v1/broadcasts/{id}/retry", openapi_extra=body_schema(UNKNOWN, required=False), **wish)
     @requires(OPERATE)
     async def retry(request: Request, id: str) -> Response:
         """Start its failed ones afresh, with all their tries."""
-        given = await read_fields(request, HELD)
-        return json_response(await desk.broadcasts.retry(id, held=bool(given.get("held"))))
+        given = await read_fields(request, UNKNOWN)
+        return json_response(await desk.broadcasts.retry(id, unknown=bool(given.get("unknown"))))
 
 
 async def _lines(pages: AsyncIterator[list[Row]], *, exact: bool) -> AsyncIterator[bytes]:

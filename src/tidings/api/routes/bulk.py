@@ -31,7 +31,7 @@ PATH = "/v1/messages:bulk"
 MOST_BYTES = uploads.MAX_UPLOAD_BYTES
 
 
-def routes(desk: OutboundService, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
+def routes(desk: OutboundService, timezone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """The one route; `largest` is for a line in bytes, `most` for their number."""
     router = APIRouter(tags=["messages"], responses=ERROR_RESPONSES | CONFLICT)
 
@@ -47,7 +47,7 @@ def routes(desk: OutboundService, zone: ZoneInfo, *, largest: int, most: int) ->
         reject_query(request)
         reject_oversized_upload(request)
         key = request.headers.get("idempotency-key")
-        reading = DraftParser(now=desk.clock.now(), zone=zone, tenant=current_caller().tenant)
+        reading = DraftParser(now=desk.clock.now(), timezone=timezone, tenant=current_caller().tenant)
         lines = uploads.read_lines(request.stream(), largest=largest, most_lines=most, most_bytes=MOST_BYTES)
         drafts = _drafts(lines, reading, keep=key is not None)
         exchange = NdjsonStreamResponse(

@@ -67,7 +67,7 @@ def routes(desk: OutboundService, *, largest: int, most: int) -> APIRouter:
         *,
         tag: Annotated[list[str] | None, Query(description="those with all of these tags")] = None,
         language: str | None = None,
-        zone: str | None = None,
+        timezone: str | None = None,
         channel: Annotated[str | None, Query(description="those with an address on this channel")] = None,
         address: Annotated[str | None, Query(description="the one with this address on `channel`")] = None,
         limit: int = 50,
@@ -76,7 +76,7 @@ def routes(desk: OutboundService, *, largest: int, most: int) -> APIRouter:
         """Contacts, newest first. A page may be short before the end; `next` is null only there."""
         if address is not None:
             return json_response(await _with_address(desk, channel, address))
-        said = {"tags_all": tag, "language": language, "zone": zone, "channel": channel}
+        said = {"tags_all": tag, "language": language, "timezone": timezone, "channel": channel}
         wanted: ContactFilter | None = None
         if any(said.values()):
             wanted = read_filter(said, desk.contacts.channels)

@@ -23,12 +23,12 @@ from ..query_parameters import STRICT_QUERY, After
 REASON = {"reason": Field("string", "kept in the history", "ordered twice")}
 
 
-def routes(desk: OutboundService, zone: ZoneInfo) -> APIRouter:
+def routes(desk: OutboundService, timezone: ZoneInfo) -> APIRouter:
     """Everything under /v1/messages but the bulk call."""
     router = APIRouter(prefix="/v1/messages", tags=["messages"], responses=ERROR_RESPONSES)
 
     def reading() -> DraftParser:
-        return DraftParser(now=desk.clock.now(), zone=zone, tenant=current_caller().tenant)
+        return DraftParser(now=desk.clock.now(), timezone=timezone, tenant=current_caller().tenant)
 
     @router.post(
         "", status_code=201, openapi_extra=body_schema(MESSAGE_FIELDS, keyed=True), responses=CONFLICT
@@ -43,7 +43,7 @@ def routes(desk: OutboundService, zone: ZoneInfo) -> APIRouter:
             "id": accepted.id,
             "state": "pending",
             "at": iso(accepted.at),
-            "when": describe_time(accepted.at, zone, now=read.now),
+            "when": describe_time(accepted.at, timezone, now=read.now),
         }
         headers = {"location": f"/v1/messages/{accepted.id}"}
         if accepted.replayed:
@@ -113,7 +113,7 @@ def routes(desk: OutboundService, zone: ZoneInfo) -> APIRouter:
                 "no time is given", field="at", remedy='write {"at": "tomorrow 9am"} or {"in": "10 min"}'
             )
         moved = await desk.messages.reschedule(id, at)
-        return json_response(_acted(moved) | {"when": describe_time(at, zone, now=read.now)})
+        return json_response(_acted(moved) | {"when": describe_time(at, timezone, now=read.now)})
 
     @router.post("/{id}/discard", responses=NOT_FOUND | CONFLICT)
     @requires(OPERATE)

@@ -34,7 +34,7 @@ async def _look(desk: OutboundService, metrics: Metrics) -> None:
     asked = desk.clock.monotonic()
     now: int = (await desk.store.read("now"))[0]["now"]
     answered = desk.clock.monotonic() - asked
-    metrics.gauge("database_answer_seconds", "How long the database took to answer.", {(): answered})
+    metrics.gauge("database_response_seconds", "How long the database took to answer.", {(): answered})
     due = {str(row["queue"]): int(row["due"]) for row in await desk.store.read("counts_due", most=MOST)}
     counts = await desk.overview.counts()
     oldest = await desk.store.read("oldest_due")
@@ -49,7 +49,7 @@ async def _look(desk: OutboundService, metrics: Metrics) -> None:
             ("waiting",): counts.waiting,
             ("processing",): counts.processing,
             ("failed",): counts.failed,
-            ("held",): counts.held,
+            ("unknown",): counts.unknown,
         },
         "state",
     )
@@ -71,8 +71,8 @@ async def _look_at_migrations(desk: OutboundService, metrics: Metrics) -> None:
     gauge("migration_records_per_minute", "How fast jobs are.", found.per_minute, "tenant")
     gauge("migration_job_seconds", "How long the newest finished job took.", found.seconds, "tenant")
     gauge("system_calls_this_month", "Calls of a system that are used up.", found.calls, "system")
-    gauge("system_calls_at_once", "Calls at once that a system bears.", found.at_once, "system")
-    gauge("system_parked", "1 while nobody calls a system.", found.parked, "system")
+    gauge("system_concurrency_limit", "Calls at once that a system bears.", found.at_once, "system")
+    gauge("system_throttled", "1 while nobody calls a system.", found.parked, "system")
 
 
 async def _look_at_troubles(desk: OutboundService, metrics: Metrics) -> None:
@@ -89,8 +89,8 @@ async def _look_at_troubles(desk: OutboundService, metrics: Metrics) -> None:
     whole("messages_overdue", "Messages that should have started a minute ago.", "overdue")
     whole("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
     whole("stalled_jobs", "Migration jobs without progress for too long.", "stalled_jobs")
-    each("worker_memory_share", "What a process uses of the memory it may have.", "memory_share", "node")
-    each("channel_trouble", "1 while it sends nothing, and no person said so.", "stopped_channels", "channel")
+    each("worker_memory_ratio", "What a process uses of the memory it may have.", "memory_share", "node")
+    each("channel_down", "1 while it sends nothing, and no person said so.", "stopped_channels", "channel")
     free = desk.alerts.figures.free()
     if free is not None:
         metrics.gauge("database_free_bytes", "Room under the database file.", {(): free})

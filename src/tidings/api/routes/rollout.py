@@ -32,7 +32,7 @@ LINES = {
 }
 
 
-def routes(desk: OutboundService, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
+def routes(desk: OutboundService, timezone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """Everything about roll-out; `largest` is for a line of a report in bytes, `most` for their number."""
     router = APIRouter(prefix="/v1", tags=["roll-out"], responses=ERROR_RESPONSES)
 
@@ -77,7 +77,7 @@ def routes(desk: OutboundService, zone: ZoneInfo, *, largest: int, most: int) ->
         reject_query(request)
         form = uploads.upload_format(request.headers.get("content-type", ""))
         rows = uploads.read_rows(_pieces(request), form, largest=largest, most_lines=most)
-        return json_response(await desk.rollout.report(name, rows, zone=zone))
+        return json_response(await desk.rollout.report(name, rows, timezone=timezone))
 
     @router.get("/channels/{name}/compare", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
@@ -85,7 +85,7 @@ def routes(desk: OutboundService, zone: ZoneInfo, *, largest: int, most: int) ->
         name: str, since: str = "24h", until: str = "now", tolerance: str = "1m", limit: int = 100
     ) -> Response:
         """Where our side and the other sender's report differ, within a time."""
-        begin, end = parse_period(since, until, now=desk.clock.now(), zone=zone)
+        begin, end = parse_period(since, until, now=desk.clock.now(), timezone=timezone)
         apart: timedelta = parse_duration(tolerance, field="tolerance")
         found = await desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
         return json_response(found._asdict())

@@ -23,7 +23,7 @@ from ..bodies import (
 from ..query_parameters import STRICT_QUERY, After
 
 
-def routes(desk: OutboundService, zone: ZoneInfo) -> APIRouter:
+def routes(desk: OutboundService, timezone: ZoneInfo) -> APIRouter:
     """Everything under /v1/schedules; `zone` is for rules that name none."""
     router = APIRouter(prefix="/v1/schedules", tags=["schedules"], responses=ERROR_RESPONSES)
 
@@ -34,14 +34,14 @@ def routes(desk: OutboundService, zone: ZoneInfo) -> APIRouter:
     async def create(request: Request) -> Response:
         """Make a schedule. With an Idempotency-Key the same call can be repeated safely."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
-        made = await desk.schedules.create(body, zone=zone, key=key)
+        made = await desk.schedules.create(body, timezone=timezone, key=key)
         return created_response(made, f"/v1/schedules/{made.answer['id']}")
 
     @router.post(":preview", openapi_extra=body_schema(PREVIEW_FIELDS))
     @requires(READ)
     async def foresee(request: Request) -> Response:
         """The next firings of a rule, without saving it."""
-        return json_response(desk.schedules.foresee(await read_json(request), zone=zone))
+        return json_response(desk.schedules.foresee(await read_json(request), timezone=timezone))
 
     @router.get("", dependencies=STRICT_QUERY)
     @requires(READ)

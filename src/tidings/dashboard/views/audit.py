@@ -19,11 +19,15 @@ def routes(access: AccessService, frame: PageRenderer) -> list[ViewRoute]:
 
     async def page(request: Request) -> Response:
         """What was changed or tried, newest first."""
-        wanted = query_values(request, "who", "what", "tenant", "after")
+        wanted = query_values(request, "actor", "action", "tenant", "after")
         runs_engine = current_caller().tenant == DEFAULT_TENANT
         of = wanted.get("tenant", "*") if runs_engine else None
         found = await access.audit.page(
-            who=wanted.get("who"), what=wanted.get("what"), of=of, limit=PAGE, after=wanted.get("after")
+            actor=wanted.get("actor"),
+            action=wanted.get("action"),
+            of=of,
+            limit=PAGE,
+            after=wanted.get("after"),
         )
         return frame.listing("audit.html", found, wanted, runs_engine=runs_engine)
 

@@ -14,8 +14,8 @@ from ...outbound.service import OutboundService
 from ..forms import integer, number, parse_pairs, query_values, read_form, split_lines
 from ..renderer import PageRenderer, ViewRoute, Views, json_response, redirect
 
-PLAIN = ("channel", "name", "xref", "zone")
-FLAGS = ("own_zone", "skip_bad")
+PLAIN = ("channel", "name", "xref", "timezone")
+FLAGS = ("recipient_timezone", "skip_bad")
 
 
 def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:

@@ -89,7 +89,7 @@ class _BroadcastViews(Views):
             "pause": broadcasts.pause,
             "resume": broadcasts.resume,
             "cancel": broadcasts.cancel,
-            "retry": partial(broadcasts.retry, held=form.get("held") == "yes"),
+            "retry": partial(broadcasts.retry, unknown=form.get("unknown") == "yes"),
         }
         await pick_action(action, acts)(id_)
 

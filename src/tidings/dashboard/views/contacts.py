@@ -126,7 +126,7 @@ def _card(form: Mapping[str, str], before: Mapping[str, Any], *, empties: bool =
     addresses = {name.removeprefix(ADDRESS): form[name] for name in form if name.startswith(ADDRESS)}
     attributes = parse_pairs(form.get("attributes", ""), "attributes")
     card: dict[str, Any] = {
-        **{name: form.get(name, "") for name in ("name", "zone", "language") if empties or name in form},
+        **{name: form.get(name, "") for name in ("name", "timezone", "language") if empties or name in form},
         "tags": split_words(form.get("tags", "")),
         "addresses": addresses,
         "attributes": _as_before(attributes, before.get("attributes", {})),
@@ -147,7 +147,7 @@ def _typed(contact: Mapping[str, Any]) -> dict[str, str]:
     """A contact as its form shows it."""
     return {
         "name": contact["name"],
-        "zone": contact["zone"] or "",
+        "timezone": contact["timezone"] or "",
         "language": contact["language"] or "",
         "tags": ", ".join(contact["tags"]),
         "attributes": format_pairs(contact["attributes"]),

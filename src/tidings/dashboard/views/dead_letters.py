@@ -38,9 +38,9 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
 class _DeadLetterViews(Views):
     async def show(self, request: Request) -> Response:
         """What failed for good, most frequent cause first."""
-        asked = query_values(request, "channel", "category", "held", "after")
+        asked = query_values(request, "channel", "category", "unknown", "after")
         which: dict[str, Any] = {name: asked[name] for name in ("channel", "category") if name in asked}
-        unknown = {"yes": True, "no": False}.get(asked.get("held", ""))
+        unknown = {"yes": True, "no": False}.get(asked.get("unknown", ""))
         page = await self._desk.dead.page(limit=PAGE, unknown=unknown, after=asked.get("after"), **which)
         groups = await self._desk.dead.groups()
         return self._frame.page(
@@ -58,7 +58,7 @@ class _DeadLetterViews(Views):
         """Retry or discard all of one cause; those in doubt only where the form says so."""
         form, action = await read_form(request), request.path_params["action"]
         which: dict[str, Any] = {name: form[name] for name in ("channel", "category") if name in form}
-        which["unknown"] = form.get("held") == "yes"
+        which["unknown"] = form.get("unknown") == "yes"
         with redirect_on_error("/dead"):
             match action:
                 case "retry":
@@ -81,7 +81,7 @@ class _DeadLetterViews(Views):
         for id_ in form.get("id", [])[:PAGE]:
             try:
                 message = await self._desk.messages.show(id_)
-                if action == "retry" and message["unknown"] and "held" not in form:
+                if action == "retry" and message["unknown"] and "unknown" not in form:
                     doubtful += 1
                     continue
                 moving = self._desk.messages.retry if action == "retry" else self._desk.messages.discard

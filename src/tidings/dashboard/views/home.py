@@ -66,7 +66,9 @@ class _HomeViews(Views):
             at = reading.when({"at": request.query_params.get("text", "")})
         except Invalid as error:
             return json_response({"problem": str(error)})
-        return json_response({"when": describe_time(at or reading.now, self._frame.zone, now=reading.now)})
+        return json_response(
+            {"when": describe_time(at or reading.now, self._frame.timezone, now=reading.now)}
+        )
 
     async def switch(self, request: Request) -> Response:
         """Pause or resume one channel."""
@@ -98,5 +100,5 @@ class _HomeViews(Views):
         except NotFound:
             return None
         return message | {
-            "when": describe_time(stored["due_at"], self._frame.zone, now=self._frame.clock.now())
+            "when": describe_time(stored["due_at"], self._frame.timezone, now=self._frame.clock.now())
         }

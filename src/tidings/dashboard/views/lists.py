@@ -99,4 +99,4 @@ class _ListViews(Views):
 def _filter(form: Mapping[str, str]) -> dict[str, Any]:
     """The fields of a filter that were filled in."""
     tags = {name: split_words(form[name]) for name in ("tags_all", "tags_none") if name in form}
-    return tags | {name: form[name] for name in ("channel", "language", "zone") if name in form}
+    return tags | {name: form[name] for name in ("channel", "language", "timezone") if name in form}

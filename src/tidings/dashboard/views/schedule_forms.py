@@ -19,7 +19,7 @@ from ..renderer import PageRenderer, ViewRoute, Views, json_response, redirect
 AHEAD = 5
 MADE = ("message", "broadcast")
 MAKING = ("channel", "to", "list", "text", "subject", "template")  # fields of what it makes
-PLAIN = ("name", "zone", "start", "end", "missed", "grace")
+PLAIN = ("name", "timezone", "start", "end", "catch_up", "catch_up_window")
 
 
 def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
@@ -37,7 +37,7 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
 class _ScheduleForms(Views):
     async def blank(self, _: Request) -> Response:
         """The form for a new one."""
-        return await self._page({"kind": "daily", "zone": self._frame.zone.key, "makes": "message"})
+        return await self._page({"kind": "daily", "timezone": self._frame.timezone.key, "makes": "message"})
 
     async def filled(self, request: Request) -> Response:
         """The form with what one schedule says."""
@@ -56,7 +56,7 @@ class _ScheduleForms(Views):
         try:
             made = await self._desk.schedules.create(
                 {**_timing(form), form.get("makes", ""): _making(form)},
-                zone=self._frame.zone,
+                timezone=self._frame.timezone,
                 key=form.get("key"),
             )
         except TidingsError as error:
@@ -86,7 +86,7 @@ class _ScheduleForms(Views):
     def _firings(self, form: Mapping[str, str]) -> str:
         try:
             timing = {name: value for name, value in _timing(form).items() if name in _FORESEEN}
-            found = self._desk.schedules.foresee({**timing, "n": AHEAD}, zone=self._frame.zone)
+            found = self._desk.schedules.foresee({**timing, "n": AHEAD}, timezone=self._frame.timezone)
         except TidingsError as error:
             return self._frame.piece("firings.html", error=error)
         return self._frame.piece("firings.html", found=found, error=None)
@@ -113,7 +113,7 @@ class _ScheduleForms(Views):
         )
 
 
-_FORESEEN = ("rule", "zone", "start", "end", "count", "skip")
+_FORESEEN = ("rule", "timezone", "start", "end", "count", "skip")
 
 
 def _timing(form: Mapping[str, str]) -> dict[str, Any]:

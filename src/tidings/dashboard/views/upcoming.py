@@ -27,13 +27,13 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
 
     def today() -> date:
-        return moment(frame.clock.now()).astimezone(frame.zone).date()
+        return moment(frame.clock.now()).astimezone(frame.timezone).date()
 
     async def week(request: Request) -> Response:
         """Seven days from one on; today, unless the address names another."""
         first = _day(request.query_params.get("from") or today().isoformat(), today())
         dates = [first + timedelta(days=number) for number in range(DAYS + 1)]
-        plans = await desk.ahead.plans([_midnight(day, frame.zone) for day in dates])
+        plans = await desk.ahead.plans([_midnight(day, frame.timezone) for day in dates])
         days = list(zip(dates, plans.spans, strict=False))
         return frame.page(
             "ahead.html",
@@ -50,7 +50,7 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     async def show(request: Request) -> Response:
         """One day: what fires, what starts, and its messages."""
         day = _day(request.path_params["day"], today())
-        begin, end = _midnight(day, frame.zone), _midnight(day + timedelta(days=1), frame.zone)
+        begin, end = _midnight(day, frame.timezone), _midnight(day + timedelta(days=1), frame.timezone)
         since = max(begin, _place(request.query_params.get("since"), begin))
         plans = await desk.ahead.plans([begin, end])
         listed = await desk.ahead.messages(since, end, limit=LISTED)
@@ -92,9 +92,9 @@ def _day(text: str, today: date) -> date:
     return day
 
 
-def _midnight(day: date, zone: ZoneInfo) -> int:
+def _midnight(day: date, timezone: ZoneInfo) -> int:
     """When a day begins there, also where the clocks skip midnight."""
-    return resolve_wall_time(datetime.combine(day, time()), zone).at
+    return resolve_wall_time(datetime.combine(day, time()), timezone).at
 
 
 def _place(text: str | None, usual: int) -> int:

@@ -127,7 +127,7 @@ class HttpCalendar:
                 headers={"authorization": f"Bearer {self._token}"} if self._token else {},
                 deadline=self._deadline,
                 pinned=admitted.pin(1),
-                max_answer=MAX_ANSWER,
+                max_response_size=MAX_ANSWER,
             )
         except (ForbiddenUrl, UnresolvedHost, NotSent) as error:
             raise CalendarUnavailable(f"the calendar was not asked: {error}") from error

@@ -18,7 +18,9 @@ from .day_grid import CREWED, SlotRun, clock, read_date, shifts
 _WIDTH = 75  # octets of a line, without its end
 
 
-def feed(name: str, days: Sequence[CalendarDay], squads: Sequence[str], *, zone: ZoneInfo, now: int) -> str:
+def feed(
+    name: str, days: Sequence[CalendarDay], squads: Sequence[str], *, timezone: ZoneInfo, now: int
+) -> str:
     """All shifts with a crew."""
     stamp = f"{moment(now):%Y%m%dT%H%M%SZ}"
     lines = [
@@ -34,13 +36,15 @@ def feed(name: str, days: Sequence[CalendarDay], squads: Sequence[str], *, zone:
         for squad in squads:
             for run in shifts(day, squad):
                 if run.mark == CREWED:
-                    lines += _event(name, day, squad, run, zone, stamp)
+                    lines += _event(name, day, squad, run, timezone, stamp)
     lines.append("END:VCALENDAR")
     return "".join(f"{folded}\r\n" for line in lines for folded in fold(line))
 
 
-def _event(name: str, day: CalendarDay, squad: str, run: SlotRun, zone: ZoneInfo, stamp: str) -> list[str]:
-    start, end = _at(day.date, run.first, zone), _at(day.date, run.last, zone)
+def _event(
+    name: str, day: CalendarDay, squad: str, run: SlotRun, timezone: ZoneInfo, stamp: str
+) -> list[str]:
+    start, end = _at(day.date, run.first, timezone), _at(day.date, run.last, timezone)
     return [
         "BEGIN:VEVENT",
         f"UID:{escaped(f'{day.date}-{clock(run.first)}-{squad}@{name}.tidings')}",
@@ -53,12 +57,12 @@ def _event(name: str, day: CalendarDay, squad: str, run: SlotRun, zone: ZoneInfo
     ]
 
 
-def _at(date: str, place: int, zone: ZoneInfo) -> datetime:
+def _at(date: str, place: int, timezone: ZoneInfo) -> datetime:
     """The instant at which a half hour of an operational day begins."""
     day = read_date(date)
     assert day is not None
     wall = datetime(day.year, day.month, day.day, 6, tzinfo=UTC) + timedelta(minutes=30 * place)
-    return moment(resolve_wall_time(wall.replace(tzinfo=None), zone).at)
+    return moment(resolve_wall_time(wall.replace(tzinfo=None), timezone).at)
 
 
 def escaped(text: str) -> str:

@@ -13,7 +13,7 @@ from ..domain import Calendar, CalendarDay
 class CalendarUnavailable(TemporaryError):
     """The calendar does not answer, and nothing was changed."""
 
-    code = "calendar_away"
+    code = "calendar_unavailable"
 
     def __init__(self, problem: str, *, remedy: str = "", after: timedelta | None = None) -> None:
         super().__init__(problem, remedy=remedy or "it is asked again by itself")

@@ -51,13 +51,19 @@ class CalendarService:
     """What faces ask of the calendar."""
 
     def __init__(
-        self, store: Store, clock_: Clock, calendar: ShiftCalendar, *, squads: tuple[str, ...], zone: ZoneInfo
+        self,
+        store: Store,
+        clock_: Clock,
+        calendar: ShiftCalendar,
+        *,
+        squads: tuple[str, ...],
+        timezone: ZoneInfo,
     ) -> None:
         self._store = store
         self._clock = clock_
         self._calendar = calendar
         self._squads = squads
-        self._zone = zone
+        self._zone = timezone
 
     async def week(self, week: str | None = None) -> Row:
         """A week of the calendar, Monday to Sunday: who has a crew when, and when nobody has."""
@@ -87,7 +93,7 @@ class CalendarService:
                 remedy=f"known squads: {', '.join(squads)}",
             )
         chosen = squads if squad is None else [squad]
-        return feed(self._calendar.name, days, chosen, zone=self._zone, now=self._clock.now())
+        return feed(self._calendar.name, days, chosen, timezone=self._zone, now=self._clock.now())
 
     async def changes(self, *, day: str | None = None, limit: int = 50, after: str | None = None) -> Page:
         """What was asked of the calendar and what came of it, newest first."""

@@ -180,7 +180,9 @@ class EffectHandler:
         """The calendar is away. What was not sent stays planned; what may have been stays in doubt."""
         if _is_last(task):
             over = EffectState.UNKNOWN if effect.state in _SENT else EffectState.REFUSED
-            return await self._end(task, effect, over, f"given up after {task.tries} tries: {error.problem}")
+            return await self._end(
+                task, effect, over, f"given up after {task.attempts} tries: {error.problem}"
+            )
         category = Category.TEMPORARY if error.after is None else Category.THROTTLING
         return Retry(category, error.problem, after=error.after)
 
@@ -213,4 +215,4 @@ class EffectHandler:
 
 
 def _is_last(task: Task) -> bool:
-    return task.tries >= (task.max_tries or TRIES)
+    return task.attempts >= (task.max_attempts or TRIES)

@@ -88,8 +88,8 @@ def plan_effects(
             now,
             plan.tenant,
             PRIORITY,
-            order_key=f"{plan.calendar}/{command.date}",
-            max_tries=TRIES,
+            ordering_key=f"{plan.calendar}/{command.date}",
+            max_attempts=TRIES,
         )
         for command in commands
     ]
@@ -123,7 +123,7 @@ def followup(
 ) -> tuple[list[NewTask], TableRows]:
     """What tells a conversation of a result; nothing where nobody waits."""
     tasks = (
-        [NewTask(FOLLOWUP_QUEUE, FOLLOWUP_KIND, now, tenant, PRIORITY, order_key=conversation)]
+        [NewTask(FOLLOWUP_QUEUE, FOLLOWUP_KIND, now, tenant, PRIORITY, ordering_key=conversation)]
         if conversation
         else []
     )

@@ -23,7 +23,9 @@ async def effect_results(store: Store, plan: str) -> Sequence[EffectResult]:
     """The commands of a plan, in their order."""
     rows = await store.read("effects_of_plan", plan=plan)
     return [
-        EffectResult(command_of(row), EffectState(row["state"]), bool(row["told"]), _last(row["evidence"]))
+        EffectResult(
+            command_of(row), EffectState(row["state"]), bool(row["reported"]), _last(row["evidence"])
+        )
         for row in rows
     ]
 

@@ -74,11 +74,11 @@ class Cases:
         """One case with the last lines of its conversation."""
         row = await self._find(id_, tenant)
         last = await self._store.read(
-            "hearing_newest", tenant=tenant, conversation=row["conversation"], limit=_TRANSCRIPT
+            "handled_message_newest", tenant=tenant, conversation=row["conversation"], limit=_TRANSCRIPT
         )
         lines = [
             {
-                "at": iso(hearing["heard_at"]),
+                "at": iso(hearing["sent_at"]),
                 "name": orjson.loads(hearing["speaker"])["name"],
                 "squad": hearing["squad"],
                 "text": hearing["text"],
@@ -118,7 +118,7 @@ class Cases:
             chat,
             text,
             tenant=tenant,
-            order_key=row["conversation"],
+            ordering_key=row["conversation"],
             now=now,
             in_chat=True,
         )
@@ -171,7 +171,7 @@ class Cases:
             )
         if await self._kept(row) is not None:
             dropped = {"message": row["message"], "decision": "by_hand", "at": now}
-            steps.append(Step("hearing_drop", {**dropped, "reason": "a person has dealt with it"}))
+            steps.append(Step("handled_message_drop", {**dropped, "reason": "a person has dealt with it"}))
         await self._once(self._store.write(steps))
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
@@ -220,13 +220,13 @@ class Cases:
         """The message that is held because of this case."""
         if row["reason"] != "held" or row["message"] is None:
             return None
-        rows = await self._store.read("hearing_find", message=row["message"])
-        return rows[0] if rows and rows[0]["held"] == "unclear" else None
+        rows = await self._store.read("handled_message_find", message=row["message"])
+        return rows[0] if rows and rows[0]["deferred"] == "unclear" else None
 
     async def _place(self, row: Row) -> tuple[str, str]:
         """Where its conversation is: source and chat."""
         last = await self._store.read(
-            "hearing_newest", tenant=row["tenant"], conversation=row["conversation"], limit=1
+            "handled_message_newest", tenant=row["tenant"], conversation=row["conversation"], limit=1
         )
         if not last:
             raise Conflict("nothing was said in its conversation yet", remedy="answer on the platform itself")

@@ -41,6 +41,6 @@ class EscalatingHandler:
         return own
 
     def _call(self, task: Task, move: Transition) -> list[Step]:
-        issue = f"a message failed {move.tries} times: {move.detail}"
+        issue = f"a message failed {move.attempts} times: {move.detail}"
         call = Escalation("message_failed", issue, f"message_failed:{task.id}")
-        return self._caller.steps(call, task.tenant, task.order_key or "", None, self._clock.now())
+        return self._caller.steps(call, task.tenant, task.ordering_key or "", None, self._clock.now())

@@ -47,7 +47,7 @@ class AdminNotifier:
         for channel, to in self._admins:
             try:
                 task, message = await self._voice.prepare(
-                    channel, to, text, tenant=row["tenant"], order_key=f"notices:{to}", now=now
+                    channel, to, text, tenant=row["tenant"], ordering_key=f"notices:{to}", now=now
                 )
             except CallerError as error:
                 problems.append(f"{channel}:{to}: {error.problem}")

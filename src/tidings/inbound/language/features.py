@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..domain import ShiftAction
+from .shift_words import Shift
 from .token_row import TokenRow
-from .tokens import Act, DayMention, SquadMention
+from .tokens import Act, ClockSpan, DayMention, SquadMention
 
 _LONGEST = 3  # words in a phrase
 _CLAUSE_ENDS = frozenset({".", ",", "?", "but", "and", "so", "then", "because"})
@@ -114,4 +115,4 @@ def _kind(item: object) -> str:
         return "day"
     if isinstance(item, SquadMention):
         return "squad"
-    return "hours" if type(item).__name__ in {"Span", "Shift"} else "other"
+    return "hours" if isinstance(item, ClockSpan | Shift) else "other"

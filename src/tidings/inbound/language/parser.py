@@ -75,9 +75,9 @@ class ParsedMessage:
     accord: ParserAgreement = ParserAgreement.SURE
 
 
-def moment_of(at: int, zone: str) -> LocalMoment:
+def moment_of(at: int, timezone: str) -> LocalMoment:
     """The hour on the clock of a zone."""
-    there = moment(at).astimezone(ZoneInfo(zone))
+    there = moment(at).astimezone(ZoneInfo(timezone))
     today = there.date()
     operational = today if there.hour >= _DAY_STARTS else today - timedelta(days=1)
     return LocalMoment(today, there.hour * 60 + there.minute, operational)

@@ -77,18 +77,18 @@ class RuleInterpreter:
         owner = lines[0].squad if lines else scene.speaker.squad
         thread = RequestThread(owner, list(scene.open_requests))
         for line in lines if not scene.open_requests else ():
-            said = self._heard(line.text, line.at, line.squad, scene.zone, tuple(scene.squads))
+            said = self._heard(line.text, line.at, line.squad, scene.timezone, tuple(scene.squads))
             apply_utterance(thread, line, said, scene.squads, None)
         return thread
 
     def _read(self, scene: InterpreterContext) -> ParsedMessage:
-        return self._heard(scene.text, scene.now, scene.speaker.squad, scene.zone, tuple(scene.squads))
+        return self._heard(scene.text, scene.now, scene.speaker.squad, scene.timezone, tuple(scene.squads))
 
     def _understood(
-        self, text: str, at: int, squad: str | None, zone: str, squads: tuple[str, ...]
+        self, text: str, at: int, squad: str | None, timezone: str, squads: tuple[str, ...]
     ) -> ParsedMessage:
         own = squad if squad in squads else None
-        setting = ParserContext(moment_of(at, zone), own, squads, self._shifts)
+        setting = ParserContext(moment_of(at, timezone), own, squads, self._shifts)
         plain = normalize(text)
         scanned = scan(plain, setting.now, Vocabulary(squads, self._shifts))
         second = classify(build_token_row(plain, scanned, setting.now, own, squads), self._weights)

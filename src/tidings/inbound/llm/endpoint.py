@@ -1,6 +1,7 @@
 """An OpenAI-compatible endpoint: one call, in whichever dialect it takes, within its deadline.
 
-The only place from which a model is called, so here is the switch that forbids it (TIDINGS_FORBID_MODEL, or
+The only place from which a model is called,
+so here is the switch that forbids it (TIDINGS_LOCAL_MODEL_ONLY, or
 the option `forbid`). This machine itself may always be called: the sandbox lives there.
 """
 
@@ -24,7 +25,7 @@ from .chat_completions import (
 )
 from .settings import ModelSettings, is_loopback
 
-SWITCH = "TIDINGS_FORBID_MODEL"
+SWITCH = "TIDINGS_LOCAL_MODEL_ONLY"
 MAX_ANSWER = 1 << 20
 _DIALECTS = 3  # that are tried before an endpoint's refusal counts
 
@@ -85,7 +86,7 @@ class ModelEndpoint:
                 body=request,
                 deadline=self._settings.timeout,
                 pinned=None,
-                max_answer=MAX_ANSWER,
+                max_response_size=MAX_ANSWER,
             )
         except HttpFailure as error:
             return ModelFailure(ModelFailureKind.LOST, f"no answer: {error}")

@@ -23,7 +23,7 @@ from ...model.errors import Misconfigured
 from ...wire.placeholders import names
 from . import json_schema as schemas
 
-TRUSTED_VARIABLES = frozenset({"squads", "today", "zone", "shifts"})  # from the settings and the clock
+TRUSTED_VARIABLES = frozenset({"squads", "today", "timezone", "shifts"})  # from the settings and the clock
 UNTRUSTED_VARIABLES = frozenset({"speaker", "message", "thread", "open", "asked", "days"})  # from the chat
 NEEDED: Mapping[str, frozenset[str]] = {
     "intent": frozenset({"message"}),

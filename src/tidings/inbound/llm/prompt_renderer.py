@@ -28,11 +28,11 @@ def render_prompt(
     prompt: Prompt, scene: InterpreterContext, shifts: Mapping[str, tuple[str, str]] = SHIFTS
 ) -> Messages:
     """The opening of the exchange: our instructions, then the material."""
-    now = moment(scene.now).astimezone(ZoneInfo(scene.zone))
+    now = moment(scene.now).astimezone(ZoneInfo(scene.timezone))
     ours = {
         "squads": ", ".join(scene.squads),
         "today": f"{now:%A} {now:%Y%m%d}, {now:%H%M}",
-        "zone": scene.zone,
+        "timezone": scene.timezone,
         "shifts": ", ".join(f"{word} {start} to {end}" for word, (start, end) in shifts.items()),
     }
     theirs = {name: _quoted(value) for name, value in _said(scene, now).items()}

@@ -47,9 +47,9 @@ class ModelRateLimiter:
             if taken:
                 await self._wait(taken[0]["at"] - now)
                 return
-            standing = (await self._store.read("model_standing", endpoint=self._name))[0]
-            free_at = max(standing["parked_until"], standing["next_at"])
-            is_down = standing["park_kind"] == "down" and standing["parked_until"] > now
+            standing = (await self._store.read("model_endpoint_state", endpoint=self._name))[0]
+            free_at = max(standing["blocked_until"], standing["next_at"])
+            is_down = standing["block_kind"] == "down" and standing["blocked_until"] > now
             if is_down or free_at > until:
                 raise _refusal(standing, now)
             await self._wait(free_at - now)
@@ -66,7 +66,7 @@ class ModelRateLimiter:
     async def _park(self, kind: str, wait: timedelta, reason: str) -> None:
         until = self._clock.now() + micros(wait)
         fields = {"name": self._name, "until": until, "kind": kind, "reason": reason}
-        await self._store.write([Step("model_park", fields)])
+        await self._store.write([Step("model_block", fields)])
 
     async def _join(self) -> None:
         if not self._joined:
@@ -80,14 +80,14 @@ class ModelRateLimiter:
 
 
 def _refusal(standing: Row, now: int) -> NoModelAnswer:
-    if standing["parked_until"] > now and standing["park_kind"] == "down":
+    if standing["blocked_until"] > now and standing["block_kind"] == "down":
         return ModelUnavailable(
-            f"the model is left alone until {iso(standing['parked_until'])}: {standing['park_reason']}"
+            f"the model is left alone until {iso(standing['blocked_until'])}: {standing['block_reason']}"
         )
-    if standing["parked_until"] > now:
-        until = standing["parked_until"]
+    if standing["blocked_until"] > now:
+        until = standing["blocked_until"]
         return ModelThrottled(
-            f"the model wants no calls before {iso(until)}: {standing['park_reason']}", until=until
+            f"the model wants no calls before {iso(until)}: {standing['block_reason']}", until=until
         )
     until = standing["next_at"]
     return ModelThrottled(f"the model's rate is used up until {iso(until)}", until=until)

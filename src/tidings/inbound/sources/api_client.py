@@ -44,7 +44,7 @@ class SourceApiClient:
                 headers=headers,
                 deadline=self._deadline,
                 pinned=None,
-                max_answer=MAX_ANSWER,
+                max_response_size=MAX_ANSWER,
             )
         except (NotSent, MaybeSent) as error:
             raise SourceUnavailable(f"it does not answer: {self._shown(str(error))}") from None

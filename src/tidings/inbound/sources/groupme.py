@@ -41,7 +41,7 @@ class GroupMeSource:
             return await self._first_look(since)
         found = await self._list(after_id=cursor)
         heard = self._entries(found)
-        return SourcePage(heard, more=len(found) >= self._settings.page, holes=_nameless(found))
+        return SourcePage(heard, more=len(found) >= self._settings.page_size, holes=_nameless(found))
 
     async def look_back(self) -> Sequence[IncomingMessage]:
         """The newest page: what is edited, and what should have been read."""
@@ -71,13 +71,13 @@ class GroupMeSource:
         for _ in range(MOST_BACK):
             page = await self._list(**({"before_id": ident(found[-1], "id")} if found else {}))
             found += page
-            if len(page) < self._settings.page or seconds(page[-1], "created_at") < since:
+            if len(page) < self._settings.page_size or seconds(page[-1], "created_at") < since:
                 break
         heard = self._entries(found[::-1])
         return SourcePage(heard, more=bool(heard), holes=_nameless(found))
 
     async def _list(self, **query: str) -> list[Mapping[str, Any]]:
-        asked = urlencode({"limit": self._settings.page, "acceptFiles": 1, **query})
+        asked = urlencode({"limit": self._settings.page_size, "acceptFiles": 1, **query})
         path = f"/groups/{quote(self._settings.group or '', safe='')}/messages?{asked}"
         said = await self._api.get(
             path, headers={"x-access-token": self._settings.token or ""}, now=self._now()
@@ -133,7 +133,7 @@ def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[Incom
             word(message, "text"),
             at,
             kind,
-            own=by == "bot" or sender in settings.own,
+            own=by == "bot" or sender in settings.own_senders,
             reply_to=replies[0] if replies else None,
             attachments=len(attached) - len(replies),
             raw=message,

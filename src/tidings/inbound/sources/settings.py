@@ -33,14 +33,14 @@ class SourceSettings:
     tenant: str = "default"
     token: str | None = field(default=None, repr=False)
     group: str | None = None
-    poll: timedelta = timedelta(seconds=10)
-    page: int = 20
+    poll_interval: timedelta = timedelta(seconds=10)
+    page_size: int = 20
     base_url: str = ""
     deadline: timedelta = timedelta(seconds=15)
-    expires: timedelta = timedelta(hours=24)
+    expire_after: timedelta = timedelta(hours=24)
     channel: str | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    own: tuple[str, ...] = ()
+    own_senders: tuple[str, ...] = ()
     allow_speaking_for: bool = False
     testers: tuple[str, ...] = ()
 
@@ -114,14 +114,14 @@ OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "tenant": _text,
     "token": _text,
     "group": _text,
-    "poll": _length,
-    "page": _page,
+    "poll_interval": _length,
+    "page_size": _page,
     "base_url": _base_url,
     "deadline": _length,
-    "expires": _length,
+    "expire_after": _length,
     "channel": _text,
     "secrets": _texts,
-    "own": _texts,
+    "own_senders": _texts,
     "allow_speaking_for": _flag,
     "testers": _texts,
 }

@@ -41,7 +41,7 @@ class TelegramSource:
     async def read(self, cursor: str | None, *, since: int) -> SourcePage:
         """The updates from the stored offset on."""
         asked: dict[str, Any] = {
-            "limit": self._settings.page,
+            "limit": self._settings.page_size,
             "timeout": 0,
             "allowed_updates": orjson.dumps(WANTED).decode(),
         }
@@ -61,7 +61,7 @@ class TelegramSource:
         ]
         behind = str(max(numbers) + 1) if numbers else None
         return SourcePage(
-            heard, behind, len(updates) >= self._settings.page, missing_updates(cursor, numbers)
+            heard, behind, len(updates) >= self._settings.page_size, missing_updates(cursor, numbers)
         )
 
     async def look_back(self) -> Sequence[IncomingMessage]:
@@ -128,7 +128,7 @@ def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[Incomi
         word(message, "text") or word(message, "caption"),
         seconds(message, "date"),
         IncomingKind.SYSTEM if any(name in message for name in _SERVICE) else IncomingKind.MESSAGE,
-        own=sender.get("is_bot") is True or ident(sender, "id") in settings.own,
+        own=sender.get("is_bot") is True or ident(sender, "id") in settings.own_senders,
         reply_to=f"{chat}:{quoted}" if quoted else None,
         attachments=sum(name in message for name in _MEDIA),
         raw=update,

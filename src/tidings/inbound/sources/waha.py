@@ -63,7 +63,7 @@ def _said(
         word(inner(message, "_data"), "notifyName") or sender.partition("@")[0],
         word(message, "body"),
         seconds(message, "timestamp"),
-        own=ours or sender in settings.own,
+        own=ours or sender in settings.own_senders,
         reply_to=quoted or None,
         attachments=int(message.get("hasMedia") is True),
         raw=payload,

@@ -87,7 +87,7 @@ def _one(settings: SourceSettings, given: dict[str, Any], now: int) -> IncomingM
         given.get("text") or "",
         _time(given.get("at"), now),
         IncomingKind(kind),
-        own=given.get("bot") is True or given["sender"] in settings.own,
+        own=given.get("bot") is True or given["sender"] in settings.own_senders,
         reply_to=given.get("reply_to"),
         attachments=max(0, given.get("attachments") or 0),
         raw=given,

@@ -39,7 +39,7 @@ def _one(settings: SourceSettings, message: Mapping[str, Any], names: Mapping[st
         _words(message, kind),
         seconds(message, "timestamp"),
         IncomingKind.SYSTEM if kind in _NOT_SAID else IncomingKind.MESSAGE,
-        own=sender in settings.own,
+        own=sender in settings.own_senders,
         reply_to=ident(inner(message, "context"), "id") or None,
         attachments=int(kind in _MEDIA),
         raw=message,

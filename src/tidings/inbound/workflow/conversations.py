@@ -28,7 +28,11 @@ class Conversations:
             "conversation_page", tenant=tenant, before=decode_position(after), limit=page_size(limit)
         )
         items = [
-            {"conversation": row["conversation"], "messages": row["hearings"], "last_at": iso(row["at"])}
+            {
+                "conversation": row["conversation"],
+                "messages": row["handled_messages"],
+                "last_at": iso(row["at"]),
+            }
             for row in rows
         ]
         return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
@@ -37,18 +41,18 @@ class Conversations:
         """One conversation, oldest first: messages with what was decided, and what happened beside them."""
         first = 0 if after is None else decode_position(after)
         of: dict[str, Any] = {"tenant": tenant, "conversation": conversation}
-        hearings = await self._store.read("hearing_page", after=first, limit=LINES, **of)
-        if not hearings and after is None:
+        handled_messages = await self._store.read("handled_message_page", after=first, limit=LINES, **of)
+        if not handled_messages and after is None:
             raise await explain_missing_conversation(self._store, conversation, tenant)
         steps = await self._store.read("step_page", after=0, limit=1000, **of)
         flows = await self._store.read("workflow_newest", limit=50, **of)
-        calls = await self._calls([hearing["message"] for hearing in hearings])
-        lines = [_hearing(hearing, calls.get(hearing["message"], [])) for hearing in hearings]
+        calls = await self._calls([hearing["message"] for hearing in handled_messages])
+        lines = [_hearing(hearing, calls.get(hearing["message"], [])) for hearing in handled_messages]
         return {
             "conversation": conversation,
             "lines": sorted([*lines, *(_step(step) for step in steps)], key=lambda line: str(line["at"])),
             "workflows": [_flow(flow) for flow in flows],
-            "next": str(hearings[-1]["n"]) if len(hearings) == LINES else None,
+            "next": str(handled_messages[-1]["n"]) if len(handled_messages) == LINES else None,
         }
 
     async def _calls(self, messages: list[str]) -> dict[str, list[Row]]:
@@ -86,14 +90,14 @@ def _hearing(hearing: Row, calls: list[Row]) -> Row:
     return {
         "kind": "message",
         "message": hearing["message"],
-        "at": iso(hearing["heard_at"]),
+        "at": iso(hearing["sent_at"]),
         "name": speaker["name"],
         "squad": hearing["squad"],
         "role": speaker["role"],
         "text": hearing["text"],
         "decision": hearing["decision"],
         "reason": hearing["reason"],
-        "held": hearing["held"],
+        "deferred": hearing["deferred"],
         "workflow": hearing["workflow"],
         "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(hearing["facts"])],
         "calls": calls,

@@ -93,12 +93,12 @@ def is_related(relation: WorkflowRelation) -> bool:
     return bool(relation.related) and relation.confidence >= RELATED
 
 
-def band(intent: Intent, *, start_at: int, review_at: int) -> MessageDecision:
+def band(intent: Intent, *, start_at: int, review_threshold: int) -> MessageDecision:
     """What a message without a workflow is."""
     if intent.is_request is False:
         return MessageDecision.NOISE
     if intent.is_request and intent.confidence >= start_at:
         return MessageDecision.STARTED
-    if intent.confidence >= review_at:
+    if intent.confidence >= review_threshold:
         return MessageDecision.REVIEW
     return MessageDecision.UNSURE

@@ -78,7 +78,7 @@ class ChangeContext(NamedTuple):
 
 def change_action(hearing: Row, flow: Workflow | None, *, is_deleted: bool) -> ChangeAction:
     """What is done about a change. Pure."""
-    if hearing["held"] is not None:
+    if hearing["deferred"] is not None:
         return ChangeAction.DROP if is_deleted else ChangeAction.REWORD
     if hearing["decision"] == "by_hand" or (flow is not None and flow.plan is not None):
         return ChangeAction.TELL
@@ -126,9 +126,9 @@ class EditProcessor:
         if not found:
             return None
         first = found[0]["id"]
-        own = await self._store.read("hearing_find", message=first)
+        own = await self._store.read("handled_message_find", message=first)
         newest = await self._store.read(
-            "hearing_newest", tenant=item.tenant, conversation=item.conversation, limit=_BACK
+            "handled_message_newest", tenant=item.tenant, conversation=item.conversation, limit=_BACK
         )
         for row in newest:
             if (
@@ -136,7 +136,7 @@ class EditProcessor:
                 and row["message"] != item.id
                 and _original(row) == first
             ):
-                return (await self._store.read("hearing_find", message=row["message"]))[0]
+                return (await self._store.read("handled_message_find", message=row["message"]))[0]
         return own[0] if own else None
 
     async def _change(self, item: MessageChange, hearing: Row) -> ChangeContext:
@@ -150,7 +150,7 @@ class EditProcessor:
         now = before._replace(
             message=item.id,
             text=text if named is None else named.rest,
-            at=item.said_at,
+            at=item.sent_at,
             verdict=None,
             changes=_original(hearing) or hearing["message"],
             is_last_try=item.is_last_try,
@@ -198,10 +198,12 @@ class EditProcessor:
         kept = {"message": change.hearing["message"]}
         match which:
             case ChangeAction.REWORD:
-                entry.also.append(Step("hearing_reword", {**kept, "text": change.now.text}, needed=True))
+                entry.also.append(
+                    Step("handled_message_reword", {**kept, "text": change.now.text}, needed=True)
+                )
             case ChangeAction.DROP:
                 dropped = {**kept, "decision": "changed", "reason": "its sender deleted it", "at": now}
-                entry.also.append(Step("hearing_drop", dropped, needed=True))
+                entry.also.append(Step("handled_message_drop", dropped, needed=True))
             case ChangeAction.WITHDRAW if flow is not None:
                 withdraw(entry, flow, now, idle=micros(self._settings.idle))
                 entry.replies.append(reply_texts.withdrawn())

@@ -45,7 +45,7 @@ _CAUSES = {
 
 def results(effects: Sequence[Row]) -> list[reply_texts.CommandResult] | None:
     """What became of the commands of a plan; None while one of them is not over. Pure."""
-    if not all(effect["told"] for effect in effects):
+    if not all(effect["reported"] for effect in effects):
         return None
     return [
         reply_texts.CommandResult(
@@ -162,7 +162,7 @@ class FollowUpHandler:
             speaker["chat"],
             text,
             tenant=flow.tenant,
-            order_key=flow.conversation,
+            ordering_key=flow.conversation,
             now=now,
             in_chat=True,
         )

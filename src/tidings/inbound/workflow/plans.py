@@ -148,8 +148,8 @@ def clarify(sheet: GraphState) -> WorkflowPlan:
     attempts[question] = attempts.get(question, 0) + 1
     flow = replace(flow, wants=tuple(asked), asked=slot, attempts=attempts)
     sheet = {**sheet, "flow": flow, "wants": tuple(asked)}
-    if attempts[question] > house.most_questions:
-        call = _call(sheet, "unclear", f"still unclear after {house.most_questions} questions: {slot}")
+    if attempts[question] > house.max_questions:
+        call = _call(sheet, "unclear", f"still unclear after {house.max_questions} questions: {slot}")
         is_news = flow.stage is not WorkflowStage.NEEDS_HUMAN
         return _end(sheet, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()] if is_news else [], [call])
     known = request(asked[place]) if asked else ShiftRequest()
@@ -165,8 +165,8 @@ def confirm(sheet: GraphState) -> WorkflowPlan:
     is_news = flow.asked != CONFIRM or is_changed(flow, sheet["wants"])
     attempts[CONFIRM] = 1 if is_news else attempts.get(CONFIRM, 0) + 1
     asked: GraphState = {**sheet, "flow": replace(flow, asked=CONFIRM, attempts=attempts)}
-    if attempts[CONFIRM] > house.most_questions:
-        call = _call(asked, "unclear", f"read back {house.most_questions} times, and nobody said yes")
+    if attempts[CONFIRM] > house.max_questions:
+        call = _call(asked, "unclear", f"read back {house.max_questions} times, and nobody said yes")
         return _end(asked, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
     text = reply_texts.reply(reply_texts.remarks(_remarks(sheet)), reply_texts.read_back(_ready(sheet)))
     return _end(asked, [WorkflowTrigger.ASKED], [text])

@@ -144,7 +144,7 @@ async def replay(
     tenant: str = "default",
 ) -> list[ReplayComparison]:
     """Every message of a conversation, in the order in which it was said."""
-    hearings = await _hearings(store, conversation, tenant)
+    handled_messages = await _hearings(store, conversation, tenant)
     book, clock = MemoryWorkflowRepository(micros(settings.idle)), ReplayClock()
     days: dict[str, CalendarDay] = {}
 
@@ -153,7 +153,7 @@ async def replay(
 
     pipeline = make(book, clock, read_day)
     compared: list[ReplayComparison] = []
-    for hearing in hearings:
+    for hearing in handled_messages:
         facts = orjson.loads(hearing["facts"])
         days.clear()
         days.update(_days(facts))
@@ -176,18 +176,18 @@ async def replay(
 
 
 async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
-    hearings: list[Row] = []
+    handled_messages: list[Row] = []
     while True:
-        after = hearings[-1]["n"] if hearings else 0
+        after = handled_messages[-1]["n"] if handled_messages else 0
         page = await store.read(
-            "hearing_page", tenant=tenant, conversation=conversation, after=after, limit=PAGE
+            "handled_message_page", tenant=tenant, conversation=conversation, after=after, limit=PAGE
         )
-        hearings += page
+        handled_messages += page
         if len(page) < PAGE:
             break
-    if not hearings:
+    if not handled_messages:
         raise await explain_missing_conversation(store, conversation, tenant)
-    return hearings
+    return handled_messages
 
 
 def _edited(facts: Sequence[Mapping[str, Any]]) -> str | None:

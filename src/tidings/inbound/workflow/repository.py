@@ -125,12 +125,12 @@ class StoreWorkflowRepository:
         """Two short reads, shared with other conversations."""
         whose = (spoken.tenant, spoken.conversation)
         row = await self._standings.find((spoken.message, *whose, spoken.speaker.squad))
-        is_over = row["n"] is not None and row["held"] is None
+        is_over = row["n"] is not None and row["deferred"] is None
         flows = () if is_over else await self._open.find(whose)
         return ConversationState(
             [read(flow) for flow in flows],
             is_over=is_over,
-            is_kept=row["held"] is not None,
+            is_kept=row["deferred"] is not None,
             earlier=orjson.loads(row["facts"]) if row["facts"] else (),
             holder=row["holder"],
             ahead=row["ahead"],
@@ -140,7 +140,7 @@ class StoreWorkflowRepository:
     async def _read_standings(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Row]:
         names = ("message", "tenant", "conversation", "squad")
         asked = orjson.dumps([dict(zip(names, key, strict=True)) for key in keys]).decode()
-        found = {row["message"]: row for row in await self._store.read("hearing_standing", asked=asked)}
+        found = {row["message"]: row for row in await self._store.read("handled_message_state", asked=asked)}
         return {key: found[key[0]] for key in keys}
 
     async def _read_open(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[Row]]:
@@ -151,7 +151,9 @@ class StoreWorkflowRepository:
         return found
 
     async def _quoted(self, spoken: ConversationMessage) -> QuotedMessage | None:
-        rows = await self._store.read("hearing_quoted", source=spoken.source, platform_id=spoken.reply_to)
+        rows = await self._store.read(
+            "handled_message_quoted", source=spoken.source, platform_id=spoken.reply_to
+        )
         return QuotedMessage(rows[0]["text"], rows[0]["workflow"]) if rows else None
 
     async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
@@ -194,7 +196,7 @@ class StoreWorkflowRepository:
                     entry.spoken.chat,
                     text,
                     tenant=entry.spoken.tenant,
-                    order_key=entry.spoken.conversation,
+                    ordering_key=entry.spoken.conversation,
                     now=now,
                     in_chat=True,
                 )
@@ -222,23 +224,23 @@ class StoreWorkflowRepository:
             "workflow": entry.workflow,
             "decision": entry.decision.value,
             "reason": entry.reason,
-            "held": entry.held,
+            "deferred": entry.held,
             "at": now,
             "facts": orjson.dumps([*standing.earlier, *lines]).decode(),
         }
         if standing.is_kept:
-            return Step("hearing_again", fields, needed=True)
+            return Step("handled_message_rerun", fields, needed=True)
         whose = {
             "tenant": spoken.tenant,
             "conversation": spoken.conversation,
             "squad": spoken.speaker.squad,
-            "heard_at": spoken.at,
+            "sent_at": spoken.at,
             "speaker": orjson.dumps(
                 {**spoken.speaker._asdict(), "source": spoken.source, "chat": spoken.chat}
             ).decode(),
             "text": spoken.text,
         }
-        return Step("hearing_add", {**fields, **whose}, needed=True)
+        return Step("handled_message_add", {**fields, **whose}, needed=True)
 
     def row(self, flow: Workflow, now: int) -> dict[str, Any]:
         """A workflow as its row."""

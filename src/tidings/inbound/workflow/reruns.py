@@ -14,7 +14,7 @@ from ..domain import Speaker
 from .repository import ConversationMessage
 from .timers import TRIES
 
-_FIELDS = ("message", "tenant", "conversation", "speaker", "text", "heard_at", "verdict")
+_FIELDS = ("message", "tenant", "conversation", "speaker", "text", "sent_at", "verdict")
 
 
 class RerunPipeline(Protocol):
@@ -35,7 +35,7 @@ class RerunHandler:
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, ConversationMessage]:
         """The messages, as they were heard the first time."""
-        rows = await self._store.load("rehearing_load", [task.id for task in tasks])
+        rows = await self._store.load("message_rerun_load", [task.id for task in tasks])
         return {id_: message_from_row(dict(zip(_FIELDS, fields, strict=True))) for id_, *fields in rows}
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
@@ -45,7 +45,7 @@ class RerunHandler:
     async def run(self, task: Task, content: Any) -> Outcome:
         """As if it had just been said, but what was understood is judged by when it was."""
         spoken: ConversationMessage = content
-        return await self._pipeline.work(spoken._replace(is_last_try=task.tries >= TRIES))
+        return await self._pipeline.work(spoken._replace(is_last_try=task.attempts >= TRIES))
 
 
 def message_from_row(row: Mapping[str, Any]) -> ConversationMessage:
@@ -60,6 +60,6 @@ def message_from_row(row: Mapping[str, Any]) -> ConversationMessage:
         who["chat"],
         speaker,
         row["text"],
-        row["heard_at"],
+        row["sent_at"],
         row.get("verdict"),
     )

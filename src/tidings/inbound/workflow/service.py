@@ -180,4 +180,4 @@ def source_notice_steps(settings: WorkflowSettings, clock: Clock) -> NoticeSteps
 
 
 def _caller(settings: WorkflowSettings, clock: Clock) -> EscalationWriter:
-    return EscalationWriter(clock.new_id, within=settings.case_within)
+    return EscalationWriter(clock.new_id, within=settings.case_reminder_after)

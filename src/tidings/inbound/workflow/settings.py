@@ -22,17 +22,17 @@ class WorkflowSettings:
     """What holds for all conversations."""
 
     enabled: bool = False
-    zone: str = ""  # the engine's
+    timezone: str = ""  # the engine's
     squads: tuple[str, ...] = ()  # the calendar's
     shifts: Mapping[str, tuple[str, str]] = field(
         default_factory=dict
     )  # words for hours, besides the usual ones
     commanders: tuple[str, ...] = ("officer", "admin")
     start_at: int = 50
-    review_at: int = 30
-    most_questions: int = 2
+    review_threshold: int = 30
+    max_questions: int = 2
     idle: timedelta = timedelta(hours=24)
-    case_within: timedelta = timedelta(hours=1)
+    case_reminder_after: timedelta = timedelta(hours=1)
     admins: tuple[str, ...] = ()
     runner: str = "auto"
     replies: Mapping[str, str] = field(default_factory=dict)  # channel by source; none: of the same name
@@ -42,7 +42,7 @@ class WorkflowSettings:
     @property
     def house(self) -> WorkflowPolicy:
         """The rules of the house."""
-        return WorkflowPolicy(self.squads, self.zone, self.commanders, self.most_questions, self.grid)
+        return WorkflowPolicy(self.squads, self.timezone, self.commanders, self.max_questions, self.grid)
 
     def plainly(self) -> Mapping[str, Any]:
         """What was set, in plain values."""
@@ -144,15 +144,15 @@ def _choice(value: object) -> str:
 
 OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "enabled": (_flag, "work through what comes in; otherwise it is only kept"),
-    "zone": (_zone, "time zone of the squads; unset: the engine's"),
+    "timezone": (_zone, "time zone of the squads; unset: the engine's"),
     "squads": (_squads, "the squads that may be named; unset: the calendar's"),
     "shifts": (_shifts, 'words for hours, such as night = "1800-0600"'),
     "commanders": (_roles, "roles that may act for other squads"),
     "start_at": (_whole(1, 100), "confidence from which a request starts a workflow"),
-    "review_at": (_whole(0, 100), "confidence from which a message is listed for review"),
-    "most_questions": (_whole(1, 10), "questions about one thing before a person is called"),
+    "review_threshold": (_whole(0, 100), "confidence from which a message is listed for review"),
+    "max_questions": (_whole(1, 10), "questions about one thing before a person is called"),
     "idle": (_length, "how long a workflow may wait, and a person hold a conversation"),
-    "case_within": (_length, "how soon a case should be taken"),
+    "case_reminder_after": (_length, "how soon a case should be taken"),
     "admins": (_admins, "whom to call, as channel:address"),
     "replies": (_replies, "the channel on which a source is answered; unset: the one of the same name"),
     "runner": (_choice, "who runs the graph: auto takes LangGraph where it is installed"),
@@ -171,10 +171,10 @@ def read(given: Mapping[str, Any], **usual: Any) -> WorkflowSettings:
                 f"inbound.{name} cannot be used", remedy=str(error), field=f"inbound.{name}"
             ) from None
     settings = WorkflowSettings(**{**usual, **values})
-    if settings.review_at > settings.start_at:
+    if settings.review_threshold > settings.start_at:
         raise Misconfigured(
-            "inbound.review_at is above inbound.start_at",
+            "inbound.review_threshold is above inbound.start_at",
             remedy="what starts a workflow needs no review",
-            field="inbound.review_at",
+            field="inbound.review_threshold",
         )
     return settings

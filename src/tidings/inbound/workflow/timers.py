@@ -48,7 +48,7 @@ class WorkflowTimers:
         """Look at workflows, kept messages and cases."""
         now = self._clock.now()
         idle = await self._store.read("workflow_idle", at=now, limit=PAGE)
-        kept = await self._store.read("hearing_due", limit=PAGE)
+        kept = await self._store.read("handled_message_due", limit=PAGE)
         late = await self._store.read("case_due", at=now, limit=PAGE)
         for row in idle:
             await quietly(self._expire(read(row), now))
@@ -106,9 +106,9 @@ async def release(
     store: Store, row: Row, *, now: int, verdict: str | None = None, also: Sequence[Step] = ()
 ) -> None:
     """Let a kept message go on, behind what its conversation has in line."""
-    task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], max_tries=TRIES)
-    taken = Step("hearing_release", {"message": row["message"], "at": now}, needed=True)
-    rows = TableRows("rehearings", ("message", "verdict"), [(row["message"], verdict)])
+    task = NewTask(QUEUE, KIND, now, row["tenant"], ordering_key=row["conversation"], max_attempts=TRIES)
+    taken = Step("handled_message_release", {"message": row["message"], "at": now}, needed=True)
+    rows = TableRows("message_reruns", ("message", "verdict"), [(row["message"], verdict)])
     await store.enqueue([task], rows, also=[taken, *also], together=not also)
 
 

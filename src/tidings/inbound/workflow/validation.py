@@ -23,9 +23,9 @@ class WorkflowPolicy(NamedTuple):
     """What holds for every request here."""
 
     squads: Sequence[str]
-    zone: str
+    timezone: str
     commanders: Sequence[str] = ("officer", "admin")  # roles that may act for other squads
-    most_questions: int = 2  # about one thing, before a person is asked
+    max_questions: int = 2  # about one thing, before a person is asked
     grid: int = 30  # minutes
 
 
@@ -117,9 +117,9 @@ def _authority(
 
 
 def _time(place: int, command: CalendarCommand, house: WorkflowPolicy, now: int) -> ValidationFinding | None:
-    zone = ZoneInfo(house.zone)
-    ends = _instant(command.date, command.end, zone, is_end=True)
-    today = datetime.fromtimestamp(now / SECOND, zone)
+    timezone = ZoneInfo(house.timezone)
+    ends = _instant(command.date, command.end, timezone, is_end=True)
+    today = datetime.fromtimestamp(now / SECOND, timezone)
     if ends <= today:
         return ValidationFinding(
             place, "past", f"{day_in_words(command.date)} {command.end} is over already", "date"
@@ -131,8 +131,8 @@ def _time(place: int, command: CalendarCommand, house: WorkflowPolicy, now: int)
     return None
 
 
-def _instant(date: str, time: str, zone: ZoneInfo, *, is_end: bool) -> datetime:
-    day = datetime(int(date[:4]), int(date[4:6]), int(date[6:]), tzinfo=zone)
+def _instant(date: str, time: str, timezone: ZoneInfo, *, is_end: bool) -> datetime:
+    day = datetime(int(date[:4]), int(date[4:6]), int(date[6:]), tzinfo=timezone)
     hours, minutes = int(time[:2]), int(time[2:])
     is_next_morning = time < "0600" or (is_end and time == "0600")
     return (day + timedelta(days=is_next_morning)).replace(hour=hours, minute=minutes)

@@ -178,7 +178,9 @@ class ApiClient:
         began, origin = time.monotonic(), url.origin_ascii
         admitted = self._guard.known(origin) or await self._guard.admit(origin)
         others = len(admitted.addresses) - 1
-        ask = partial(self._http.request, method, url, headers=headers, body=body, max_answer=MAX_ANSWER)
+        ask = partial(
+            self._http.request, method, url, headers=headers, body=body, max_response_size=MAX_ANSWER
+        )
         while True:
             left = self._deadline - timedelta(seconds=time.monotonic() - began)
             try:

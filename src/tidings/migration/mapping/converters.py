@@ -134,12 +134,12 @@ def _date(value: Any, rule: FieldRule) -> str:
     there = _datetime(value, rule)
     if rule.format and rule.format not in EPOCHS and not _has_clock(rule.format):
         return there.date().isoformat()
-    if there.tzinfo is not None and rule.zone is not None:
+    if there.tzinfo is not None and rule.timezone is not None:
         try:
-            return there.astimezone(rule.zone).date().isoformat()
+            return there.astimezone(rule.timezone).date().isoformat()
         except (OverflowError, ValueError):
             raise ConversionError("is not between the years 1 and 9999") from None
-    if rule.zone is None and there.time() != there.min.time():
+    if rule.timezone is None and there.time() != there.min.time():
         raise ConversionError('has a time of day: use type = "time", or say with zone where its day is meant')
     return there.date().isoformat()
 
@@ -152,11 +152,11 @@ def _time(value: Any, rule: FieldRule) -> str:
     there = _datetime(value, rule)
     try:
         if there.tzinfo is None:
-            if rule.zone is None:
+            if rule.timezone is None:
                 raise ConversionError(
                     "has no time zone: say with zone where it was written, such as Europe/Berlin"
                 )
-            there = moment(resolve_wall_time(there, rule.zone).at)
+            there = moment(resolve_wall_time(there, rule.timezone).at)
         return there.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (OverflowError, ValueError):
         raise ConversionError("is not between the years 1 and 9999") from None

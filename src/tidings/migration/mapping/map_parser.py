@@ -24,7 +24,7 @@ TYPE_KEYS = (
 )
 FIELD_KEYS = (
     *("path", "expression", "constant", "type", "required", "default", "values", "options", "reference"),
-    *("unresolved", "many", "on_missing", "on_error", "zone", "format", "max_length", "secret"),
+    *("unresolved", "many", "on_missing", "on_error", "timezone", "format", "max_length", "secret"),
 )
 _FORMATTED = (FieldKind.DATE, FieldKind.TIME)
 
@@ -91,7 +91,7 @@ def read_field(place: str, name: str, raw: object) -> FieldRule:
         many=section.flag("many"),
         on_missing=_on_missing(section),
         on_error=section.choice("on_error", OnError.REFUSE),
-        zone=_zone(section),
+        timezone=_zone(section),
         format=section.text("format", longest=100),
         max_length=section.whole("max_length", LONGEST_TEXT, least=1, most=100_000_000),
         secret=section.flag("secret"),
@@ -137,8 +137,8 @@ def _on_missing(section: JobFileSection) -> OnMissing:
 
 
 def _zone(section: JobFileSection) -> ZoneInfo | None:
-    name = section.text("zone")
-    return None if name is None else parse_timezone(name, field=section.name("zone"))
+    name = section.text("timezone")
+    return None if name is None else parse_timezone(name, field=section.name("timezone"))
 
 
 def _check(section: JobFileSection, rule: FieldRule) -> None:
@@ -149,7 +149,7 @@ def _check(section: JobFileSection, rule: FieldRule) -> None:
         section.refuse("reference", "has a default or a constant", 'use unresolved = "leave" instead')
     if rule.options and rule.kind is not FieldKind.SELECT:
         section.refuse("options", f"stand at a {rule.kind}", 'write type = "select"')
-    for key in ("zone", "format"):
+    for key in ("timezone", "format"):
         if key in section.raw and rule.kind not in _FORMATTED:
             section.refuse(key, f"stands at a {rule.kind}", 'it belongs to type = "date" or "time"')
     if "unresolved" in section.raw and rule.reference is None:

@@ -73,7 +73,7 @@ class FieldRule:
     many: bool = False
     on_missing: OnMissing = OnMissing.LEAVE
     on_error: OnError = OnError.REFUSE
-    zone: ZoneInfo | None = None
+    timezone: ZoneInfo | None = None
     format: str | None = None
     max_length: int = LONGEST_TEXT
     secret: bool = False

@@ -87,7 +87,9 @@ class AlertEvaluator:
 
     async def _take_duty(self) -> bool:
         turn = {"name": _DUTY, "every": micros(EVALUATION_INTERVAL) - SECOND, "node": self._me}
-        taken = await self._store.write([Step("duty_join", {"name": _DUTY}), Step("duty_take", turn)])
+        taken = await self._store.write(
+            [Step("maintenance_join", {"name": _DUTY}), Step("maintenance_take", turn)]
+        )
         return bool(taken[1])
 
     async def _evaluate(self, seconds: float) -> None:
@@ -130,7 +132,7 @@ class AlertEvaluator:
         if new.is_raised:
             await self._notify(row, Step("alert_add", added, needed=True), now)
         else:
-            await self._store.write([Step("alert_add", {**added, "not_told": None})])
+            await self._store.write([Step("alert_add", {**added, "notify_error": None})])
 
     async def _see(self, again: OngoingAlert, now: int) -> None:
         seen = {
@@ -159,7 +161,7 @@ class AlertEvaluator:
             "subject": row["id"], "target": None,
             "body": orjson.dumps(alert_text.event_body(row, rule, now, resolved=over)).decode(),
         }  # fmt: skip
-        change = change._replace(params={"not_told": not_told, **change.params})
+        change = change._replace(params={"notify_error": not_told, **change.params})
         made = [TableRows("messages", MESSAGE_COLUMNS, rows)] if rows else []
         try:
             await self._store.enqueue(tasks, *made, also=[change, Step("outbox_add", event)])
@@ -173,7 +175,7 @@ class AlertEvaluator:
         """Prepare the messages; recipients that cannot be reached are recorded and do not stop the others."""
         tasks, rows, problems = [], [], []
         for to in self._recipients.to if self._recipients.channel is not None else ():
-            draft = Draft(str(self._recipients.channel), to, text, order_key=f"alerts:{to}", priority=0)
+            draft = Draft(str(self._recipients.channel), to, text, ordering_key=f"alerts:{to}", priority=0)
             try:
                 task, row = await self._messages.prepare(draft, now)
             except CallerError as error:

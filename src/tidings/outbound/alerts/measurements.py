@@ -62,7 +62,7 @@ class AlertMeasurements:
             "silent_seconds": _silent(seen_at, now),
             "overdue": _overdue(sum(int(row["overdue"]) for row in overdue)),
             "due": _due(sum(int(row["due"]) for row in due)),
-            **shares(count_attempts(await store.read("tally_sums", since=since))),
+            **shares(count_attempts(await store.read("attempt_tally_sums", since=since))),
             "memory_share": memory(await store.read("node_list")),
             "stopped_channels": stopped(await store.read("queue_list")),
             "missed_runs": await self._missed_runs(now),
@@ -110,7 +110,7 @@ def count_attempts(rows: Sequence[Row]) -> AttemptCounts:
     """Sum the outcomes of attempts, without those of webhook events."""
     sums = dict.fromkeys(AttemptCounts._fields, 0)
     for row in rows:
-        what, n = str(row["what"]).partition(":")[0], int(row["n"])
+        what, n = str(row["outcome"]).partition(":")[0], int(row["n"])
         if row["queue"] == event_types.EVENTS_CHANNEL:
             continue
         if what in ("late", "again", "stubborn"):
@@ -164,10 +164,10 @@ def stopped(queues: Sequence[Row]) -> list[Measurement]:
     """Channels that send nothing although no person paused them."""
     readings = []
     for row in queues:
-        if row["halted"]:
+        if row["paused_by_engine"]:
             why = f"was paused by the engine: {row['pause_reason']}"
-        elif row["link"] not in (None, "connected"):
-            why = f"is {str(row['link']).replace('_', ' ')}: {row['link_why']}"
+        elif row["session_state"] not in (None, "connected"):
+            why = f"is {str(row['session_state']).replace('_', ' ')}: {row['session_reason']}"
         elif row["opened_at"] is not None:
             why = f"has an open breaker: {row['failures']} failures in a row"
         else:

@@ -74,7 +74,7 @@ def _expression(rule: AlertRule, limits: AlertThresholds) -> str:
             share = f"{_rate(_FAILED)} / ({_rate(_DONE)} + {_rate(_FAILED)})"
             return f"{share} > {over}\nand {_increase(_DONE)} + {_increase(_FAILED)} >= {MIN_ATTEMPTS}"
         case "errors_persist":
-            return f"{_increase('stubborn_errors_total')} > {over}"
+            return f"{_increase('persistent_errors_total')} > {over}"
         case "database_rewound":
             return f"sum(increase(database_rewinds_total[1d])) > {over}"
         case "database_full":
@@ -86,11 +86,11 @@ def _expression(rule: AlertRule, limits: AlertThresholds) -> str:
 _GAUGES = {
     "overdue": "max(messages_overdue)",
     "queue_deep": "max(scheduled_messages_due)",
-    "memory": "max by (node) (worker_memory_share)",
+    "memory": "max by (node) (worker_memory_ratio)",
     "run_missed": "max(missed_runs)",
     "job_stalled": "max(stalled_jobs)",
-    "channel_stopped": "max by (channel) (channel_trouble)",
-    "database_slow": "max(database_answer_seconds)",
+    "channel_stopped": "max by (channel) (channel_down)",
+    "database_slow": "max(database_response_seconds)",
 }
 
 

@@ -77,7 +77,7 @@ def serialize_alert(row: Row, rule: AlertRule | None) -> Row:
         "threshold": None if rule is None else rule.over,
         "runbook": None if rule is None else rule.runbook,
         "acknowledged_by": row["acknowledged_by"],
-        "not_told": row["not_told"],
+        "notify_error": row["notify_error"],
         **{
             name: iso(row[name])
             for name in ("first_at", "raised_at", "last_at", "acknowledged_at", "resolved_at")

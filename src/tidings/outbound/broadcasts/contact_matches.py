@@ -83,16 +83,16 @@ def merge_contact(said: BroadcastRecipient, person: Person) -> BroadcastRecipien
     """The row merged with its contact; non-empty values of the row win."""
     own = {name: value for name, value in said.variables.items() if value is not None and value != ""}
     variables = {**said.variables, **person.variables, **own}
-    if said.zone:
+    if said.timezone:
         return BroadcastRecipient(
-            said.address, said.zone, person.contact, variables, person._replace(zone=said.zone)
+            said.address, said.timezone, person.contact, variables, person._replace(timezone=said.timezone)
         )
-    return BroadcastRecipient(said.address, person.zone, person.contact, variables, person)
+    return BroadcastRecipient(said.address, person.timezone, person.contact, variables, person)
 
 
 def row_fingerprint(said: BroadcastRecipient | TidingsError) -> bytes:
     """The fingerprint of a row, to recognize a repeated upload."""
     if isinstance(said, TidingsError):
         return b"\x00" + said.problem.encode("utf-8", "replace")
-    plain = f"\x01{said.address}\x02{said.zone or ''}\x03{said.contact or ''}".encode("utf-8", "replace")
+    plain = f"\x01{said.address}\x02{said.timezone or ''}\x03{said.contact or ''}".encode("utf-8", "replace")
     return plain + orjson.dumps(said.variables, option=orjson.OPT_SORT_KEYS) if said.variables else plain

@@ -74,7 +74,7 @@ class FeedRecipients(NamedTuple):
     due_at: int
     gap: int
     paced_to: int | None
-    look_at: int
+    check_at: int
     resting: tuple[QuietPart, ...] = ()
 
     @property
@@ -94,7 +94,7 @@ class RetryFailedRecipients(NamedTuple):
 class WaitUntil(NamedTuple):
     """Do nothing until an instant."""
 
-    look_at: int
+    check_at: int
     resting: tuple[QuietPart, ...] = ()
 
 
@@ -169,10 +169,10 @@ def _portion(look: FeedState) -> FeedRecipients | WaitUntil:
     paced_to = first + (room - 1) * gap if gap else None
     if paced_to is None:
         # continue at once if only the transaction size limited it
-        look_at = now if room == look.bulk else now + CHECK_INTERVAL
+        check_at = now if room == look.bulk else now + CHECK_INTERVAL
     else:
-        look_at = max(now + CHECK_INTERVAL, paced_to + gap - PACING_HORIZON // 2)
-    return FeedRecipients(tuple(portions), first, gap, paced_to, look_at, resting)
+        check_at = max(now + CHECK_INTERVAL, paced_to + gap - PACING_HORIZON // 2)
+    return FeedRecipients(tuple(portions), first, gap, paced_to, check_at, resting)
 
 
 def _room(look: FeedState) -> int:

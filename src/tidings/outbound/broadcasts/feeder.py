@@ -68,28 +68,31 @@ class BroadcastFeeder:
         if not rows:
             return IDLE
         now: int = rows[0]["now"]
-        nexts: list[int] = [row["look_at"] for row in rows if row["look_at"] > now]
+        nexts: list[int] = [row["check_at"] for row in rows if row["check_at"] > now]
         for row in rows:
-            if row["look_at"] <= now and (at := await self._look(row["lot"], row["look_at"])) is not None:
+            if (
+                row["check_at"] <= now
+                and (at := await self._look(row["group_id"], row["check_at"])) is not None
+            ):
                 nexts.append(at)
         if not nexts:
             return IDLE if len(rows) < PAGE else 0.0
         return min(IDLE, max(0.0, (min(nexts) - self._clock.now()) / SECOND))
 
-    async def _look(self, lot: int, seen: int) -> int | None:
+    async def _look(self, group_id: int, seen: int) -> int | None:
         """Claim the check and act on the broadcast's state; returns when to check again."""
         steps = [
-            Step("broadcast_look", {"lot": lot, "seen": seen, "lease": LEASE}),
-            Step("broadcast_row", {"lot": lot}, only_if=0),
-            tally_step(lot, only_if=0),
-            Step("broadcast_parts", {"lot": lot}, only_if=0),
+            Step("broadcast_check", {"group_id": group_id, "seen": seen, "lease": LEASE}),
+            Step("broadcast_row", {"group_id": group_id}, only_if=0),
+            tally_step(group_id, only_if=0),
+            Step("broadcast_parts", {"group_id": group_id}, only_if=0),
         ]
         taken, found, counted, parts = await self._store.write(steps)
         if not taken:
             return None  # another feeder has it
-        now, leased = int(taken[0]["now"]), int(taken[0]["look_at"])
+        now, leased = int(taken[0]["now"]), int(taken[0]["check_at"])
         row, tally = found[0], broadcast_tally(counted[0])
-        await compact_counts(self._store, lot, tally)
+        await compact_counts(self._store, group_id, tally)
         try:
             match BroadcastState(row["state"]):
                 case BroadcastState.LOADING:
@@ -105,7 +108,7 @@ class BroadcastFeeder:
     async def _later(self, row: Row, leased: int, at: int | None) -> int | None:
         """Store when to check again, unless an earlier check was requested."""
         await self._store.write(
-            [Step("broadcast_next", {"lot": row["lot"], "look_at": at, "leased": leased})]
+            [Step("broadcast_next", {"group_id": row["group_id"], "check_at": at, "leased": leased})]
         )
         return at
 
@@ -125,7 +128,7 @@ class BroadcastFeeder:
         """Execute the feed decision; returns when to check again."""
         if row["state"] == BroadcastState.PENDING and row["paused_at"] is not None:
             await open_tasks.resume_tasks(self._store, row)
-            await self._store.write([Step("broadcast_unparked", {"lot": row["lot"]})])
+            await self._store.write([Step("broadcast_requeued", {"group_id": row["group_id"]})])
             await self._store.hint()
         verdict = decide_feed(look)
         match verdict:
@@ -133,16 +136,16 @@ class BroadcastFeeder:
                 for rest in verdict.resting:
                     await open_tasks.delay_tasks(self._store, row, rest.part, rest.until)
                 if isinstance(verdict, WaitUntil):
-                    return await self._later(row, leased, verdict.look_at)
+                    return await self._later(row, leased, verdict.check_at)
                 await self._take(row, verdict)
-                return verdict.look_at
+                return verdict.check_at
             case RetryFailedRecipients():
                 await self._revive(row, verdict)
             case StartBroadcast():
-                step = Step("broadcast_start", {"lot": row["lot"]}, needed=True)
+                step = Step("broadcast_start", {"group_id": row["group_id"]}, needed=True)
                 await self._move(row, look.tally, BroadcastState.PENDING, None, step)
             case PauseAfterCanary(reason=reason):
-                params = {"lot": row["lot"], "reason": reason, "passes": True}
+                params = {"group_id": row["group_id"], "reason": reason, "passes": True}
                 step = Step("broadcast_pause", params, needed=True)
                 await self._move(row, look.tally, BroadcastState.PAUSED, reason, step)
             case EndBroadcast():
@@ -151,9 +154,10 @@ class BroadcastFeeder:
 
     async def _end(self, row: Row, look: FeedState, end: EndBroadcast) -> None:
         params = {
-            "lot": row["lot"], "state": end.state.value, "reason": end.reason, "expected": row["state"],
+            "group_id": row["group_id"], "state": end.state.value, "reason": end.reason,
+            "expected": row["state"],
             "taken": row["taken"], "retry_to": -1 if row["retry_to"] is None else row["retry_to"],
-            "parks": end.parks, "look_at": look.now if look.tally.open else None,
+            "parks": end.parks, "check_at": look.now if look.tally.open else None,
         }  # fmt: skip
         step = Step("broadcast_end", params, needed=True)
         await self._move(row, look.tally, end.state, end.reason, step)
@@ -167,20 +171,21 @@ class BroadcastFeeder:
 
     async def _take(self, row: Row, take: FeedRecipients) -> None:
         """Make tasks for the next recipients and move the cursors, in one transaction."""
-        lot, options = row["lot"], load_broadcast_options(row["options"])
+        group_id, options = row["group_id"], load_broadcast_options(row["options"])
         moved = {
-            "lot": lot, "n": take.size, "expected": row["taken"], "paced_to": take.paced_to,
-            "look_at": take.look_at,
+            "group_id": group_id, "n": take.size, "expected": row["taken"], "paced_to": take.paced_to,
+            "check_at": take.check_at,
         }  # fmt: skip
         common: dict[str, Any] = {
-            "lot": lot, "kind": MESSAGE_KIND, "priority": options.priority, "grace": self._grace,
-            "gap": take.gap, "max_tries": options.max_tries, "spread": options.spread,
+            "group_id": group_id, "kind": MESSAGE_KIND, "priority": options.priority,
+            "expire_after": self._grace, "gap": take.gap, "max_attempts": options.max_attempts,
+            "spread": options.spread,
             "stride": round(_GOLDEN * (options.spread + 1)),
         }  # fmt: skip
         steps, due_at = [Step("broadcast_taken", moved, needed=True)], take.due_at
         for part, n in take.portions:
-            where = {"lot": lot, "part": part.part, "after": part.taken_to, "n": n}
-            steps.append(Step("lot_take", {**common, **where, "due_at": due_at}))
+            where = {"group_id": group_id, "part": part.part, "after": part.taken_to, "n": n}
+            steps.append(Step("group_take", {**common, **where, "due_at": due_at}))
             steps.append(Step("broadcast_part_taken", where, needed=True))
             due_at += n * take.gap
         await self._store.write(steps)
@@ -188,17 +193,21 @@ class BroadcastFeeder:
 
     async def _revive(self, row: Row, revive: RetryFailedRecipients) -> None:
         """Retry the next failed recipients; the cursor moves past them, so none is retried twice."""
-        lot, after, held = row["lot"], row["retry_to"], bool(row["retry_held"])
-        found = (await self._store.read("lot_failed", lot=lot, after=after, held=held, limit=revive.room))[0]
+        group_id, after, held = row["group_id"], row["retry_to"], bool(row["retry_unknown"])
+        found = (
+            await self._store.read(
+                "group_failed", group_id=group_id, after=after, unknown=held, limit=revive.room
+            )
+        )[0]
         is_last = found["seen"] < revive.room
-        move = {"lot": lot, "expected": after, "place": None if is_last else found["place"]}
+        move = {"group_id": group_id, "expected": after, "place": None if is_last else found["place"]}
         params = {
-            "lot": lot, "after": after, "upto": found["place"] or after, "held": held,
-            "due_at": revive.due_at, "gap": revive.gap, "grace": self._grace,
+            "group_id": group_id, "after": after, "upto": found["place"] or after, "unknown": held,
+            "due_at": revive.due_at, "gap": revive.gap, "expire_after": self._grace,
             "reason": "retried with its broadcast",
         }  # fmt: skip
-        steps = [Step("broadcast_retried", {**move, "look_at": revive.due_at}, needed=True)]
-        await self._store.write([*steps, *open_tasks.with_history(self._store, "lot_revive", params)])
+        steps = [Step("broadcast_retried", {**move, "check_at": revive.due_at}, needed=True)]
+        await self._store.write([*steps, *open_tasks.with_history(self._store, "group_revive", params)])
         await self._store.hint()
 
     # -- paused or ended

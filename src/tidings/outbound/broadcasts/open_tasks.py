@@ -12,7 +12,11 @@ from typing import Any
 from ...store.port import Row, Step, Store
 
 PAGE = 1000
-_HISTORY = {"lot_end": "lot_end_tell", "lot_revive": "lot_revive_tell", "lot_rest": "lot_rest_tell"}
+_HISTORY = {
+    "group_end": "group_end_publish",
+    "group_revive": "group_revive_publish",
+    "group_rest": "group_rest_publish",
+}
 
 
 def pause_queue(row: Row) -> str:
@@ -32,8 +36,8 @@ async def resume_tasks(store: Store, row: Row) -> int:
 
 async def _queue(store: Store, row: Row, queue: str, later: int, *, skip: str) -> int:
     moved = 0
-    async for page, n in _pages(store, row["lot"], skip=skip):
-        await store.write([Step("lot_queue", {**page, "queue": queue, "later": later})])
+    async for page, n in _pages(store, row["group_id"], skip=skip):
+        await store.write([Step("group_queue", {**page, "queue": queue, "later": later})])
         moved += n
     return moved
 
@@ -41,21 +45,21 @@ async def _queue(store: Store, row: Row, queue: str, later: int, *, skip: str) -
 async def end_tasks(store: Store, row: Row, *, state: str, reason: str, asked: bool) -> int:
     """End waiting tasks with their history lines; with `asked`, request cancellation of those in flight."""
     ended = 0
-    async for page, n in _pages(store, row["lot"]):
+    async for page, n in _pages(store, row["group_id"]):
         await store.write(
-            with_history(store, "lot_end", {**page, "state": state, "reason": reason, "asked": asked})
+            with_history(store, "group_end", {**page, "state": state, "reason": reason, "asked": asked})
         )
         ended += n
     if asked:
-        await store.write([Step("lot_ask", {"lot": row["lot"]})])
+        await store.write([Step("group_ask", {"group_id": row["group_id"]})])
     return ended
 
 
 async def delay_tasks(store: Store, row: Row, part: int, until: int) -> None:
     """Delay the waiting tasks of a part until an instant."""
     params = {"part": part, "until": until, "reason": "quiet hours of the recipient"}
-    async for page, _ in _pages(store, row["lot"]):
-        await store.write(with_history(store, "lot_rest", {**page, **params}))
+    async for page, _ in _pages(store, row["group_id"]):
+        await store.write(with_history(store, "group_rest", {**page, **params}))
 
 
 def with_history(store: Store, name: str, params: dict[str, Any]) -> list[Step]:
@@ -65,16 +69,16 @@ def with_history(store: Store, name: str, params: dict[str, Any]) -> list[Step]:
 
 
 async def _pages(
-    store: Store, lot: int, *, skip: str | None = None
+    store: Store, group_id: int, *, skip: str | None = None
 ) -> AsyncIterator[tuple[dict[str, Any], int]]:
     """The waiting tasks of a broadcast as id ranges; `skip` leaves out one queue."""
     after = 0
     while True:
-        rows = await store.read("lot_open", lot=lot, after=after, parked=skip, limit=PAGE)
+        rows = await store.read("group_open", group_id=group_id, after=after, parked=skip, limit=PAGE)
         if not rows:
             return
         upto = rows[-1]["id"]
-        yield {"lot": lot, "after": after, "upto": upto}, len(rows)
+        yield {"group_id": group_id, "after": after, "upto": upto}, len(rows)
         if len(rows) < PAGE:
             return
         after = upto

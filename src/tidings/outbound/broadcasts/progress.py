@@ -21,19 +21,19 @@ async def read_tallies(store: Store, lots: Sequence[int]) -> dict[int, Broadcast
     """The tallies of these broadcasts, all at one instant."""
     if not lots:
         return {}
-    rows = await store.read("broadcast_tally", lots=orjson.dumps(list(lots)).decode())
-    return {row["lot"]: broadcast_tally(row) for row in rows}
+    rows = await store.read("broadcast_tally", group_ids=orjson.dumps(list(lots)).decode())
+    return {row["group_id"]: broadcast_tally(row) for row in rows}
 
 
-def tally_step(lot: int, only_if: int | None = None) -> Step:
+def tally_step(group_id: int, only_if: int | None = None) -> Step:
     """The step that reads one tally within a transaction."""
-    return Step("broadcast_tally", {"lots": orjson.dumps([lot]).decode()}, only_if)
+    return Step("broadcast_tally", {"group_ids": orjson.dumps([group_id]).decode()}, only_if)
 
 
-async def compact_counts(store: Store, lot: int, tally: BroadcastTally) -> None:
+async def compact_counts(store: Store, group_id: int, tally: BroadcastTally) -> None:
     """Compact the count rows when there are many; SQLite always keeps one row."""
     if tally.pieces > MAX_COUNT_ROWS and store.dialect == "postgres":
-        await store.write([Step("lot_pack", {"lot": lot})])
+        await store.write([Step("group_pack", {"group_id": group_id})])
 
 
 def combined_report(rows: Sequence[Row], found: dict[int, BroadcastTally]) -> dict[str, Any]:

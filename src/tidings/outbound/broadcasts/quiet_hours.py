@@ -15,7 +15,7 @@ from ...model.time import SECOND
 
 def timezone_of(part: TimezonePart, options: BroadcastOptions) -> str:
     """The time zone of a part; the broadcast's own for recipients without one."""
-    return part.zone or options.zone
+    return part.timezone or options.timezone
 
 
 def opens_at(part: TimezonePart, options: BroadcastOptions, now: int) -> int:
@@ -26,17 +26,17 @@ def opens_at(part: TimezonePart, options: BroadcastOptions, now: int) -> int:
     return quiet_until(options.quiet, timezone_of(part, options), at) or at
 
 
-def local_start(scheduled_at: int, zone: str | None, options: BroadcastOptions) -> int:
-    """The instant at which clocks in `zone` show the scheduled wall-clock time of the broadcast."""
-    if not options.own_zone or zone is None:
+def local_start(scheduled_at: int, timezone: str | None, options: BroadcastOptions) -> int:
+    """The instant at which clocks in `timezone` show the scheduled wall-clock time of the broadcast."""
+    if not options.recipient_timezone or timezone is None:
         return scheduled_at
-    there = wall_time(scheduled_at, ZoneInfo(options.zone))
-    return resolve_wall_time(there, ZoneInfo(zone)).at
+    there = wall_time(scheduled_at, ZoneInfo(options.timezone))
+    return resolve_wall_time(there, ZoneInfo(timezone)).at
 
 
-def quiet_until(quiet: QuietHours, zone: str, at: int) -> int | None:
+def quiet_until(quiet: QuietHours, timezone: str, at: int) -> int | None:
     """The end of the quiet hours that contain an instant; None if it is not in quiet hours."""
-    there = wall_time(at, ZoneInfo(zone))
+    there = wall_time(at, ZoneInfo(timezone))
     minute = there.hour * 60 + there.minute
     over_midnight = quiet.begin > quiet.end
     is_quiet = (minute >= quiet.begin or minute < quiet.end) if over_midnight else (
@@ -46,16 +46,16 @@ def quiet_until(quiet: QuietHours, zone: str, at: int) -> int | None:
         return None
     midnight = there.replace(hour=0, minute=0, second=0, microsecond=0)
     days = 1 if over_midnight and minute >= quiet.begin else 0
-    end = resolve_wall_time(midnight + timedelta(days=days, minutes=quiet.end), ZoneInfo(zone)).at
+    end = resolve_wall_time(midnight + timedelta(days=days, minutes=quiet.end), ZoneInfo(timezone)).at
     return max(end, at + SECOND)
 
 
-def quiet_from(quiet: QuietHours, zone: str, at: int) -> int:
+def quiet_from(quiet: QuietHours, timezone: str, at: int) -> int:
     """When the next quiet hours begin."""
-    there = wall_time(at, ZoneInfo(zone))
+    there = wall_time(at, ZoneInfo(timezone))
     midnight = there.replace(hour=0, minute=0, second=0, microsecond=0)
     begins = [
-        resolve_wall_time(midnight + timedelta(days=day, minutes=quiet.begin), ZoneInfo(zone)).at
+        resolve_wall_time(midnight + timedelta(days=day, minutes=quiet.begin), ZoneInfo(timezone)).at
         for day in (0, 1)
     ]
     return next((begin for begin in begins if begin > at), begins[-1])

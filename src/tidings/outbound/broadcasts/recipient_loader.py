@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..templates.renderer import CompiledTemplate  # Jinja is slow to import
 
 RECIPIENT_COLUMNS = (
-    "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "lot", "part",
+    "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "group_id", "part",
     "contact", "variables",
 )  # fmt: skip
 SLICE = 100  # rows validated before yielding to the event loop
@@ -64,7 +64,7 @@ class BroadcastContent(NamedTuple):
     content: str  # encoded; '' when each has its own
     compiled: CompiledTemplate | None = None
     variables: Mapping[str, Any] = {}
-    zone: tzinfo = ZoneInfo("UTC")
+    timezone: tzinfo = ZoneInfo("UTC")
     largest: int = 256 * 1024
     channel: Channel | None = None  # values are escaped for it
 
@@ -77,7 +77,7 @@ class BroadcastContent(NamedTuple):
             {**self.variables, **recipient.variables},
             contact=None if recipient.person is None else recipient.person.card,
             recipient=recipient.address,
-            zone=self.zone,
+            timezone=self.timezone,
             largest=self.largest,
             strict=False,
             channel=self.channel,
@@ -107,7 +107,7 @@ class RecipientLoader:
         self._store = store
         self._clock = clock
         self._row = row
-        self._lot: int = row["lot"]
+        self._lot: int = row["group_id"]
         self._options: BroadcastOptions = load_broadcast_options(row["options"])
         self._channel = channel
         self._wording = wording
@@ -122,7 +122,8 @@ class RecipientLoader:
     async def load(self, recipients: AsyncIterator[NumberedRecipient]) -> RecipientLoadResult:
         """Load the rows that are not loaded yet. An invalid row refuses all, except with `skip_bad`."""
         self._parts = {
-            part["zone"]: part["part"] for part in await self._store.read("broadcast_parts", lot=self._lot)
+            part["timezone"]: part["part"]
+            for part in await self._store.read("broadcast_parts", group_id=self._lot)
         }
         chunk, known, seen = _RecipientChunk(), self._row["lines"], 0
         async for number, mark, recipient in self._matched(recipients, known):
@@ -192,7 +193,7 @@ class RecipientLoader:
             content = self._content(
                 recipient if recipient.address == address else recipient._replace(address=address)
             )
-            part = self._part(recipient.zone)
+            part = self._part(recipient.timezone)
         except TidingsError as error:
             chunk.refused += 1
             self._bad = [*self._bad[: MAX_SAMPLES - 1], (number, error)]
@@ -220,14 +221,14 @@ class RecipientLoader:
             )
         return encoded
 
-    def _part(self, zone: str | None) -> int:
+    def _part(self, timezone: str | None) -> int:
         """The part of a recipient by time zone; one part for all if zones do not matter."""
-        if zone is not None and zone not in self._zones:
-            self._zones[zone] = parse_timezone(zone).key
-        place = self._zones[zone] if zone is not None and self._options.by_zone else None
+        if timezone is not None and timezone not in self._zones:
+            self._zones[timezone] = parse_timezone(timezone).key
+        place = self._zones[timezone] if timezone is not None and self._options.by_zone else None
         if place not in self._parts:
             if len(self._parts) >= MAX_PARTS:
-                raise Invalid("there are too many time zones", field="zone", remedy="use fewer of them")
+                raise Invalid("there are too many time zones", field="timezone", remedy="use fewer of them")
             self._parts[place] = len(self._parts)
         return self._parts[place]
 
@@ -239,7 +240,9 @@ class RecipientLoader:
     async def _write(self, chunk: _RecipientChunk, seen: int) -> None:
         """Write one chunk after the previous one, without recipients that are already loaded."""
         asked = orjson.dumps(list(chunk.rows)).decode()
-        for row in await self._store.read("lot_known", lot=self._lot, recipients=asked) if chunk.rows else ():
+        for row in (
+            await self._store.read("group_known", group_id=self._lot, recipients=asked) if chunk.rows else ()
+        ):
             number, _ = chunk.rows.pop(row["recipient"])
             self._repeat(chunk, number, row["recipient"])
         now, new_id, row = self._clock.now(), self._clock.new_id, self._row
@@ -257,17 +260,20 @@ class RecipientLoader:
         self._row = {**row, "lines": seen}
 
     def _steps(self, chunk: _RecipientChunk, seen: int, now: int) -> list[Step]:
-        places = {part: zone for zone, part in self._parts.items()}
+        places = {part: timezone for timezone, part in self._parts.items()}
         counts = Counter(rest[2] for _, rest in chunk.rows.values())
         loaded = {
-            "lot": self._lot, "expected": self._row["lines"], "lines": seen, "added": len(chunk.rows),
+            "group_id": self._lot, "expected": self._row["lines"], "lines": seen, "added": len(chunk.rows),
             "repeated": chunk.repeated, "refused": chunk.refused, "digest": self._digest.hexdigest(),
-            "look_at": now + LEASE,
+            "check_at": now + LEASE,
         }  # fmt: skip
         return [
             Step("broadcast_loaded", loaded, needed=True),
             *(
-                Step("broadcast_part_add", {"lot": self._lot, "part": part, "zone": places[part], "added": n})
+                Step(
+                    "broadcast_part_add",
+                    {"group_id": self._lot, "part": part, "timezone": places[part], "added": n},
+                )
                 for part, n in sorted(counts.items())
             ),
         ]

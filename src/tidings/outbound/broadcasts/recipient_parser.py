@@ -18,7 +18,7 @@ class BroadcastRecipient(NamedTuple):
     """One recipient of a broadcast."""
 
     address: str
-    zone: str | None = None
+    timezone: str | None = None
     contact: str | None = None
     variables: Mapping[str, Any] = {}
     person: Person | None = None  # the matched contact
@@ -41,18 +41,18 @@ def parse_recipient(given: object) -> BroadcastRecipient:
             else "the address is missing or not a string"
         )
         raise Invalid(problem, field="address", remedy=_EXAMPLE)
-    zone, variables = given.get("zone"), given.get("variables")
-    if zone is not None and not isinstance(zone, str):
-        raise Invalid("zone is not a string", field="zone", remedy='for example "Europe/Berlin"')
+    timezone, variables = given.get("timezone"), given.get("variables")
+    if timezone is not None and not isinstance(timezone, str):
+        raise Invalid("zone is not a string", field="timezone", remedy='for example "Europe/Berlin"')
     if isinstance(variables, str):  # a CSV cell
         variables = _unpacked(variables)
     if variables is not None and not isinstance(variables, dict):
         raise Invalid("variables is not an object", field="variables", remedy=_EXAMPLE)
-    rest = {name: value for name, value in given.items() if name not in (*_ADDRESS, "zone", "variables")}
+    rest = {name: value for name, value in given.items() if name not in (*_ADDRESS, "timezone", "variables")}
     rest |= variables or {}
     if any(isinstance(value, dict | list) for value in rest.values()):
         check_depth(rest, "variables")
-    return BroadcastRecipient(given[names[0]], zone or None, None, rest)
+    return BroadcastRecipient(given[names[0]], timezone or None, None, rest)
 
 
 def _unpacked(cell: str) -> object:
@@ -63,7 +63,9 @@ def _unpacked(cell: str) -> object:
         return cell
 
 
-_EXAMPLE = 'write {"address": "ada", "zone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
+_EXAMPLE = (
+    'write {"address": "ada", "timezone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
+)
 
 
 async def number_recipients(given: Iterable[object]) -> AsyncIterator[NumberedRecipient]:
@@ -85,7 +87,7 @@ async def from_audience(people: AsyncIterator[Person]) -> AsyncIterator[Numbered
         number += 1
         yield (
             number,
-            BroadcastRecipient(person.address, person.zone, person.contact, person.variables, person),
+            BroadcastRecipient(person.address, person.timezone, person.contact, person.variables, person),
         )
 
 

@@ -17,7 +17,8 @@ from ...model.time import iso
 from ...store.port import Row, Store
 
 RESULT_COLUMNS = (
-    "address", "state", "tries", "category", "said", "sent_at", "changed_at", "next_attempt_at", "zone",
+    "address", "state", "attempts", "category", "said", "sent_at", "changed_at", "next_attempt_at",
+    "timezone",
     "contact", "variables", "id",
 )  # fmt: skip
 WINDOW = 20_000  # maximum recipients scanned for one page
@@ -28,8 +29,8 @@ async def results_page(store: Store, row: Row, *, state: str | None, limit: int,
     """One page. A filter by state scans a bounded number of rows, so a page may be short before the end."""
     size, (part, task) = page_size(limit), _place(after)
     window = WINDOW if state is not None else size
-    where = {"lot": row["lot"], "part": part, "after": task, "window": window}
-    zones = {p["part"]: p["zone"] for p in await store.read("broadcast_parts", lot=row["lot"])}
+    where = {"group_id": row["group_id"], "part": part, "after": task, "window": window}
+    zones = {p["part"]: p["timezone"] for p in await store.read("broadcast_parts", group_id=row["group_id"])}
     rows = await store.read(
         "broadcast_recipients", **where, state=_word(state), limit=size, untaken=_untaken(row["state"])
     )
@@ -69,13 +70,13 @@ def _entry(row: Row, zones: dict[int, str | None]) -> dict[str, Any]:
         "id": row["id"],
         "address": row["recipient"],
         "state": state,
-        "tries": row["tries"] or 0,
+        "attempts": row["attempts"] or 0,
         "category": row["category"],
         "said": row["said"],
         "sent_at": iso(row["changed_at"]) if state == "sent" else None,
         "changed_at": iso(row["changed_at"]),
         "next_attempt_at": iso(row["due_at"]) if state == "waiting" else None,
-        "zone": zones.get(row["part"]),
+        "timezone": zones.get(row["part"]),
         "contact": row["contact"],
         "variables": None if row["variables"] is None else orjson.loads(row["variables"]),
     }

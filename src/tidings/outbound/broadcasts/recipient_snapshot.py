@@ -60,7 +60,7 @@ class BroadcastCreator:
         audience: ContactListService,
         *,
         rules: MessageLimits = MessageLimits(),
-        zone: ZoneInfo = ZoneInfo("UTC"),
+        timezone: ZoneInfo = ZoneInfo("UTC"),
         webhooks: Callable = Callable(),
     ) -> None:
         self._store = store
@@ -69,7 +69,7 @@ class BroadcastCreator:
         self._audience = audience
         self._keep_keys = micros(rules.keep_keys)
         self._tenants = rules.tenants
-        self._zone = zone
+        self._zone = timezone
 
     # -- creating
 
@@ -81,7 +81,7 @@ class BroadcastCreator:
         done = await find_replay(self._store, kept)
         if done is None:
             ready = await self._checks.ready(
-                parse_broadcast(body, now=now, zone=self._zone), id_, now, tenant
+                parse_broadcast(body, now=now, timezone=self._zone), id_, now, tenant
             )
             if ready.plan.list is not None:
                 await self._audience.find(ready.plan.list, tenant=tenant)
@@ -103,13 +103,13 @@ class BroadcastCreator:
         """Load and freeze a created broadcast, also one that an earlier call left unfinished."""
         row = await self.find(done.answer["id"], tenant=tenant)
         if row["state"] == BroadcastState.LOADING:
-            plan = parse_broadcast(body, now=self._clock.now(), zone=self._zone)
+            plan = parse_broadcast(body, now=self._clock.now(), timezone=self._zone)
             recipients = self._source({"addresses": plan.addresses, "list": plan.list}, row)
             try:
                 told = await self._load(row, recipients)
-                return CreateResult(await self._freeze(row["lot"], told, kept))
+                return CreateResult(await self._freeze(row["group_id"], told, kept))
             except (Invalid, NotFound, TooLarge, RateLimited) as error:
-                await withdraw(self._store, row["lot"], error.problem, kept)
+                await withdraw(self._store, row["group_id"], error.problem, kept)
                 raise
         earlier = await find_replay(self._store, kept)
         if earlier is not None and "state" in earlier.answer:
@@ -122,7 +122,7 @@ class BroadcastCreator:
         """Roll back a broadcast that was never frozen, with its recipients and its key."""
         row = await self.find(id_, tenant=tenant)
         kept = optional_key("broadcasts", key, None, None, tenant=tenant, until=0)
-        await withdraw(self._store, row["lot"], reason, kept)
+        await withdraw(self._store, row["group_id"], reason, kept)
 
     async def foresee(self, body: object, *, tenant: str = "default") -> Row:
         """Preview a request: the number of recipients and the first messages. Writes nothing.
@@ -130,7 +130,7 @@ class BroadcastCreator:
         All addresses are validated as in `create`; of a list only the first are read.
         """
         now = self._clock.now()
-        ready = await self._checks.ready(parse_broadcast(body, now=now, zone=self._zone), "", now, tenant)
+        ready = await self._checks.ready(parse_broadcast(body, now=now, timezone=self._zone), "", now, tenant)
         plan, is_all, members = ready.plan, True, None
         people = number_recipients(plan.addresses or [])
         if plan.list is not None:
@@ -179,7 +179,7 @@ class BroadcastCreator:
                 remedy="upload all rows again, or correct the expected number",
             )
         if freezes:
-            return await self._freeze(row["lot"], told)
+            return await self._freeze(row["group_id"], told)
         row = await self.find(id_, tenant=tenant)
         return {**serialize_broadcast(row, _NOBODY._replace(total=row["total"])), **_samples(told)}
 
@@ -187,25 +187,25 @@ class BroadcastCreator:
         """Freeze the snapshot, so that the broadcast may start."""
         row = await self.find(id_, tenant=tenant)
         check_loading(row)
-        return await self._freeze(row["lot"], RecipientLoadResult([], []))
+        return await self._freeze(row["group_id"], RecipientLoadResult([], []))
 
     async def load_from_source(self, row: Row) -> None:
         """Load and freeze the recipients of a scheduled broadcast; called by the feeder."""
         source = load_broadcast_options(row["options"]).source
         assert source is not None
         try:
-            await self._freeze(row["lot"], await self._load(row, self._source(source, row)))
+            await self._freeze(row["group_id"], await self._load(row, self._source(source, row)))
         except (Invalid, NotFound, TooLarge, RateLimited, Conflict) as error:
             reason = f"its recipients could not be loaded: {error.problem}"[:500]
             end = {
-                "lot": row["lot"],
+                "group_id": row["group_id"],
                 "state": BroadcastState.FAILED.value,
                 "reason": reason,
                 "expected": BroadcastState.LOADING.value,
                 "taken": 0,
                 "retry_to": -1,
                 "parks": False,
-                "look_at": None,
+                "check_at": None,
             }
             step = Step("broadcast_end", end)
             await self._store.write([step, broadcast_event(row, _NOBODY, BroadcastState.FAILED, reason)])
@@ -225,10 +225,10 @@ class BroadcastCreator:
         return RecipientLoader(self._store, self._clock, row, channel, wording, people)
 
     async def _freeze(
-        self, lot: int, told: RecipientLoadResult, kept: IdempotencyRecord | None = None
+        self, group_id: int, told: RecipientLoadResult, kept: IdempotencyRecord | None = None
     ) -> Row:
         """Freeze in one conditional transaction; raises Conflict if another call was first."""
-        found = await self._store.read("broadcast_row", lot=lot)
+        found = await self._store.read("broadcast_row", group_id=group_id)
         if not found:
             raise Conflict("another call has rolled it back meanwhile", remedy="create it again")
         row = found[0]
@@ -242,7 +242,7 @@ class BroadcastCreator:
             "state": BroadcastState.PENDING.value if is_now else BroadcastState.NEW.value,
             "frozen_at": now,
             "started_at": now if is_now else None,
-            "look_at": now if is_now else min(starts.values(), default=None),
+            "check_at": now if is_now else min(starts.values(), default=None),
         }
         tally = _NOBODY._replace(total=row["total"], waiting=row["total"])
         answer = {**serialize_broadcast(frozen, tally), **_samples(told)}
@@ -250,7 +250,7 @@ class BroadcastCreator:
             Step("broadcast_freeze", {**frozen, "now": now}, needed=True),
             *self._tenants.take(row["tenant"], row["total"], now),
             *(
-                Step("broadcast_part_start", {"lot": lot, "part": part, "starts_at": at})
+                Step("broadcast_part_start", {"group_id": group_id, "part": part, "starts_at": at})
                 for part, at in starts.items()
             ),
         ]
@@ -258,7 +258,7 @@ class BroadcastCreator:
             steps.append(broadcast_event(row, tally, BroadcastState.PENDING, None))
         if kept is not None:
             kept_answer = {"scope": kept.scope, "key": kept.key, "answer": orjson.dumps(answer).decode()}
-            steps.append(Step("key_answer", kept_answer))
+            steps.append(Step("idempotency_key_answer", kept_answer))
         try:
             await self._store.write(steps)
         except WriteConflict as lost:
@@ -273,8 +273,8 @@ class BroadcastCreator:
         if row["scheduled_at"] is None:
             return {}
         options = load_broadcast_options(row["options"])
-        parts = await self._store.read("broadcast_parts", lot=row["lot"])
-        return {part["part"]: local_start(row["scheduled_at"], part["zone"], options) for part in parts}
+        parts = await self._store.read("broadcast_parts", group_id=row["group_id"])
+        return {part["part"]: local_start(row["scheduled_at"], part["timezone"], options) for part in parts}
 
     async def find(self, id_: str, *, tenant: str = "default") -> Row:
         """One broadcast as stored; raises NotFound."""
@@ -294,7 +294,7 @@ class BroadcastCreator:
                     field=name,
                     remedy="leave it out: the schedule sets the start time",
                 )
-        plan = parse_broadcast(dict(body), now=occurrence.now, zone=self._zone)
+        plan = parse_broadcast(dict(body), now=occurrence.now, timezone=self._zone)
         source = {name: body[name] for name in ("addresses", "list") if body.get(name) is not None}
         if plan.list is not None:
             await self._audience.find(plan.list, tenant=occurrence.tenant)
@@ -309,7 +309,7 @@ class BroadcastCreator:
             "occurrence": occurrence.at,
             "scheduled_at": occurrence.at,
             "starts": BroadcastTrigger.SCHEDULED.value,
-            "look_at": occurrence.now,
+            "check_at": occurrence.now,
         }
         return PreparedOccurrence(id_, steps=_adding(row))
 
@@ -318,7 +318,7 @@ SCHEDULED_FIELDS = {name: field for name, field in BROADCAST_FIELDS.items() if n
 
 
 def _adding(row: Row) -> list[Step]:
-    return [Step("lot_add", {"kind": BROADCAST_KIND}), Step("broadcast_add", row)]
+    return [Step("group_add", {"kind": BROADCAST_KIND}), Step("broadcast_add", row)]
 
 
 def _samples(told: RecipientLoadResult) -> Row:

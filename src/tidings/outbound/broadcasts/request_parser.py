@@ -52,8 +52,10 @@ BROADCAST_FIELDS: Mapping[str, Field] = {
     "error_limit": Field("number", "stop if more than this percentage has failed, once 20 have ended", 10),
     "canary": Field("integer", "send to this many first, then pause until resumed", 100),
     "quiet": Field("object", "quiet hours on the recipient's clock", {"from": "22:00", "to": "07:00"}),
-    "zone": Field("string", "time zone for `at` and for recipients without one", "Europe/Berlin"),
-    "own_zone": Field("boolean", "send at the same local time in each recipient's time zone", False),
+    "timezone": Field("string", "time zone for `at` and for recipients without one", "Europe/Berlin"),
+    "recipient_timezone": Field(
+        "boolean", "send at the same local time in each recipient's time zone", False
+    ),
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
     "skip_bad": Field(
         "boolean", "skip invalid rows and report them; otherwise one refuses the upload", False
@@ -84,11 +86,11 @@ class BroadcastRequest(NamedTuple):
         return self.addresses is None and self.list is None
 
 
-def parse_broadcast(body: object, *, now: int, zone: ZoneInfo) -> BroadcastRequest:
+def parse_broadcast(body: object, *, now: int, timezone: ZoneInfo) -> BroadcastRequest:
     """Parse a request body; raises Invalid."""
     given = check_fields(body, BROADCAST_FIELDS)
-    place = zone if given.get("zone") is None else parse_timezone(given["zone"])
-    starts, at = _start(given, DraftParser(now=now, zone=place), now)
+    place = timezone if given.get("timezone") is None else parse_timezone(given["timezone"])
+    starts, at = _start(given, DraftParser(now=now, timezone=place), now)
     content = _content(given)
     _one_source(given)
     interval = _within(given, "attemptIntervalMinutes", 1 / 60, LONGEST_INTERVAL)
@@ -113,11 +115,11 @@ def parse_rate(given: Mapping[str, Any], options: BroadcastOptions) -> Broadcast
     return replace(options, per_second=_within(given, "per_second", 0.001, 100_000))
 
 
-def _options(given: Mapping[str, Any], zone: ZoneInfo) -> BroadcastOptions:
+def _options(given: Mapping[str, Any], timezone: ZoneInfo) -> BroadcastOptions:
     limit = _within(given, "error_limit", 0, 100)
     spread = _within(given, "spread", 0, LONGEST_SPREAD)
     canary = _within(given, "canary", 1, 1_000_000)
-    tries = _within(given, "maxAttempts", 1, MOST_TRIES)
+    attempts = _within(given, "maxAttempts", 1, MOST_TRIES)
     priority = _within(given, "priority", 0, 9)
     return BroadcastOptions(
         per_second=_within(given, "per_second", 0.001, 100_000),
@@ -125,9 +127,9 @@ def _options(given: Mapping[str, Any], zone: ZoneInfo) -> BroadcastOptions:
         error_limit=None if limit is None else limit / 100,
         canary=None if canary is None else int(canary),
         quiet=_quiet(given.get("quiet")),
-        zone=zone.key,
-        own_zone=bool(given.get("own_zone")),
-        max_tries=None if tries is None else int(tries),
+        timezone=timezone.key,
+        recipient_timezone=bool(given.get("recipient_timezone")),
+        max_attempts=None if attempts is None else int(attempts),
         priority=5 if priority is None else int(priority),
         webhook=given.get("webhook"),
         skip_bad=bool(given.get("skip_bad")),

@@ -69,15 +69,15 @@ def serialize_options(options: BroadcastOptions, retry_in: int | None) -> Row:
     """The options as request fields, without unset ones."""
     quiet = options.quiet
     shown: dict[str, Any] = {
-        "maxAttempts": options.max_tries,
+        "maxAttempts": options.max_attempts,
         "attemptIntervalMinutes": None if retry_in is None else retry_in / MINUTE,
         "per_second": options.per_second,
         "spread": options.spread / SECOND if options.spread else None,
         "error_limit": None if options.error_limit is None else round(options.error_limit * 100, 6),
         "canary": options.canary,
         "quiet": None if quiet is None else {"from": _clock(quiet.begin), "to": _clock(quiet.end)},
-        "zone": options.zone,
-        "own_zone": options.own_zone or None,
+        "timezone": options.timezone,
+        "recipient_timezone": options.recipient_timezone or None,
         "priority": options.priority,
         "webhook": options.webhook,
         "skip_bad": options.skip_bad or None,

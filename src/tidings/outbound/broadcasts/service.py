@@ -44,10 +44,10 @@ class BroadcastService:
         row = await self._find(id_, tenant)
         shown = serialize_broadcast(row, await self._tally(row))
         if load_broadcast_options(row["options"]).by_zone:
-            parts = await self._store.read("broadcast_parts", lot=row["lot"])
+            parts = await self._store.read("broadcast_parts", group_id=row["group_id"])
             shown["parts"] = [
                 {
-                    "zone": part["zone"],
+                    "timezone": part["timezone"],
                     "total": part["total"],
                     "taken": part["taken"],
                     "starts_at": iso(part["starts_at"]),
@@ -90,17 +90,17 @@ class BroadcastService:
         rows: list[Row] = []
         for id_ in dict.fromkeys(ids):
             rows += await self._store.read("broadcast_find", id=id_, tenant=tenant)
-        found = await read_tallies(self._store, [row["lot"] for row in rows])
+        found = await read_tallies(self._store, [row["group_id"] for row in rows])
         return [
             {
                 "id": row["id"],
                 "state": row["state"],
                 "xref": row["xref"],
-                "total": found[row["lot"]].total,
-                "counts": found[row["lot"]].counts,
+                "total": found[row["group_id"]].total,
+                "counts": found[row["group_id"]].counts,
             }
             for row in rows
-            if row["lot"] in found
+            if row["group_id"] in found
         ]
 
     async def report(self, xref: str, *, tenant: str = "default") -> Row:
@@ -111,7 +111,7 @@ class BroadcastService:
             raise NotFound(
                 f"no broadcast has the xref {xref[:60]!r}", field="xref", remedy="check its spelling"
             )
-        found = await read_tallies(self._store, [row["lot"] for row in rows])
+        found = await read_tallies(self._store, [row["group_id"] for row in rows])
         return {"xref": xref, **combined_report(rows, found), "more": len(rows) == MAX_REPORTED}
 
     async def reports(self, *, tenant: str = "default", limit: int = 20, after: str | None = None) -> Page:
@@ -149,8 +149,8 @@ class BroadcastService:
         row = await self._find(id_, tenant)
         if row["state"] == BroadcastState.NEW:
             steps = [
-                Step("broadcast_start", {"lot": row["lot"]}),
-                Step("broadcast_parts_now", {"lot": row["lot"]}, only_if=0),
+                Step("broadcast_start", {"group_id": row["group_id"]}),
+                Step("broadcast_parts_now", {"group_id": row["group_id"]}, only_if=0),
                 broadcast_event(row, await self._tally(row), BroadcastState.PENDING, None),
             ]
             await self._move(steps)
@@ -164,7 +164,7 @@ class BroadcastService:
         check_line(reason, "reason", MAX_REASON_LENGTH)
         row = await self._find(id_, tenant)
         params = {
-            "lot": row["lot"],
+            "group_id": row["group_id"],
             "reason": reason,
             "passes": False,
         }
@@ -206,7 +206,7 @@ class BroadcastService:
             if row["state"] not in _OPEN and not is_stopped:
                 break
             params = {
-                "lot": row["lot"],
+                "group_id": row["group_id"],
                 "expected": row["state"],
                 "reason": reason,
             }
@@ -220,18 +220,18 @@ class BroadcastService:
             raise _refused("cancelled", row)
         return await self.show(id_, tenant=tenant)
 
-    async def retry(self, id_: str, *, held: bool = False, tenant: str = "default") -> Row:
-        """Retry failed recipients with fresh attempts; uncertain ones too, if `held`."""
+    async def retry(self, id_: str, *, unknown: bool = False, tenant: str = "default") -> Row:
+        """Retry failed recipients with fresh attempts; uncertain ones too, if `unknown`."""
         row = await self._find(id_, tenant)
         tally = await self._tally(row)
-        count = tally.errors if held else tally.failed
+        count = tally.errors if unknown else tally.failed
         if row["state"] not in _RETRIABLE or (row["state"] == BroadcastState.FAILED and tally.waiting):
             raise _refused("retried", row)
         if not count:
-            more = "; uncertain ones are retried only with held" if tally.held else ""
+            more = "; uncertain ones are retried only with unknown" if tally.unknown else ""
             raise Conflict("none of its recipients has failed", remedy=f"there is nothing to retry{more}")
-        first = (await self._store.read("lot_first", lot=row["lot"]))[0]["first"]
-        params = {"place": first - 1, "held": held, **_reset_errors(row, tally)}
+        first = (await self._store.read("group_first", group_id=row["group_id"]))[0]["first"]
+        params = {"place": first - 1, "unknown": unknown, **_reset_errors(row, tally)}
         steps = [Step("broadcast_retry", params), broadcast_event(row, tally, BroadcastState.PENDING, None)]
         if not await self._move(steps):
             raise _refused("retried", await self._find(id_, tenant))
@@ -246,7 +246,7 @@ class BroadcastService:
         if row["state"] not in _OPEN:
             raise _refused("changed", row)
         options = parse_rate(given, load_broadcast_options(row["options"]))
-        params = {"lot": row["lot"], "options": options.to_json(), "version": row["version"]}
+        params = {"group_id": row["group_id"], "options": options.to_json(), "version": row["version"]}
         if not await self._move([Step("broadcast_options", params)]):
             raise Conflict("another call changed the broadcast", remedy="read it again, then repeat the call")
         return await self.show(id_, tenant=tenant)
@@ -266,14 +266,14 @@ class BroadcastService:
         return rows[0]
 
     async def _tally(self, row: Row) -> BroadcastTally:
-        found = await read_tallies(self._store, [row["lot"]])
+        found = await read_tallies(self._store, [row["group_id"]])
         if not found:
             raise _missing(row["id"])  # rolled back between the two reads
-        return found[row["lot"]]
+        return found[row["group_id"]]
 
     async def _all_described(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        found = await read_tallies(self._store, [row["lot"] for row in rows])
-        return [serialize_broadcast(row, found[row["lot"]]) for row in rows if row["lot"] in found]
+        found = await read_tallies(self._store, [row["group_id"] for row in rows])
+        return [serialize_broadcast(row, found[row["group_id"]]) for row in rows if row["group_id"] in found]
 
 
 _OPEN = (BroadcastState.LOADING, BroadcastState.NEW, BroadcastState.PENDING, BroadcastState.PAUSED)
@@ -284,7 +284,7 @@ def _reset_errors(row: Row, tally: BroadcastTally) -> dict[str, Any]:
     """Parameters that reset the error limit, conditional on the state and version that were read."""
     options = replace(load_broadcast_options(row["options"]), since=(tally.sent, tally.errors))
     return {
-        "lot": row["lot"],
+        "group_id": row["group_id"],
         "expected": row["state"],
         "version": row["version"],
         "options": options.to_json(),

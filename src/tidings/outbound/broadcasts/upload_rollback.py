@@ -14,27 +14,31 @@ PAGE = 1000
 LONGEST_REASON = 500
 
 
-async def withdraw(store: Store, lot: int, reason: str, kept: IdempotencyRecord | None) -> None:
+async def withdraw(store: Store, group_id: int, reason: str, kept: IdempotencyRecord | None) -> None:
     """Delete the broadcast, its recipients and its key, unless it has been frozen or changed meanwhile."""
-    found = await store.read("broadcast_row", lot=lot)
+    found = await store.read("broadcast_row", group_id=group_id)
     if not found or found[0]["state"] != BroadcastState.LOADING:
         return
     state, lines = BroadcastState.LOADING, found[0]["lines"]
-    frees = [] if kept is None else [Step("key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0)]
+    frees = (
+        []
+        if kept is None
+        else [Step("idempotency_key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0)]
+    )
     if lines:
-        cancel = {"lot": lot, "expected": state.value, "reason": reason[:LONGEST_REASON]}
+        cancel = {"group_id": group_id, "expected": state.value, "reason": reason[:LONGEST_REASON]}
         if not (await store.write([Step("broadcast_cancel", cancel), *frees]))[0]:
             return
         state, frees = BroadcastState.CANCELLED, []
-        page = [Step("lot_withdraw", {"lot": lot, "limit": PAGE})]
+        page = [Step("group_withdraw", {"group_id": group_id, "limit": PAGE})]
         while len((await store.write(page))[0]) == PAGE:
             pass
-    remove = {"lot": lot, "expected": state.value, "lines": lines}
+    remove = {"group_id": group_id, "expected": state.value, "lines": lines}
     await store.write(
         [
             Step("broadcast_remove", remove),
-            Step("broadcast_parts_remove", {"lot": lot}, only_if=0),
-            Step("lot_remove", {"lot": lot}, only_if=0),
+            Step("broadcast_parts_remove", {"group_id": group_id}, only_if=0),
+            Step("group_remove", {"group_id": group_id}, only_if=0),
             *frees,
         ]
     )

@@ -60,8 +60,8 @@ class BroadcastValidator:
             frozen = await self._templates.frozen(plan.template, plan.template_version, tenant=tenant)
             template, version = frozen.id, frozen.version
         row: Row = {
-            **dict.fromkeys(("lot", "reason", "frozen_at", "started_at", "paused_at", "ended_at")),
-            **dict.fromkeys(("look_at", "schedule", "occurrence")),
+            **dict.fromkeys(("group_id", "reason", "frozen_at", "started_at", "paused_at", "ended_at")),
+            **dict.fromkeys(("check_at", "schedule", "occurrence")),
             **dict.fromkeys(("total", "duplicates", "refused", "lines"), 0),
             "id": id_, "tenant": tenant, "name": plan.name, "channel": plan.channel, "xref": plan.xref,
             "state": BroadcastState.LOADING.value, "starts": plan.starts.value, "content": content,
@@ -81,7 +81,7 @@ class BroadcastValidator:
             "",
             frozen.compiled,
             options.variables or {},
-            ZoneInfo(options.zone),
+            ZoneInfo(options.timezone),
             self._rules.max_body,
             self._channels.get(row["channel"]),
         )

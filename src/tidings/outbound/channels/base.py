@@ -26,7 +26,7 @@ class ChannelTraits:
     on_unknown: OnUnknown
     why_on_unknown: str  # the reason, shown to users
     deadline: timedelta  # overall, for one attempt
-    policy: str = "companion"  # name of the retry policy
+    policy: str = "default"  # name of the retry policy
     per_second: float | None = None  # None = no limit
     per_recipient: timedelta | None = None  # minimum time between two starts
     max_text: int = 65_536
@@ -45,7 +45,7 @@ class BaseChannelSettings:
 
     deadline: timedelta = timedelta(seconds=15)
     on_unknown: OnUnknown | None = None
-    policy: str = "companion"
+    policy: str = "default"
     per_second: float | None = None
     per_recipient: timedelta | None = None
 

@@ -161,7 +161,7 @@ class EventsChannel(NoLookup):
             body=body,
             deadline=deadline,
             pinned=admitted.pin(message.attempt),
-            max_answer=_MAX_ANSWER,
+            max_response_size=_MAX_ANSWER,
         )
 
     async def _learn(self, receiver: _EventReceiver, outcome: Outcome) -> None:

@@ -72,7 +72,7 @@ class HttpSettings(BaseChannelSettings):
     allow_private: bool = False
     allow_http: bool = False
     ports: frozenset[int] | None = None
-    max_answer: int = 65_536
+    max_response_size: int = 65_536
     deadline: timedelta = field(default=timedelta(seconds=10), kw_only=True)
 
     @property
@@ -161,7 +161,7 @@ class HttpChannel(NoLookup):
             body=request.body,
             deadline=left,
             pinned=admitted.pin(message.attempt),
-            max_answer=self._settings.max_answer,
+            max_response_size=self._settings.max_response_size,
         )
 
     async def _admit(self, origin: str) -> AdmittedUrl:
@@ -422,7 +422,7 @@ KIND = ChannelKind(
         "allow_private": yes_or_no,
         "allow_http": yes_or_no,
         "ports": ports,
-        "max_answer": size,
+        "max_response_size": size,
     },
     _judge,
 )

@@ -144,7 +144,7 @@ class ProviderApi:
                 body=body,
                 deadline=left,
                 pinned=None,
-                max_answer=MAX_ANSWER,
+                max_response_size=MAX_ANSWER,
             )
         except NotSent as error:
             return Retry(Category.TEMPORARY, f"not sent: {self.shown(str(error))}")

@@ -65,7 +65,7 @@ class SandboxChannel(NoLookup):
                 body=body_of(message),
                 deadline=self.traits.deadline,
                 pinned=None,
-                max_answer=_MAX_ANSWER,
+                max_response_size=_MAX_ANSWER,
             )
         except TypeError as error:  # from orjson
             return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
@@ -80,7 +80,12 @@ class SandboxChannel(NoLookup):
         url = check_url(f"{self._address}/sandbox/faults", ANY_HOST).url
         try:
             answer = await self._http.request(
-                "GET", url, headers={}, deadline=self.traits.deadline, pinned=None, max_answer=_MAX_ANSWER
+                "GET",
+                url,
+                headers={},
+                deadline=self.traits.deadline,
+                pinned=None,
+                max_response_size=_MAX_ANSWER,
             )
         except (NotSent, MaybeSent) as error:
             return Retry(Category.TEMPORARY, str(error))

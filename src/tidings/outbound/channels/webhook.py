@@ -45,7 +45,7 @@ class WebhookSettings(BaseChannelSettings):
     allow_private: bool = False
     allow_http: bool = False
     ports: frozenset[int] | None = None
-    max_answer: int = 65_536
+    max_response_size: int = 65_536
 
     @property
     def rules(self) -> SsrfRules:
@@ -116,7 +116,7 @@ class WebhookChannel(NoLookup):
             body=body,
             deadline=deadline,
             pinned=admitted.pin(message.attempt),
-            max_answer=self._settings.max_answer,
+            max_response_size=self._settings.max_response_size,
         )
         return answer, signing
 
@@ -197,7 +197,7 @@ KIND = ChannelKind(
         "allow_private": yes_or_no,
         "allow_http": yes_or_no,
         "ports": ports,
-        "max_answer": size,
+        "max_response_size": size,
     },
     _judge,
 )

@@ -81,7 +81,7 @@ class WhatsappSessionSettings(BaseChannelSettings):
     hmac_key: str | None = field(default=None, repr=False)
     session: str = "default"
     message_ids: bool = False
-    status_within: timedelta = timedelta(seconds=2)
+    status_timeout: timedelta = timedelta(seconds=2)
     reconnect_wait: timedelta = timedelta(minutes=5)
     in_order: bool = True
     deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
@@ -106,7 +106,7 @@ class WhatsappSessionChannel(ProviderChannel):
         self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
         hide = [settings.api_key] if settings.api_key else []
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
-        self._quick = ProviderApi(settings.base_url, deadline=settings.status_within, hide=hide, now=now)
+        self._quick = ProviderApi(settings.base_url, deadline=settings.status_timeout, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Raise Invalid unless the recipient is E.164 or a chat id, and the text fits."""
@@ -135,7 +135,7 @@ class WhatsappSessionChannel(ProviderChannel):
         return waha_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
 
     async def status(self) -> SessionCheck:
-        """Check the session within `status_within`; a server that does not answer counts as reconnecting."""
+        """Check the session within `status_timeout`; a server that does not answer counts as reconnecting."""
         waha = self._settings.server is SessionServer.WAHA
         path = f"/api/sessions/{self._session}" if waha else "/status"
         reply = await self._quick.get(path, headers=self._headers)
@@ -301,7 +301,7 @@ KIND = ChannelKind(
         "hmac_key": credential,
         "session": matching(_SESSION, "must be a name of letters, digits, - and _"),
         "message_ids": yes_or_no,
-        "status_within": length,
+        "status_timeout": length,
         "reconnect_wait": length,
         "in_order": yes_or_no,
     },

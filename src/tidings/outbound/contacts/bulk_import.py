@@ -18,7 +18,7 @@ from .suppressions import OptOut, SuppressionService, read_opt_out
 from .uploads import ADDRESS_COLUMN, NumberedRow, normalize_column
 
 CHUNK = 500
-IMPORT_FIELDS = ("name", "zone", "language", "tags")
+IMPORT_FIELDS = ("name", "timezone", "language", "tags")
 _PREFIX = "address."
 _MAX_REPORTED_COLUMNS = 100  # attribute columns listed in the result
 
@@ -100,7 +100,7 @@ class ContactColumns:
         return contact_fields.ContactChange(
             fields.get("name"),
             addresses,
-            fields.get("zone"),
+            fields.get("timezone"),
             fields.get("language"),
             tags or None,
             {
@@ -145,7 +145,7 @@ class ContactColumns:
             raise Invalid(f"{column[:60]} is not a string", field=column[:60], remedy="write it in quotes")
         return {
             "name": contact_fields.read_name,
-            "zone": contact_fields.read_timezone,
+            "timezone": contact_fields.read_timezone,
             "language": contact_fields.read_language,
         }[target](value)
 

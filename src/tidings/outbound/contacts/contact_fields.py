@@ -28,7 +28,7 @@ _NOT_IN_TAGS = ';|,"\\'
 CONTACT_FIELDS: Mapping[str, Field] = {
     "name": Field("string", "display name", "Ada Lovelace"),
     "addresses": Field("object", "one address per channel, by channel name", {"phone": "ada"}),
-    "zone": Field("string", "time zone", "Europe/Berlin"),
+    "timezone": Field("string", "time zone", "Europe/Berlin"),
     "language": Field("string", "language code", "de"),
     "tags": Field("array", "tags for filters", ["volunteer"]),
     "attributes": Field("object", "custom fields: strings, numbers, booleans", {"city": "Bonn"}),
@@ -40,7 +40,7 @@ class ContactCard(NamedTuple):
 
     name: str = ""
     addresses: Mapping[str, str] = {}  # by channel
-    zone: str | None = None
+    timezone: str | None = None
     language: str | None = None
     tags: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = {}
@@ -51,7 +51,7 @@ class ContactChange(NamedTuple):
 
     name: str | None = None
     addresses: Mapping[str, str] = {}
-    zone: str | None = None
+    timezone: str | None = None
     language: str | None = None
     tags: tuple[str, ...] | None = None
     attributes: Mapping[str, Any] = {}
@@ -66,7 +66,7 @@ def apply_change(card: ContactCard, change: ContactChange) -> ContactCard:
     made = ContactCard(
         card.name if change.name is None else change.name,
         _kept({**card.addresses, **change.addresses}),
-        _changed(card.zone, change.zone),
+        _changed(card.timezone, change.timezone),
         _changed(card.language, change.language),
         tags,
         _kept({**card.attributes, **change.attributes}),
@@ -93,7 +93,7 @@ def read_change(body: object, channels: Collection[str]) -> ContactChange:
     return ContactChange(
         read_name(given.get("name")),
         {channel: read_address(channel, address, channels) for channel, address in addresses.items()},
-        read_timezone(given.get("zone")),
+        read_timezone(given.get("timezone")),
         read_language(given.get("language")),
         None if tags is None else read_tags(tags),
         {name: read_attribute(name, value) for name, value in attributes.items()},
@@ -148,10 +148,10 @@ def normalize_address(address: str, field: str = "address") -> str:
 _LOWERCASE = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # ASCII only, as in the databases
 
 
-def read_timezone(zone: str | None) -> str | None:
+def read_timezone(timezone: str | None) -> str | None:
     """Check a time zone name; raises Invalid with similar names."""
-    zone = None if zone is None else zone.strip()
-    return _zone(zone) if zone else zone
+    timezone = None if timezone is None else timezone.strip()
+    return _zone(timezone) if timezone else timezone
 
 
 @lru_cache(1000)
@@ -236,7 +236,7 @@ def encode_card(card: ContactCard) -> dict[str, Any]:
     """The contact as columns."""
     return {
         "name": card.name,
-        "zone": card.zone,
+        "timezone": card.timezone,
         "language": card.language,
         "tags": orjson.dumps(card.tags).decode(),
         "attributes": orjson.dumps(card.attributes).decode(),
@@ -249,7 +249,7 @@ def decode_card(row: Mapping[str, Any]) -> ContactCard:
     return ContactCard(
         row["name"],
         dict(line.split(" ", 1) for line in lines if line),
-        row["zone"],
+        row["timezone"],
         row["language"],
         tuple(orjson.loads(row["tags"])),
         orjson.loads(row["attributes"]),

@@ -24,7 +24,7 @@ FILTER_FIELDS: Mapping[str, Field] = {
     "tags_any": Field("array", "contacts with at least one of these tags", ["volunteer", "donor"]),
     "tags_none": Field("array", "contacts with none of these tags", ["moved"]),
     "language": Field("string", "contacts with this language; `de` matches `de-AT` too", "de"),
-    "zone": Field("string", "contacts in this time zone", "Europe/Berlin"),
+    "timezone": Field("string", "contacts in this time zone", "Europe/Berlin"),
     "channel": Field("string", "contacts with an address on this channel", "phone"),
     "attributes": Field("object", "contacts whose attributes have these values", {"city": "Bonn"}),
 }
@@ -37,7 +37,7 @@ class ContactFilter(NamedTuple):
     tags_any: frozenset[str] = frozenset()
     tags_none: frozenset[str] = frozenset()
     language: str | None = None
-    zone: str | None = None
+    timezone: str | None = None
     channel: str | None = None
     attributes: Mapping[str, Any] = {}
 
@@ -47,7 +47,7 @@ class ContactFilter(NamedTuple):
             self.tags_all.issubset(card.tags)
             and (not self.tags_any or not self.tags_any.isdisjoint(card.tags))
             and self.tags_none.isdisjoint(card.tags)
-            and (self.zone is None or self.zone == card.zone)
+            and (self.timezone is None or self.timezone == card.timezone)
             and (self.channel is None or self.channel in card.addresses)
             and (self.language is None or _speaks(card.language, self.language))
             and all(_same(card.attributes.get(name), value) for name, value in self.attributes.items())
@@ -74,7 +74,7 @@ def read_filter(body: object, channels: Collection[str]) -> ContactFilter:
         frozenset(read_tags(given.get("tags_any", ()))),
         frozenset(read_tags(given.get("tags_none", ()))),
         read_language(given.get("language")),
-        read_timezone(given.get("zone")),
+        read_timezone(given.get("timezone")),
         channel,
         {name: read_attribute(name, value) for name, value in given.get("attributes", {}).items()},
     )

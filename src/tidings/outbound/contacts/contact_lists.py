@@ -48,7 +48,7 @@ class ListRecipient(NamedTuple):
     address: str
     contact: str  # the contact's id
     name: str
-    zone: str | None
+    timezone: str | None
     language: str | None
     tags: Sequence[str]
     attributes: Mapping[str, Any]
@@ -58,7 +58,7 @@ class ListRecipient(NamedTuple):
         """The contact as templates see it."""
         return {
             "name": self.name,
-            "zone": self.zone,
+            "timezone": self.timezone,
             "language": self.language,
             "tags": list(self.tags),
             "attributes": dict(self.attributes),
@@ -233,7 +233,7 @@ class ContactListService:
         rows = await self._store.read("contact_reached", addresses=wanted, channel=channel, tenant=tenant)
         return {
             row["address"]: ListRecipient(
-                row["address"], row["id"], row["name"], row["zone"], row["language"],
+                row["address"], row["id"], row["name"], row["timezone"], row["language"],
                 orjson.loads(row["tags"]), orjson.loads(row["attributes"]),
             )
             for row in rows
@@ -279,7 +279,7 @@ def _reached(known: Iterable[StoredContact], channel: str) -> Iterator[ListRecip
         address, card = contact.card.addresses.get(channel), contact.card
         if address is not None:
             yield ListRecipient(
-                address, contact.id, card.name, card.zone, card.language, card.tags, card.attributes
+                address, contact.id, card.name, card.timezone, card.language, card.tags, card.attributes
             )
 
 

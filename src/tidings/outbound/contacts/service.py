@@ -337,7 +337,7 @@ def serialize_contact(known: StoredContact) -> Row:
         "id": known.id,
         "name": card.name,
         "addresses": dict(card.addresses),
-        "zone": card.zone,
+        "timezone": card.timezone,
         "language": card.language,
         "tags": list(card.tags),
         "attributes": dict(card.attributes),

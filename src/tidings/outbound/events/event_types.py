@@ -24,7 +24,7 @@ MAX_PATTERNS = 50
 EVENT_TYPES: Mapping[str, str] = {
     "message.sent": "the message was sent",
     "message.failed": "the message failed permanently and is a dead letter",
-    "message.held": "the message is an uncertain dead letter: it may or may not have been sent",
+    "message.unknown": "the message is an uncertain dead letter: it may or may not have been sent",
     "message.cancelled": "a person cancelled or discarded the message",
     "message.skipped": "the message was not sent: opt-out, observe mode, or its broadcast was cancelled",
     "message.expired": "the message expired before it could be sent",
@@ -50,12 +50,12 @@ EVENT_TYPES: Mapping[str, str] = {
     "inbox.failed": "an inbound message could not be handled in three attempts",
     "source.failing": "a source has failed three times in a row; it will continue where it stopped",
     "source.overrun": "polling a source took over 30 minutes, and another process took over",
-    "source.hole": "inbound messages are missing, or were read late",
+    "source.gap": "inbound messages are missing, or were read late",
     "migration.planned": "the dry run is done; the plan waits for approval",
     "migration.started": "the migration has started",
     "migration.paused": "a person, wrong credentials, an exhausted quota or an internal error paused it",
     "migration.resumed": "the migration was resumed",
-    "migration.troubled": "a system failed several times in a row; its calls are paused for a while",
+    "migration.breaker_opened": "a system failed several times in a row; its calls are paused for a while",
     "migration.completed": "all records have a final state",
     "migration.failed": "all records have a final state, and none is in the target",
     "migration.cancelled": "a person cancelled the migration",
@@ -67,7 +67,7 @@ EVENT_TYPES: Mapping[str, str] = {
 
 _RECEIPTS = ("delivered", "read", "undelivered")
 # Types whose name is not the message state.
-_STATES = {"held": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}
+_STATES = {"unknown": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}
 
 
 def check_patterns(given: object) -> tuple[str, ...]:
@@ -120,13 +120,13 @@ def _of_message(row: Row, body: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": row["subject"],
         "state": _STATES.get(word, word),
-        "unknown": word == "held",
+        "unknown": word == "unknown",
         "channel": row["channel"],
         "to": row["recipient"],
         "broadcast": row["broadcast"],
         "schedule": row["schedule"],
         "xref": row["xref"],
-        "tries": body.get("tries"),
+        "attempts": body.get("attempts"),
         "reason": None if word == "sent" else reason,
         "receipt": body.get("receipt") if is_receipt else reason if word == "sent" else None,
         **({"category": body.get("category")} if word == "undelivered" else {}),

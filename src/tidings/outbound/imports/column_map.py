@@ -19,7 +19,7 @@ from ...model.errors import Invalid
 
 FIELDS = (
     *("to", "text", "subject", "data", "at", "channel"),
-    *("priority", "order_key", "expires_at", "max_tries"),
+    *("priority", "ordering_key", "expires_at", "max_attempts"),
 )
 _PAIR = re.compile(r"\s*([a-z_]+)\s*=\s*('(?:[^']|'')*'|[^,]*?)\s*(?:,|$)")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]")

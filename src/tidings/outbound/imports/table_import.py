@@ -47,7 +47,7 @@ class TableImportRequest:
     key: str | None = None  # the unique column; None: the primary key
     channel: str | None = None  # if the map has none
     time: str = "auto"
-    zone: ZoneInfo | None = None
+    timezone: ZoneInfo | None = None
     overdue: bool = False  # also import rows that are overdue by more than the grace
     source: str | None = None  # the name that identifies imported rows; None: the table's location
 
@@ -242,11 +242,11 @@ class TableImportService:
                 moves.append(len(steps))
                 steps += _cancelled(row, len(steps))
             elif row["state"] == TaskState.PROCESSING:
-                steps.append(Step("ask_cancel", {"id": row["task"]}))
+                steps.append(Step("request_cancel", {"id": row["task"]}))
             elif row["state"] in (TaskState.CANCELLED, TaskState.EXPIRED, None):
                 steps.append(Step("import_drop", {"source": row["source"], "key": row["key"]}))
         keys: set[OrderingKey] = {
-            (row["queue"], row["order_key"]) for row in page if row["order_key"] is not None
+            (row["queue"], row["ordering_key"]) for row in page if row["ordering_key"] is not None
         }
         done = await self._store.change(steps, keys=keys) if steps else []
         missed = sum(not done[place] for place in moves)  # claimed since the page was read
@@ -301,14 +301,14 @@ class _ImportRowReader:
             data=object_of(said.get("data"), "data"),
             at=at,
             priority=5 if priority is None else priority,
-            order_key=text_of(said.get("order_key"), "order_key"),
+            ordering_key=text_of(said.get("ordering_key"), "ordering_key"),
             expires_at=None if expires is None else self._time(expires, "expires_at"),
-            max_tries=_whole(said.get("max_tries"), "max_tries"),
+            max_attempts=_whole(said.get("max_attempts"), "max_attempts"),
             tenant=self._tenant,
         )
 
     def _time(self, value: Any, name: str) -> int:
-        return parse_timestamp(value, form=self._request.time, zone=self._request.zone, field=name)
+        return parse_timestamp(value, form=self._request.time, timezone=self._request.timezone, field=name)
 
 
 def _whole(value: Any, name: str) -> int | None:
@@ -350,7 +350,7 @@ def _cancelled(row: Row, place: int) -> list[Step]:
         "task": row["task"],
         "origin": TaskState.PENDING.value,
         "state": TaskState.CANCELLED.value,
-        "try": row["tries"],
+        "attempt": row["attempts"],
         "node": None,
         "category": None,
         "detail": "its import was undone",

@@ -21,7 +21,7 @@ _EARLIEST, _LATEST = instant(datetime(1980, 1, 1, tzinfo=UTC)), instant(datetime
 
 
 def parse_timestamp(
-    value: Any, *, form: str = "auto", zone: ZoneInfo | None = None, field: str = "at"
+    value: Any, *, form: str = "auto", timezone: ZoneInfo | None = None, field: str = "at"
 ) -> Instant:
     """Parse a timestamp; raises Invalid."""
     if isinstance(value, str):
@@ -32,7 +32,7 @@ def parse_timestamp(
         raise Invalid("the time is empty", field=field, remedy="exclude such rows, or give them a time")
     if isinstance(value, int | float):
         return _counted(value, form, field)
-    return _bounded(_written(value, zone, field), value, field)
+    return _bounded(_written(value, timezone, field), value, field)
 
 
 def _counted(value: float, form: str, field: str) -> Instant:
@@ -47,7 +47,7 @@ def _counted(value: float, form: str, field: str) -> Instant:
     raise Invalid(f"{value!r} is not a time between 1980 and 2200", field=field, remedy=remedy)
 
 
-def _written(value: Any, zone: ZoneInfo | None, field: str) -> Instant:
+def _written(value: Any, timezone: ZoneInfo | None, field: str) -> Instant:
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -60,9 +60,11 @@ def _written(value: Any, zone: ZoneInfo | None, field: str) -> Instant:
     if not isinstance(value, datetime):
         raise Invalid(f"{str(value)[:60]!r} is not a time", field=field, remedy="use ISO 8601, or a number")
     if value.tzinfo is None:
-        if zone is None:
-            raise Invalid(f"{value.isoformat()} has no time zone", field=field, remedy="give one with --zone")
-        return resolve_wall_time(value, zone).at
+        if timezone is None:
+            raise Invalid(
+                f"{value.isoformat()} has no time zone", field=field, remedy="give one with --timezone"
+            )
+        return resolve_wall_time(value, timezone).at
     return instant(value)
 
 

@@ -91,4 +91,4 @@ def settle_steps(rows: Sequence[Row]) -> tuple[list[Step], set[OrderingKey]]:
     steps: list[Step] = []
     for row in rows:
         steps += kernel.sent_evidence_steps(row, "a receipt proves that it was sent", before=len(steps))
-    return steps, {(row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None}
+    return steps, {(row["queue"], row["ordering_key"]) for row in rows if row["ordering_key"] is not None}

@@ -11,9 +11,9 @@ from ...model.errors import Invalid
 from ...model.time import micros
 
 
-def parse_period(since: str, until: str, *, now: int, zone: ZoneInfo) -> tuple[int, int]:
+def parse_period(since: str, until: str, *, now: int, timezone: ZoneInfo) -> tuple[int, int]:
     """Parse start and end: "now", a duration ago, or ISO 8601 with offset."""
-    return _ago(since, "since", now, zone), _ago(until, "until", now, zone)
+    return _ago(since, "since", now, timezone), _ago(until, "until", now, timezone)
 
 
 def parse_duration(text: str, *, field: str) -> timedelta:
@@ -24,10 +24,10 @@ def parse_duration(text: str, *, field: str) -> timedelta:
         raise Invalid(f"{field}: {error}", field=field, remedy="write 30s, 5m or 2h") from None
 
 
-def _ago(text: str, field: str, now: int, zone: ZoneInfo) -> int:
+def _ago(text: str, field: str, now: int, timezone: ZoneInfo) -> int:
     if text == "now":
         return now
     try:
         return now - micros(durations.parse(text))
     except ValueError:
-        return parse_when(text, now=now, zone=zone, field=field)
+        return parse_when(text, now=now, timezone=timezone, field=field)

@@ -116,7 +116,7 @@ class RolloutService:
 
     # -- the other sender's report
 
-    async def report(self, name: str, rows: AsyncIterator[NumberedRow], *, zone: ZoneInfo) -> Row:
+    async def report(self, name: str, rows: AsyncIterator[NumberedRow], *, timezone: ZoneInfo) -> Row:
         """Record what another sender sent: `to`, `at`, and `text` (`subject`, `data`) or `digest`.
 
         Idempotent: a row is identified by its `ref`, or by its content.
@@ -134,7 +134,7 @@ class RolloutService:
 
         async for number, said in rows:
             try:
-                page.append(_reported(said, zone))
+                page.append(_reported(said, timezone))
             except TidingsError as error:
                 refused += 1
                 if len(bad) < MAX_REPORTED_ROWS:
@@ -202,7 +202,7 @@ class RolloutService:
         raise NotFound(f"there is no channel {name[:60]!r}", field="name", remedy=f"known channels: {known}")
 
 
-def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
+def _reported(said: Mapping[str, Any] | TidingsError, timezone: ZoneInfo) -> Row:
     """Parse one row of a report; raises Invalid."""
     if isinstance(said, TidingsError):
         raise said
@@ -211,7 +211,7 @@ def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
         raise Invalid(
             "the recipient is missing", field="to", remedy="give the column to, address or recipient"
         )
-    at = parse_timestamp(said.get("at"), zone=zone)
+    at = parse_timestamp(said.get("at"), timezone=timezone)
     given = said.get("digest") or None
     if given is None and not said.get("text") and not said.get("data"):
         raise Invalid("the content is missing", field="text", remedy="give text, or digest")

@@ -28,8 +28,8 @@ class ScheduleState(NamedTuple):
 
     series: RecurrenceSeries
     next_at: int  # as announced
-    missed: str
-    grace: int
+    catch_up: str
+    catch_up_window: int
     left: int | None = None  # remaining occurrences
     since: int = 0  # skipped days are reported from here: the last occurrence or change
 
@@ -66,7 +66,7 @@ def plan_occurrences(state: ScheduleState, now: int) -> OccurrencePlan:
 
 def late_expiry(state: ScheduleState, at: int, now: int) -> int | None:
     """The expiry of the message of a late occurrence; None for one on time."""
-    return at + state.grace if now - at > LATE_AFTER else None
+    return at + state.catch_up_window if now - at > LATE_AFTER else None
 
 
 def _due(state: ScheduleState, now: int, after: int) -> Iterator[int]:
@@ -81,14 +81,14 @@ def _due(state: ScheduleState, now: int, after: int) -> Iterator[int]:
 
 def _chosen(state: ScheduleState, now: int) -> list[int]:
     """The instants to make, oldest first."""
-    if state.missed == ALL:
-        return list(islice(_due(state, now, now - state.grace), MAX_MADE))
+    if state.catch_up == ALL:
+        return list(islice(_due(state, now, now - state.catch_up_window), MAX_MADE))
     return _newest(state, now, now - _allowance(state))
 
 
 def _allowance(state: ScheduleState) -> int:
     """How late an occurrence may still be made."""
-    return min(state.grace, LATE_AFTER) if state.missed == SKIP else state.grace
+    return min(state.catch_up_window, LATE_AFTER) if state.catch_up == SKIP else state.catch_up_window
 
 
 def _newest(state: ScheduleState, now: int, after: int) -> list[int]:
@@ -104,7 +104,7 @@ def _newest(state: ScheduleState, now: int, after: int) -> list[int]:
 
 def _last_handled(state: ScheduleState, made: list[int], now: int) -> int:
     """The last instant of this plan: all that is due, or where a limit ended it."""
-    if made and state.missed == ALL and len(made) == MAX_MADE:
+    if made and state.catch_up == ALL and len(made) == MAX_MADE:
         return made[-1]
     if made and state.left is not None and len(made) == state.left:
         return made[-1]
@@ -125,7 +125,7 @@ def _missed(state: ScheduleState, made: list[int], last: int, now: int) -> list[
 
 
 def _why(state: ScheduleState, at: int, made: list[int], now: int) -> str:
-    if now - at >= state.grace:
+    if now - at >= state.catch_up_window:
         return "missed: later than its catch-up window"
     if made and made[-1] > at:
         return f"missed: replaced by the occurrence of {iso(made[-1])}"

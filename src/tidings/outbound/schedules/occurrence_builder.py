@@ -70,7 +70,7 @@ class MessageOccurrenceBuilder:
                     field=name[:60],
                     remedy=hint(name, SCHEDULED_MESSAGE_FIELDS),
                 )
-        reading = DraftParser(now=occurrence.at, zone=_UTC)  # durations count from the occurrence
+        reading = DraftParser(now=occurrence.at, timezone=_UTC)  # durations count from the occurrence
         draft = reading.draft(dict(body))._replace(at=occurrence.at, tenant=occurrence.tenant)
         own_expiry = draft.expires_at is not None
         if not own_expiry:

@@ -78,15 +78,15 @@ class EveryHour:
     """A cron rule for every hour: fires in both hours when a clock change repeats one."""
 
     times: Times
-    zone: ZoneInfo
+    timezone: ZoneInfo
 
     def after(self, at: int) -> Iterator[Firing]:
         """Instants whose wall-clock time matches; the second of a repeated time waits in `again`."""
         again: deque[Instant] = deque()
         for there in self.times(
-            wall_time(at, self.zone) - overlap_length(wall_time(at, self.zone), self.zone)
+            wall_time(at, self.timezone) - overlap_length(wall_time(at, self.timezone), self.timezone)
         ):
-            shown = instants_of(there, self.zone)
+            shown = instants_of(there, self.timezone)
             while again and shown and again[0] < shown[0]:
                 yield Firing(again.popleft())
             again.extend(instant for instant in shown[1:] if instant > at)
@@ -99,13 +99,13 @@ class WallClock:
     """Wall-clock times of a time zone, each resolved once."""
 
     times: Times
-    zone: ZoneInfo
+    timezone: ZoneInfo
 
     def after(self, at: int) -> Iterator[Firing]:
         """Resolved times; several that fall on one instant are one firing."""
         last = at
-        for there in self.times(wall_time(at, self.zone)):
-            settled = resolve_wall_time(there, self.zone)
+        for there in self.times(wall_time(at, self.timezone)):
+            settled = resolve_wall_time(there, self.timezone)
             if settled.at > last:
                 last = settled.at
                 yield Firing(settled.at, settled.note)
@@ -116,7 +116,7 @@ class RecurrenceSeries:
     """A rule from `start` to `end`, both included, without the dates in `skip`."""
 
     rule: RecurrenceRule
-    zone: ZoneInfo
+    timezone: ZoneInfo
     start: int | None = None
     end: int | None = None
     skip: frozenset[date] = field(default_factory=frozenset)
@@ -129,7 +129,8 @@ class RecurrenceSeries:
                 day = self._day(firing.at)
                 if day in self.skip:
                     jump = (
-                        resolve_wall_time(datetime.combine(day + timedelta(days=1), time()), self.zone).at - 1
+                        resolve_wall_time(datetime.combine(day + timedelta(days=1), time()), self.timezone).at
+                        - 1
                     )
                     break
                 yield firing
@@ -146,8 +147,8 @@ class RecurrenceSeries:
         if not self.skip:
             return []
         days = sorted(self.skip)
-        low = instant(datetime.combine(days[0], time(), self.zone)) - 1
-        high = instant(datetime.combine(days[-1] + timedelta(days=1), time(), self.zone))
+        low = instant(datetime.combine(days[0], time(), self.timezone)) - 1
+        high = instant(datetime.combine(days[-1] + timedelta(days=1), time(), self.timezone))
         found: list[int] = []
         for firing in islice(self._bounded(max(after, low)), 100 * most):
             if firing.at > min(until, high) or len(found) == most:
@@ -166,15 +167,15 @@ class RecurrenceSeries:
             yield firing
 
     def _day(self, at: int) -> date:
-        return moment(at).astimezone(self.zone).date()
+        return moment(at).astimezone(self.timezone).date()
 
 
 @lru_cache(maxsize=4096)
-def compile_rule(stored: str, zone: ZoneInfo) -> RecurrenceRule:
+def compile_rule(stored: str, timezone: ZoneInfo) -> RecurrenceRule:
     """Compile a stored rule (see `rule_parser`)."""
     rule = orjson.loads(stored)
     kind = next(name for name in RULE_KINDS if name in rule)
-    return RULE_KINDS[kind](rule, zone)
+    return RULE_KINDS[kind](rule, timezone)
 
 
 def days_to_skip(stored: str) -> frozenset[date]:
@@ -186,23 +187,23 @@ def _interval(rule: Mapping[str, Any], _zone: ZoneInfo) -> RecurrenceRule:
     return Interval(micros(durations.parse(rule["every"])), rule["anchor"])
 
 
-def _cron(rule: Mapping[str, Any], zone: ZoneInfo) -> RecurrenceRule:
+def _cron(rule: Mapping[str, Any], timezone: ZoneInfo) -> RecurrenceRule:
     expression = CRON_ALIASES.get(rule["cron"], rule["cron"])
     probe = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001  (a wall clock's)
     kind = EveryHour if len(probe.hours) == 24 else WallClock
-    return kind(lambda there: iter(CronSim(expression, there)), zone)
+    return kind(lambda there: iter(CronSim(expression, there)), timezone)
 
 
-def _rrule(rule: Mapping[str, Any], zone: ZoneInfo) -> RecurrenceRule:
+def _rrule(rule: Mapping[str, Any], timezone: ZoneInfo) -> RecurrenceRule:
     parts = rrules.parse(rule["rrule"])
-    begin = wall_time(rule["anchor"], zone).replace(microsecond=0)
-    return WallClock(rrules.times(parts, begin, zone), zone)
+    begin = wall_time(rule["anchor"], timezone).replace(microsecond=0)
+    return WallClock(rrules.times(parts, begin, timezone), timezone)
 
 
 def _by_days(match: Callable[[Mapping[str, Any]], Callable[[date], bool]], name: str) -> Any:
-    def build(rule: Mapping[str, Any], zone: ZoneInfo) -> RecurrenceRule:
+    def build(rule: Mapping[str, Any], timezone: ZoneInfo) -> RecurrenceRule:
         clocks = [time.fromisoformat(clock) for clock in rule[name]["at"]]
-        return WallClock(_on_days(match(rule[name]), clocks), zone)
+        return WallClock(_on_days(match(rule[name]), clocks), timezone)
 
     return build
 

@@ -32,7 +32,7 @@ _MAX_NAME_LENGTH = 200
 _EXAMPLE = {"channel": "phone", "to": "ada", "text": "Hello"}
 TIMING_FIELDS: Mapping[str, Field] = {
     "rule": Field("object", f"when: one of {', '.join(RULE_KINDS)}", {"cron": "0 9 * * 1-5"}, required=True),
-    "zone": Field("string", "time zone of the rule (default: the setting `zone`)", "Europe/Berlin"),
+    "timezone": Field("string", "time zone of the rule (default: the setting `timezone`)", "Europe/Berlin"),
     "start": Field("string", "first possible time", "2026-12-01"),
     "end": Field("string", "last possible time", "2027-03-31"),
     "count": Field("integer", "end after this many occurrences", 10),
@@ -41,8 +41,8 @@ TIMING_FIELDS: Mapping[str, Field] = {
 SCHEDULE_FIELDS: Mapping[str, Field] = {
     "name": Field("string", "display name", "Morning round"),
     **TIMING_FIELDS,
-    "missed": Field("string", "catch-up policy for missed occurrences: skip, latest or all", "latest"),
-    "grace": Field("string", "catch-up window: how late a missed occurrence may still be made", "1h"),
+    "catch_up": Field("string", "catch-up policy for missed occurrences: skip, latest or all", "latest"),
+    "catch_up_window": Field("string", "how late a missed occurrence may still be made", "1h"),
     "message": Field("object", "the message to create: message fields without a time", _EXAMPLE),
     "broadcast": Field("object", "the broadcast to create: broadcast fields without a trigger"),
 }  # fmt: skip
@@ -60,11 +60,11 @@ class ScheduleRequest(NamedTuple):
 
     name: str
     rule: str
-    zone: str
+    timezone: str
     makes: str
     body: str
-    missed: str
-    grace: int
+    catch_up: str
+    catch_up_window: int
     start_at: int | None
     end_at: int | None
     most: int | None
@@ -79,10 +79,10 @@ def parse_schedule(
     given: Mapping[str, Any], usual: ZoneInfo, now: int, before: Row | None = None
 ) -> ScheduleRequest:
     """Parse the fields of a request; `before` is the row that is being edited."""
-    rule, zone, start, end, most = parse_timing(given, usual, now, before)
+    rule, timezone, start, end, most = parse_timing(given, usual, now, before)
     makes, body = _made(given)
     return ScheduleRequest(
-        _name(given.get("name"), rule), rule, zone.key, makes, body, _policy(given.get("missed")),
+        _name(given.get("name"), rule), rule, timezone.key, makes, body, _policy(given.get("catch_up")),
         _grace(given, before), start, end, most,
     )  # fmt: skip
 
@@ -93,9 +93,9 @@ def parse_timing(
     """Parse rule, time zone, start, end and count."""
     if given.get("rule") is None:
         raise Invalid("rule is missing", field="rule", remedy='for example {"cron": "0 9 * * 1-5"}')
-    zone = usual if given.get("zone") is None else parse_timezone(given["zone"])
-    start = _bound(given, "start", zone, now, before)
-    end = _bound(given, "end", zone, now, before)
+    timezone = usual if given.get("timezone") is None else parse_timezone(given["timezone"])
+    start = _bound(given, "start", timezone, now, before)
+    end = _bound(given, "end", timezone, now, before)
     if start is not None and end is not None and end < start:
         raise Invalid(
             f"the end {iso(end)} is before the start {iso(start)}", field="end", remedy="give a later end"
@@ -105,7 +105,7 @@ def parse_timing(
     most = given.get("count")
     if most is not None and not 1 <= most <= MAX_COUNT:
         raise Invalid(f"count is {most}", field="count", remedy=f"use 1 to {MAX_COUNT:,}, or leave it out")
-    return rule, zone, start, end, most
+    return rule, timezone, start, end, most
 
 
 def _anchor(given: Mapping[str, Any], start: int | None, before: Row | None, now: int) -> int:
@@ -117,7 +117,9 @@ def _anchor(given: Mapping[str, Any], start: int | None, before: Row | None, now
     return now // SECOND * SECOND
 
 
-def _bound(given: Mapping[str, Any], name: str, zone: ZoneInfo, now: int, before: Row | None) -> int | None:
+def _bound(
+    given: Mapping[str, Any], name: str, timezone: ZoneInfo, now: int, before: Row | None
+) -> int | None:
     """Parse a date or time in the schedule's time zone unless it names another; an end includes its day."""
     if name not in given and before is not None:
         kept: int | None = before[f"{name}_at"]
@@ -128,14 +130,14 @@ def _bound(given: Mapping[str, Any], name: str, zone: ZoneInfo, now: int, before
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             day = date.fromisoformat(text) + timedelta(days=name == "end")
-            return resolve_wall_time(datetime.combine(day, time()), zone).at - (name == "end")
+            return resolve_wall_time(datetime.combine(day, time()), timezone).at - (name == "end")
         if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", text):
-            return resolve_wall_time(datetime.fromisoformat(text), zone).at
+            return resolve_wall_time(datetime.fromisoformat(text), timezone).at
     except (ValueError, OverflowError):
         raise Invalid(
             f"{text!r} is not a valid date or time", field=name, remedy="write 2026-12-01"
         ) from None
-    return parse_when(text, now=now, zone=zone, field=name)
+    return parse_when(text, now=now, timezone=timezone, field=name)
 
 
 def first_instant(wanted: ScheduleRequest, after: int) -> int:
@@ -173,18 +175,20 @@ def _name(said: str | None, rule: str) -> str:
 def _policy(said: str | None) -> str:
     if said is not None and said not in catch_up.CATCH_UP_POLICIES:
         raise Invalid(
-            f"missed is {said[:40]!r}", field="missed", remedy=f"use {', '.join(catch_up.CATCH_UP_POLICIES)}"
+            f"catch_up is {said[:40]!r}",
+            field="catch_up",
+            remedy=f"use {', '.join(catch_up.CATCH_UP_POLICIES)}",
         )
     return said or catch_up.LATEST
 
 
 def _grace(given: Mapping[str, Any], before: Row | None) -> int:
-    if "grace" not in given and before is not None:
-        return int(before["grace"])
-    said = given.get("grace")
-    length = DEFAULT_CATCH_UP_WINDOW if said is None else parse_in(said, field="grace")
+    if "catch_up_window" not in given and before is not None:
+        return int(before["catch_up_window"])
+    said = given.get("catch_up_window")
+    length = DEFAULT_CATCH_UP_WINDOW if said is None else parse_in(said, field="catch_up_window")
     if not timedelta(seconds=1) <= length <= MAX_CATCH_UP_WINDOW:
-        raise Invalid(f"grace is {said!r}", field="grace", remedy="use 1s to 31d")
+        raise Invalid(f"catch_up_window is {said!r}", field="catch_up_window", remedy="use 1s to 31d")
     return micros(length)
 
 
@@ -193,14 +197,14 @@ def to_request(row: Row) -> dict[str, Any]:
     return {
         "name": row["name"],
         "rule": serialize_rule(row["rule"]),
-        "zone": row["zone"],
+        "timezone": row["timezone"],
         "count": row["most"],
         "skip": orjson.loads(row["rule"]).get("skip"),
-        "missed": row["missed"],
+        "catch_up": row["catch_up"],
         row["makes"]: orjson.loads(row["body"]),
     }
 
 
 def timing_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """The columns that determine its instants; if they are unchanged, so is the next run."""
-    return tuple(row[name] for name in ("rule", "zone", "start_at", "end_at"))
+    return tuple(row[name] for name in ("rule", "timezone", "start_at", "end_at"))

@@ -77,12 +77,12 @@ def parse(text: str) -> RruleParts:
     return parts
 
 
-def times(parts: RruleParts, begin: datetime, zone: ZoneInfo) -> Callable[[datetime], Iterator[datetime]]:
+def times(parts: RruleParts, begin: datetime, timezone: ZoneInfo) -> Callable[[datetime], Iterator[datetime]]:
     """The rule's wall-clock times after any time; `begin` (DTSTART) fills in unspecified parts."""
     engine = _small(parts, begin) if parts.freq in _SMALLEST else _large(parts, begin)
     until = parts.until
     if until is not None and until.tzinfo is not None:
-        until = until.astimezone(zone).replace(tzinfo=None)
+        until = until.astimezone(timezone).replace(tzinfo=None)
     if parts.most is not None:
         counted = list(islice(_from(engine, begin), parts.most))
         until = counted[-1] if len(counted) == parts.most else until

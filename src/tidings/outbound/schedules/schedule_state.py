@@ -10,10 +10,10 @@ from .recurrence import RecurrenceSeries, compile_rule, days_to_skip
 
 def series_of(row: Row) -> RecurrenceSeries:
     """The series of instants of a stored schedule."""
-    zone = parse_timezone(row["zone"])
+    timezone = parse_timezone(row["timezone"])
     rule = row["rule"]
     return RecurrenceSeries(
-        compile_rule(rule, zone), zone, row["start_at"], row["end_at"], days_to_skip(rule)
+        compile_rule(rule, timezone), timezone, row["start_at"], row["end_at"], days_to_skip(rule)
     )
 
 
@@ -22,8 +22,8 @@ def schedule_state_of(row: Row) -> ScheduleState:
     return ScheduleState(
         series_of(row),
         row["next_at"],
-        row["missed"],
-        row["grace"],
+        row["catch_up"],
+        row["catch_up_window"],
         None if row["most"] is None else max(0, row["most"] - row["fired"]),
         max(row["last_at"] or 0, row["changed_at"]),
     )

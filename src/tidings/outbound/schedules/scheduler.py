@@ -111,7 +111,7 @@ class Scheduler:
         if self._store.sole_worker:
             return True
         if not self._is_known:
-            await self._store.write([Step("duty_join", {"name": _DUTY})])
+            await self._store.write([Step("maintenance_join", {"name": _DUTY})])
             self._is_known = True
         turn = {"name": _DUTY, "me": self._me, "hold": self._hold}
         return bool((await self._store.write([Step("schedule_turn", turn)]))[0])
@@ -173,12 +173,12 @@ class Scheduler:
             state = schedule_state_of(row)
             planned = plan_occurrences(state, now)
         except Exception as error:  # an invalid rule must not block the others
-            halted = {
+            paused_by_engine = {
                 "id": row["id"],
                 "version": row["version"],
                 "problem": error_text(error)[:_MAX_REASON_LENGTH],
             }
-            await self._store.write([Step("schedule_halt", halted)])
+            await self._store.write([Step("schedule_halt", paused_by_engine)])
             return
         made, last, problem = 0, row["last_made"], row["problem"]
         lines = [line._asdict() for line in planned.lines if line.at not in ran]

@@ -56,7 +56,7 @@ class ScheduleService:
     # -- creating and changing
 
     async def create(
-        self, body: object, *, zone: ZoneInfo, key: str | None = None, tenant: str = "default"
+        self, body: object, *, timezone: ZoneInfo, key: str | None = None, tenant: str = "default"
     ) -> CreateResult:
         """Create a schedule; `zone` is the default time zone."""
         given, now, id_ = (
@@ -67,7 +67,7 @@ class ScheduleService:
         earlier = await find_replay(self._store, self._once("schedules", key, given, None, now, tenant))
         if earlier is not None:
             return earlier
-        wanted = request_parser.parse_schedule(given, zone, now)
+        wanted = request_parser.parse_schedule(given, timezone, now)
         first = request_parser.first_instant(wanted, now)
         await self._validate(wanted, Occurrence(id_, now, now, tenant))
         row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
@@ -86,7 +86,7 @@ class ScheduleService:
             given = {**request_parser.to_request(row), **changes}
             if changes.get("message") is not None or changes.get("broadcast") is not None:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
-            wanted = request_parser.parse_schedule(given, timezone_or_utc(row["zone"]), now, before=row)
+            wanted = request_parser.parse_schedule(given, timezone_or_utc(row["timezone"]), now, before=row)
             next_at = row["next_at"]
             if (
                 request_parser.timing_of(wanted._asdict()) != request_parser.timing_of(row)
@@ -197,9 +197,9 @@ class ScheduleService:
         lines = await self._store.read(
             "occurrence_page", schedule=id_, before=decode_position(after), limit=size
         )
-        zone = timezone_or_utc(row["zone"])
+        timezone = timezone_or_utc(row["timezone"])
         return Page(
-            [_line(line, zone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
+            [_line(line, timezone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
         )
 
     async def preview(self, id_: str, n: int = 10, *, tenant: str = "default") -> list[Row]:
@@ -209,15 +209,15 @@ class ScheduleService:
         start = max(now, row["last_at"] or 0) if row["next_at"] is None else row["next_at"] - 1
         return _firings(series_of(row), start, _shown(n, left))
 
-    def foresee(self, body: object, *, zone: ZoneInfo) -> dict[str, Any]:
+    def foresee(self, body: object, *, timezone: ZoneInfo) -> dict[str, Any]:
         """The next firings of a rule that is not saved."""
         given, now = check_fields(body, request_parser.PREVIEW_FIELDS), self._clock.now()
         count = given.get("n")
         timing = {name: value for name, value in given.items() if name != "n"}
-        rule, chosen, start, end, most = request_parser.parse_timing(timing, zone, now)
-        row = {"rule": rule, "zone": chosen.key, "start_at": start, "end_at": end}
+        rule, chosen, start, end, most = request_parser.parse_timing(timing, timezone, now)
+        row = {"rule": rule, "timezone": chosen.key, "start_at": start, "end_at": end}
         items = _firings(series_of(row), now, _shown(10 if count is None else count, most))
-        return {"rule_in_words": describe_rule(rule), "zone": chosen.key, "items": items}
+        return {"rule_in_words": describe_rule(rule), "timezone": chosen.key, "items": items}
 
     # -- helpers
 
@@ -269,25 +269,25 @@ class ScheduleService:
 
 def serialize_schedule(row: Row, now: int) -> Row:
     """A schedule row as API fields."""
-    zone = timezone_or_utc(row["zone"])
+    timezone = timezone_or_utc(row["timezone"])
     return {
         "id": row["id"],
         "name": row["name"],
         "state": row["state"],
         "rule": serialize_rule(row["rule"]),
         "rule_in_words": describe_rule(row["rule"]),
-        "zone": row["zone"],
+        "timezone": row["timezone"],
         "start": iso(row["start_at"]),
         "end": iso(row["end_at"]),
         "count": row["most"],
         "skip": orjson.loads(row["rule"]).get("skip", []),
-        "missed": row["missed"],
-        "grace": _length(row["grace"]),
+        "catch_up": row["catch_up"],
+        "catch_up_window": _length(row["catch_up_window"]),
         "makes": row["makes"],
         row["makes"]: orjson.loads(row["body"]),
         "made": row["fired"],
         "next_at": iso(row["next_at"]),
-        "next": None if row["next_at"] is None else describe_time(row["next_at"], zone, now=now),
+        "next": None if row["next_at"] is None else describe_time(row["next_at"], timezone, now=now),
         "last_at": iso(row["last_at"]),
         "last_made": row["last_made"],
         "problem": row["problem"],
@@ -297,14 +297,14 @@ def serialize_schedule(row: Row, now: int) -> Row:
     }
 
 
-def _line(line: Row, zone: ZoneInfo) -> Row:
+def _line(line: Row, timezone: ZoneInfo) -> Row:
     return {
         "at": iso(line["at"]),
-        "local": moment(line["at"]).astimezone(zone).isoformat(timespec="seconds"),
+        "local": moment(line["at"]).astimezone(timezone).isoformat(timespec="seconds"),
         "outcome": line["outcome"],
         "made": line["made"],
         "detail": line["detail"],
-        "told_at": iso(line["told_at"]),
+        "recorded_at": iso(line["recorded_at"]),
     }
 
 
@@ -312,8 +312,8 @@ def _firings(series: RecurrenceSeries, after: int, n: int) -> list[Row]:
     return [
         {
             "at": iso(firing.at),
-            "local": moment(firing.at).astimezone(series.zone).isoformat(timespec="seconds"),
-            "words": f"{moment(firing.at).astimezone(series.zone):%a %d %b %Y %H:%M:%S %Z}",
+            "local": moment(firing.at).astimezone(series.timezone).isoformat(timespec="seconds"),
+            "words": f"{moment(firing.at).astimezone(series.timezone):%a %d %b %Y %H:%M:%S %Z}",
             "note": firing.note,
         }
         for firing in islice(series.after(after), n)

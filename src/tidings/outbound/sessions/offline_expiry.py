@@ -40,7 +40,7 @@ async def expire_offline(
             page = await store.read("waited_page", queue=queue, before=now - micros(wait), **place)
             late = [row for row in page if is_too_late(row, lost_at=lost_at, wait=micros(wait), now=now)]
             gone += await _expire(store, late, wait)
-            is_passed_on = is_passed_on or any(row["order_key"] is not None for row in late)
+            is_passed_on = is_passed_on or any(row["ordering_key"] is not None for row in late)
             if len(page) == PAGE:
                 from_due, after = page[-1]["due_at"], page[-1]["id"]
             elif is_passed_on:  # the next of an ordering key may be too late as well
@@ -59,6 +59,6 @@ async def _expire(store: Store, rows: list[Row], wait: timedelta) -> int:
 
 def is_too_late(row: Row, *, lost_at: int, wait: int, now: int) -> bool:
     """Whether a due message has waited too long for the session."""
-    if row["own_expiry"] or row["lot"] is not None:
+    if row["own_expiry"] or row["group_id"] is not None:
         return False
     return bool(now - max(row["due_at"], row["accepted_at"], lost_at) > wait)

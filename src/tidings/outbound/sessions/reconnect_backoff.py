@@ -36,7 +36,7 @@ class StoredSession(NamedTuple):
     link: SessionStatus
     why: str
     since: int
-    tries: int
+    attempts: int
     told: str | None
     lost_at: int | None
     retry_at: int | None
@@ -52,11 +52,11 @@ class SessionTransition(NamedTuple):
 
     link: SessionStatus
     why: str
-    tries: int
+    attempts: int
     told: str | None
     lost_at: int | None
     retry_at: int | None
-    look_at: int
+    check_at: int
     is_back: bool = False  # waiting messages may be sent
     nudge: bool = False  # request a reconnect
     news: str | None = None  # the event type to send
@@ -65,31 +65,31 @@ class SessionTransition(NamedTuple):
 def read_session(row: Row) -> StoredSession:
     """Parse a row."""
     return StoredSession(
-        SessionStatus(row["link"]),
-        row["link_why"] or "",
-        row["link_since"],
-        row["link_tries"],
-        row["link_told"],
+        SessionStatus(row["session_state"]),
+        row["session_reason"] or "",
+        row["session_since"],
+        row["reconnects"],
+        row["session_reported"],
         row["lost_at"],
         row["retry_at"],
     )
 
 
-def reconnect_delay(tries: int) -> int:
+def reconnect_delay(attempts: int) -> int:
     """The delay before the next reconnect: 5 s × 2ⁿ, at most 60 s."""
-    return min(FIRST_DELAY << min(tries, 8), MAX_DELAY)
+    return min(FIRST_DELAY << min(attempts, 8), MAX_DELAY)
 
 
 def after_send_failure(before: StoredSession, now: int) -> SessionTransition:
     """A send found the session lost; it outweighs the status, so the next check waits for the delay."""
-    at = now + reconnect_delay(before.tries)
-    return _transition(before, before.link, before.why, before.tries, before.lost_at or now, at, at)
+    at = now + reconnect_delay(before.attempts)
+    return _transition(before, before.link, before.why, before.attempts, before.lost_at or now, at, at)
 
 
 def unchanged(before: StoredSession, now: int) -> SessionTransition:
     """No transition yet: check again at once."""
-    link, why, _, tries, told, lost_at, retry_at = before
-    return SessionTransition(link, why, tries, told, lost_at, retry_at, now)
+    link, why, _, attempts, told, lost_at, retry_at = before
+    return SessionTransition(link, why, attempts, told, lost_at, retry_at, now)
 
 
 def after_check(before: StoredSession, found: SessionCheck, now: int) -> SessionTransition:
@@ -106,27 +106,27 @@ def after_check(before: StoredSession, found: SessionCheck, now: int) -> Session
 
 def _connected(before: StoredSession, why: str, now: int) -> SessionTransition:
     is_back = before.link is not SessionStatus.CONNECTED
-    tries = before.tries
+    attempts = before.attempts
     if is_back:
-        tries += before.told not in (None, SessionStatus.CONNECTED)  # counts until it has lasted
+        attempts += before.told not in (None, SessionStatus.CONNECTED)  # counts until it has lasted
     elif now - before.since >= STABLE_AFTER:
-        tries = 0
+        attempts = 0
     look_at = now + CHECK_INTERVALS[SessionStatus.CONNECTED]
-    after = _transition(before, SessionStatus.CONNECTED, why, tries, None, None, look_at)
+    after = _transition(before, SessionStatus.CONNECTED, why, attempts, None, None, look_at)
     return after._replace(is_back=is_back)
 
 
 def _reconnecting(before: StoredSession, why: str, now: int) -> SessionTransition:
-    tries, retry_at = before.tries, before.retry_at
+    attempts, retry_at = before.attempts, before.retry_at
     if before.link is SessionStatus.LOGGED_OUT:  # a person is linking it
-        tries, retry_at = 0, now + FIRST_DELAY
+        attempts, retry_at = 0, now + FIRST_DELAY
     nudge = retry_at is not None and now >= retry_at
-    tries += nudge
+    attempts += nudge
     if nudge or retry_at is None:
-        retry_at = now + reconnect_delay(tries)
-    look_at = now + CHECK_INTERVALS[SessionStatus.RECONNECTING]
+        retry_at = now + reconnect_delay(attempts)
+    check_at = now + CHECK_INTERVALS[SessionStatus.RECONNECTING]
     after = _transition(
-        before, SessionStatus.RECONNECTING, why, tries, before.lost_at or now, retry_at, look_at
+        before, SessionStatus.RECONNECTING, why, attempts, before.lost_at or now, retry_at, check_at
     )
     return after._replace(nudge=nudge)
 
@@ -135,16 +135,16 @@ def _transition(
     before: StoredSession,
     link: SessionStatus,
     why: str,
-    tries: int,
+    attempts: int,
     lost_at: int | None,
     retry_at: int | None,
-    look_at: int,
+    check_at: int,
 ) -> SessionTransition:
     """The new row and its event: each state is reported once, `unreachable` after MAX_FAILURES."""
-    word = UNREACHABLE if link is SessionStatus.RECONNECTING and tries >= MAX_FAILURES else str(link)
+    word = UNREACHABLE if link is SessionStatus.RECONNECTING and attempts >= MAX_FAILURES else str(link)
     is_news = word != (before.told or SessionStatus.CONNECTED)
     if word == SessionStatus.RECONNECTING and before.told == UNREACHABLE:
         is_news = False
     told = word if is_news else before.told
     news = f"channel.{word}" if is_news else None
-    return SessionTransition(link, why, tries, told, lost_at, retry_at, look_at, news=news)
+    return SessionTransition(link, why, attempts, told, lost_at, retry_at, check_at, news=news)

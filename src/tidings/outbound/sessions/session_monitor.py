@@ -1,6 +1,6 @@
 """Check the sessions of channels, store their state on the channels' rows and reconnect them.
 
-One node at a time checks a session, by a lease on `look_at`; a check that was overtaken (by another node, or
+One node at a time checks a session, by a lease on `check_at`; a check that was overtaken (by another node, or
 by a send that found the session lost) writes nothing. While a session is not connected no task of its channel
 is claimed, so no message or attempt is lost.
 """
@@ -55,7 +55,7 @@ class SessionMonitor:
         """Check the sessions that are due; returns the seconds until the next step."""
         if not self._channels:
             return IDLE
-        rows = {row["name"]: row["look_at"] for row in await self._store.read("link_list")}
+        rows = {row["name"]: row["check_at"] for row in await self._store.read("channel_session_list")}
         due = [name for name in self._channels if rows.get(name, IDLE * SECOND) <= self._clock.now()]
         results = await asyncio.gather(*map(self._check, due), return_exceptions=True)
         for failed in results:  # after all checks have finished
@@ -69,10 +69,10 @@ class SessionMonitor:
 
     async def _check(self, name: str) -> None:
         """Lease one session, check it and write the transition."""
-        taken = await self._store.write([Step("link_take", {"name": name, "lease": LEASE})])
+        taken = await self._store.write([Step("channel_session_take", {"name": name, "lease": LEASE})])
         if not taken[0]:
             return
-        before, turn = reconnect_backoff.read_session(taken[0][0]), taken[0][0]["look_no"]
+        before, turn = reconnect_backoff.read_session(taken[0][0]), taken[0][0]["check_no"]
         if before.is_fresh_loss:
             after = reconnect_backoff.after_send_failure(before, self._clock.now())
         else:
@@ -101,8 +101,8 @@ class SessionMonitor:
     async def _write(self, name: str, before: StoredSession, after: SessionTransition, turn: int) -> bool:
         """Write the transition with its event; False if the check was overtaken."""
         row = {field: getattr(after, field) for field in _FIELDS}
-        note = {**row, "link": str(after.link), "name": name, "look_no": turn}
-        steps = [Step("link_note", note, needed=True)]
+        note = {**row, "session_state": str(after.link), "name": name, "check_no": turn}
+        steps = [Step("channel_session_note", note, needed=True)]
         if after.news is not None and self._listeners.has_subscriber(TENANT, (after.news,)):
             steps.append(_event(name, before, after, after.news))
         try:
@@ -114,7 +114,7 @@ class SessionMonitor:
     async def _follow(self, name: str, after: SessionTransition) -> None:
         """Follow up on a transition: log it, wake workers, request a reconnect."""
         if after.news == f"channel.{reconnect_backoff.UNREACHABLE}":
-            self._emit(ChannelUnreachable(name, after.tries, after.why))
+            self._emit(ChannelUnreachable(name, after.attempts, after.why))
         elif after.link is SessionStatus.LOGGED_OUT and after.news is not None:
             self._emit(ChannelLoggedOut(name, after.why))
         if after.is_back:
@@ -126,7 +126,7 @@ class SessionMonitor:
                     await channel.reconnect()
 
 
-_FIELDS = ("why", "tries", "told", "lost_at", "retry_at", "look_at", "is_back")
+_FIELDS = ("why", "attempts", "told", "lost_at", "retry_at", "check_at", "is_back")
 
 
 def _event(name: str, before: StoredSession, after: SessionTransition, type_: str) -> Step:
@@ -135,7 +135,7 @@ def _event(name: str, before: StoredSession, after: SessionTransition, type_: st
         "channel": name,
         "state": str(after.link),
         "reason": after.why,
-        "failures": after.tries,
+        "failures": after.attempts,
         "lost_at": iso(after.lost_at or before.lost_at),
     }
     return outbox_step(type_, name, body, tenant=TENANT)

@@ -30,12 +30,12 @@ class RenderBudgetExceeded(Exception):
 class RenderBudget:
     """The budget, language and time zone of one rendering."""
 
-    __slots__ = ("escape", "language", "left", "zone")
+    __slots__ = ("escape", "language", "left", "timezone")
 
-    def __init__(self, language: str | None, zone: tzinfo) -> None:
+    def __init__(self, language: str | None, timezone: tzinfo) -> None:
         self.left = MAX_WORK
         self.language = language
-        self.zone = zone
+        self.timezone = timezone
         self.escape: Callable[[str], str] | None = None  # of the current part
 
     def spend(self, steps: int) -> None:
@@ -204,11 +204,11 @@ def _end(place: int) -> Callable[[Context, Any], Any]:
 
 def _dated(context: Context, value: Any, form: Any = "day") -> str:
     run = _run_of(context)
-    return format_date(_a_text(value), _a_text(form), run.language, run.zone)
+    return format_date(_a_text(value), _a_text(form), run.language, run.timezone)
 
 
 def _timed(context: Context, value: Any) -> str:
-    return format_time(_a_text(value), _run_of(context).zone)
+    return format_time(_a_text(value), _run_of(context).timezone)
 
 
 def _counted(context: Context, value: Any, digits: Any = None) -> str:

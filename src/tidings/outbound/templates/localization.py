@@ -28,12 +28,12 @@ def language_format(code: str | None) -> LanguageFormat | None:
     return LANGUAGES.get((code or "en").replace("_", "-").partition("-")[0].lower())
 
 
-def format_date(text: str, form: str, code: str | None, zone: tzinfo) -> str:
+def format_date(text: str, form: str, code: str | None, timezone: tzinfo) -> str:
     """A date in words; `full` adds the weekday, `short` is ISO 8601."""
     found = read_date(text)
     if found is None:
         raise ValueError(f"{text[:40]!r} is not a date or a time with offset")
-    day = found.astimezone(zone).date() if isinstance(found, datetime) else found
+    day = found.astimezone(timezone).date() if isinstance(found, datetime) else found
     rules = language_format(code)
     if rules is None or form == "short":
         return day.isoformat()
@@ -42,12 +42,12 @@ def format_date(text: str, form: str, code: str | None, zone: tzinfo) -> str:
     return _spelt(day, rules, rules.day if form == "day" else rules.full)
 
 
-def format_time(text: str, zone: tzinfo) -> str:
+def format_time(text: str, timezone: tzinfo) -> str:
     """The time of day in the recipient's time zone."""
     found = read_date(text)
     if not isinstance(found, datetime):
         raise ValueError(f"{text[:40]!r} is not a time with offset")
-    return found.astimezone(zone).strftime("%H:%M")
+    return found.astimezone(timezone).strftime("%H:%M")
 
 
 def format_number(value: int | float, digits: int | None, code: str | None) -> str:

@@ -15,7 +15,7 @@ from .variables import CONTACT_FIELDS
 
 SAMPLE_CONTACT: Mapping[str, Any] = {
     "name": "Ada Example",
-    "zone": None,
+    "timezone": None,
     "language": None,
     "tags": [],
     "attributes": {},
@@ -51,7 +51,7 @@ async def contact_at_address(
 
 def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
     """Check a contact given for a preview; raises Invalid."""
-    kinds: dict[str, type] = {"name": str, "zone": str, "language": str, "tags": list, "attributes": dict}
+    kinds: dict[str, type] = {"name": str, "timezone": str, "language": str, "tags": list, "attributes": dict}
     for name, value in given.items():
         if name not in CONTACT_FIELDS:
             raise Invalid(
@@ -65,15 +65,15 @@ def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
                 field=f"contact.{name}",
                 remedy=_EXAMPLES[name],
             )
-    if given.get("zone") is not None:
-        parse_timezone(given["zone"], field="contact.zone")
+    if given.get("timezone") is not None:
+        parse_timezone(given["timezone"], field="contact.timezone")
     return {name: value for name, value in given.items() if value is not None}
 
 
 _KINDS: Mapping[type, str] = {str: "a string", list: "a list", dict: "an object"}
 _EXAMPLES = {
     "name": 'for example "Ada"',
-    "zone": 'for example "Europe/Berlin"',
+    "timezone": 'for example "Europe/Berlin"',
     "language": 'for example "de"',
     "tags": 'for example ["volunteer"]',
     "attributes": 'for example {"city": "Bergen"}',

@@ -43,7 +43,7 @@ class CompiledTemplate:
         *,
         contact: Mapping[str, Any] | None = None,
         recipient: str = "",
-        zone: tzinfo = UTC,
+        timezone: tzinfo = UTC,
         largest: int = MAX_TEXT_SIZE,
         strict: bool = True,
         channel: object = None,
@@ -54,7 +54,7 @@ class CompiledTemplate:
         a file may have additional columns.
         """
         values = self.declared.bind(variables, strict=strict)
-        run = RenderBudget(None, zone) if contact is None else _run(contact, zone)
+        run = RenderBudget(None, timezone) if contact is None else _run(contact, timezone)
         values["contact"] = {} if contact is None else contact
         values["recipient"] = recipient
         values[BUDGET_KEY] = run
@@ -182,10 +182,10 @@ def _template(source: str, place: str, grammar: TemplateGrammar) -> Template:
         ) from None
 
 
-def _run(contact: Mapping[str, Any], zone: tzinfo) -> RenderBudget:
-    named = contact.get("zone")
+def _run(contact: Mapping[str, Any], timezone: tzinfo) -> RenderBudget:
+    named = contact.get("timezone")
     try:
-        own: tzinfo = ZoneInfo(named) if named else zone
+        own: tzinfo = ZoneInfo(named) if named else timezone
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        own = zone
+        own = timezone
     return RenderBudget(contact.get("language"), own)

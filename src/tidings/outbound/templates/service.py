@@ -76,14 +76,14 @@ class TemplateService:
         store: Store,
         clock: Clock,
         *,
-        zone: tzinfo = UTC,
+        timezone: tzinfo = UTC,
         max_body: int = MAX_TEXT_SIZE,
         keep_keys: timedelta = timedelta(hours=24),
         channels: Mapping[str, object] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._zone = zone
+        self._zone = timezone
         self.channels = channels or {}  # values are escaped for them
         self._largest = min(max_body, MAX_TEXT_SIZE)
         self._keep_keys = micros(keep_keys)
@@ -252,7 +252,7 @@ class TemplateService:
         values, examples = compiled.declared.sampled(given.get("variables") or {})
         channel = self.channels.get(given.get("channel") or "")
         content = compiled.render(
-            values, contact=contact, recipient=to, zone=self._zone, largest=self._largest, channel=channel
+            values, contact=contact, recipient=to, timezone=self._zone, largest=self._largest, channel=channel
         )
         filled = {name: content.get(name) for name in ("text", "subject", "data")}
         return {**filled, "contact": dict(contact) if compiled.uses_contact else None, "examples": examples}
@@ -261,10 +261,10 @@ class TemplateService:
 class TemplateFiller:
     """Renders the templates of drafts."""
 
-    def __init__(self, templates: TemplateService, store: Store, zone: tzinfo, largest: int) -> None:
+    def __init__(self, templates: TemplateService, store: Store, timezone: tzinfo, largest: int) -> None:
         self._templates = templates
         self._store = store
-        self._zone = zone
+        self._zone = timezone
         self._largest = largest
         self._frozen: dict[tuple[str, str, int | None], TemplateVersion] = {}
 
@@ -282,7 +282,7 @@ class TemplateFiller:
             draft.variables or {},
             contact=contact,
             recipient=draft.to,
-            zone=self._zone,
+            timezone=self._zone,
             largest=self._largest,
             channel=self._templates.channels.get(draft.channel),
         )
@@ -332,7 +332,7 @@ def _checked_name(name: str) -> str:
 
 
 def _refuse_retired(found: Row) -> None:
-    if found["gone_at"] is not None:
+    if found["retired_at"] is not None:
         raise Conflict(
             f"the template {found['name']!r} is retired",
             field="template",
@@ -363,7 +363,7 @@ def _listed(row: Row) -> Row:
         "version": row["version"],
         "created_at": iso(row["created_at"]),
         "changed_at": iso(row["changed_at"]),
-        "retired_at": iso(row["gone_at"]),
+        "retired_at": iso(row["retired_at"]),
     }
 
 

@@ -21,7 +21,7 @@ RESERVED = frozenset(
     {"contact", "recipient", "loop", "self", "super", "caller", "varargs", "kwargs", "true", "false", "none"}
     | {"True", "False", "None", "and", "or", "not", "if", "elif", "else", "for", "in", "is"}
 )
-CONTACT_FIELDS = ("name", "zone", "language", "tags", "attributes")
+CONTACT_FIELDS = ("name", "timezone", "language", "tags", "attributes")
 MAX_VARIABLES = 100
 MAX_VALUES_SIZE = 64 * 1024  # characters of all values
 MAX_TEXT_SIZE = 256 * 1024  # characters of one rendering

@@ -10,7 +10,7 @@ function time(moment, exact) {
   return moment.toLocaleTimeString([], { hour: "numeric", minute: "2-digit", ...seconds });
 }
 
-// Times are shown in the reader's zone, with the day when it is not today.
+// Times are shown in the reader's timezone, with the day when it is not today.
 function localise(scope) {
   const today = new Date().toDateString();
   for (const stamp of scope.querySelectorAll("time:not([data-local])")) {

@@ -2,6 +2,6 @@
 select w.part, w.task, w.seen
 from (select m.part, m.task, row_number() over (order by m.part, m.task) as seen
   from (select part, task from messages
-        where lot = :lot and part is not null and (part, task) > (cast(:part as smallint), cast(:after as bigint))
+        where group_id = :group_id and part is not null and (part, task) > (cast(:part as smallint), cast(:after as bigint))
         order by part, task limit :window) m) w
 order by w.seen desc limit 1

@@ -1,2 +1,2 @@
 -- When the pump looks again (null: never), unless somebody wants it sooner.
-update broadcasts set look_at = :look_at where lot = :lot and look_at = :leased
+update broadcasts set check_at = :check_at where group_id = :group_id and check_at = :leased

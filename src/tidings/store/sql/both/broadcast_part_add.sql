@@ -1,3 +1,3 @@
 -- More recipients of one part.
-insert into broadcast_parts (lot, part, zone, total) values (:lot, :part, :zone, :added)
-on conflict (lot, part) do update set total = broadcast_parts.total + excluded.total
+insert into broadcast_parts (group_id, part, timezone, total) values (:group_id, :part, :timezone, :added)
+on conflict (group_id, part) do update set total = broadcast_parts.total + excluded.total

@@ -1,2 +1,2 @@
 -- The parts of a broadcast, each of one time zone.
-select part, zone, total, taken, taken_to, starts_at from broadcast_parts where lot = :lot order by part
+select part, timezone, total, taken, taken_to, starts_at from broadcast_parts where group_id = :group_id order by part

@@ -1,2 +1,2 @@
 -- Forget the parts of a broadcast.
-delete from broadcast_parts where lot = :lot
+delete from broadcast_parts where group_id = :group_id

@@ -1,13 +1,13 @@
 -- Recipients in the order they were frozen, each with its standing and what was said last; a bounded walk.
 -- One without a task has not been taken yet, or never was: `untaken` is the word for it.
 select r.*, (select h.detail from history h where h.task = r.task and h.detail is not null order by h.at desc limit 1) as said
-from (select m.task, m.id, m.recipient, m.part, m.contact, m.variables, m.accepted_at, t.tries, t.category, t.due_at,
+from (select m.task, m.id, m.recipient, m.part, m.contact, m.variables, m.accepted_at, t.attempts, t.category, t.due_at,
     t.changed_at, t.expires_at,
     case when t.id is null then cast(:untaken as text) when t.state = 'pending' then 'waiting' when t.state = 'done' then 'sent'
-      when t.state = 'failed' and t.unknown then 'held' when t.state = 'cancelled' and not t.cancel_asked then 'skipped'
+      when t.state = 'failed' and t.unknown then 'unknown' when t.state = 'cancelled' and not t.cancel_requested then 'skipped'
       else t.state end as standing
   from (select task, id, recipient, part, contact, variables, accepted_at from messages
-        where lot = :lot and part is not null and (part, task) > (cast(:part as smallint), cast(:after as bigint))
+        where group_id = :group_id and part is not null and (part, task) > (cast(:part as smallint), cast(:after as bigint))
         order by part, task limit :window) m
   left join tasks t on t.id = m.task) r
 where cast(:state as text) is null or r.standing = :state

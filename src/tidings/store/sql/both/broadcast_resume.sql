@@ -1,7 +1,7 @@
--- Go on; the pump moves back what was parked, and gives it the time that it stood still.
+-- Resume; the feeder moves deferred recipients back and gives them the time that was lost.
 update broadcasts set state = 'pending', reason = null, ended_at = null, paced_to = null, options = :options,
   version = version + 1,
   paused_for = coalesce(cast(:now as bigint), tidings_now()) - coalesce(paused_at, cast(:now as bigint), tidings_now()),
-  look_at = coalesce(cast(:now as bigint), tidings_now()), changed_at = coalesce(cast(:now as bigint), tidings_now())
-where lot = :lot and state = :expected and version = :version
-returning lot
+  check_at = coalesce(cast(:now as bigint), tidings_now()), changed_at = coalesce(cast(:now as bigint), tidings_now())
+where group_id = :group_id and state = :expected and version = :version
+returning group_id

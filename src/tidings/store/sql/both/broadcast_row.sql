@@ -1,2 +1,2 @@
--- One broadcast by its lot.
-select * from broadcasts where lot = :lot
+-- One broadcast by its task group.
+select * from broadcasts where group_id = :group_id

@@ -1,5 +1,5 @@
--- Start what waits for its time or for a call; whoever comes second changes nothing.
+-- Start a broadcast that waits for its time or a trigger; a second call changes nothing.
 update broadcasts set state = 'pending', started_at = coalesce(cast(:now as bigint), tidings_now()),
-  look_at = coalesce(cast(:now as bigint), tidings_now()), changed_at = coalesce(cast(:now as bigint), tidings_now())
-where lot = :lot and state = 'new'
-returning lot
+  check_at = coalesce(cast(:now as bigint), tidings_now()), changed_at = coalesce(cast(:now as bigint), tidings_now())
+where group_id = :group_id and state = 'new'
+returning group_id

@@ -1,5 +1,5 @@
 -- When a broadcast is looked at again; its own time stays.
 update broadcasts set
-  look_at = case when look_at > :at
-    then look_at - :back else look_at end
-where look_at > :at
+  check_at = case when check_at > :at
+    then check_at - :back else check_at end
+where check_at > :at

@@ -1,7 +1,7 @@
 -- Migration jobs that wait.
 update jobs set
-  parked_until = case when parked_until > :at
-    then parked_until - :back else parked_until end,
-  look_at = case when look_at > :at
-    then look_at - :back else look_at end
-where parked_until > :at or look_at > :at
+  blocked_until = case when blocked_until > :at
+    then blocked_until - :back else blocked_until end,
+  check_at = case when check_at > :at
+    then check_at - :back else check_at end
+where blocked_until > :at or check_at > :at

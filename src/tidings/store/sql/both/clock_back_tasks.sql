@@ -5,7 +5,7 @@ update tasks set
     then :at else due_at - :back end,
   first_due = first_due - :back
 where state in ('pending', 'processing') and changed_at > :at and due_at > :at
-  and (due_at <= changed_at or (tries > 0 and due_at <> coalesce(expires_at, 0)))
+  and (due_at <= changed_at or (attempts > 0 and due_at <> coalesce(expires_at, 0)))
   and not exists (select 1 from messages m where m.task = tasks.id and m.scheduled_at <> m.accepted_at
     and m.scheduled_at > :at)
   and not exists (select 1 from history h where h.task = tasks.id and h.origin = 'pending' and h.state = 'pending')

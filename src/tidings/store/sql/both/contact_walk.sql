@@ -1,5 +1,5 @@
--- Contacts in the order of their ids, from a place on: for whoever goes through all of them.
-select c.id, c.name, c.zone, c.language, c.tags, c.attributes, c.created_at, c.changed_at,
+-- Contacts by id from a cursor on, to iterate over all of them.
+select c.id, c.name, c.timezone, c.language, c.tags, c.attributes, c.created_at, c.changed_at,
   (select string_agg(a.channel || ' ' || a.address, '
 ' order by a.channel) from contact_addresses a where a.contact = c.id) as addresses
 from contacts c where c.tenant = :tenant and c.id > :after order by c.id limit :limit

@@ -1,9 +1,9 @@
 -- Dead letters, newest first, each with the last thing that was said about it; walks like message_ended.
 select m.id, m.tenant, m.channel, m.recipient,
-  coalesce(nullif(m.content, ''), (select b.content from broadcasts b where b.lot = m.lot)) as content,
+  coalesce(nullif(m.content, ''), (select b.content from broadcasts b where b.group_id = m.group_id)) as content,
   m.accepted_at, m.scheduled_at, t.id as task, t.state, t.priority,
-  t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
-  t.unknown, t.cancel_asked, t.category, t.node,
+  t.due_at, t.attempts, t.max_attempts, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.ordering_key, t.head,
+  t.unknown, t.cancel_requested, t.category, t.node,
   (select h.detail from history h where h.task = t.id and h.detail is not null order by h.at desc limit 1) as error
 from tasks t cross join messages m
 where t.state = 'failed' and t.state >= 'expired' and t.state <= 'failed' and t.id < :before

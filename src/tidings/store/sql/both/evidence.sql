@@ -1,5 +1,5 @@
--- Evidence of sending (a late result, a receipt): what waits or is in doubt was done after all.
+-- Evidence of sending (a late result, a receipt): an open or unknown task becomes done.
 -- A failure that was certain (not unknown) stays a failure.
 update tasks set state = 'done', category = null, changed_at = coalesce(cast(:now as bigint), tidings_now())
 where id = :id and (state = 'pending' or (state = 'failed' and unknown)) and state = :expected
-returning id, tries, queue, order_key, changed_at
+returning id, attempts, queue, ordering_key, changed_at

@@ -1,6 +1,6 @@
 -- Whether a batch may go on: its claim, its job, its system, and how many share that.
-select t.id is not null as holds, j.state as job_state, j.version, j.round, j.looks, s.concurrency, s.most, s.step,
-  s.parked_until, s.reason, s.failures,
+select t.id is not null as holds, j.state as job_state, j.version, j.round, j.lookup, s.concurrency, s.most, s.step,
+  s.blocked_until, s.reason, s.failures,
   s.best, s.month, s.used, s.version as system_version,
   t.id is not null and exists (select 1 from tasks w where w.queue = t.queue and w.priority < t.priority and w.state = 'pending'
     and w.head and w.due_at <= coalesce(cast(:now as bigint), tidings_now())) as outranked,

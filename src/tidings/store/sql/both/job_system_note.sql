@@ -1,6 +1,6 @@
--- What was learned about a system; whoever was outrun has learned nothing new.
+-- Save what was learned about a system; a concurrent change wins.
 update job_systems set concurrency = :concurrency, failures = :failures, best = :best,
-  parked_until = case when parked_until < :until then :until else parked_until end,
-  reason = case when parked_until < :until then cast(:reason as text) else reason end, version = version + 1
+  blocked_until = case when blocked_until < :until then :until else blocked_until end,
+  reason = case when blocked_until < :until then cast(:reason as text) else reason end, version = version + 1
 where name = :name and version = :version
 returning version

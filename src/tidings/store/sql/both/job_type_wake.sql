@@ -1,2 +1,2 @@
--- Whoever resumes a job wants its source tried at once.
-update job_types set due_at = 0, tries = 0, problem = null where job = :job
+-- Read the source of a resumed job immediately.
+update job_types set due_at = 0, attempts = 0, problem = null where job = :job

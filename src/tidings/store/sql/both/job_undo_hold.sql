@@ -1,4 +1,4 @@
--- A job that is over is undone by one at a time, and not begun meanwhile; whoever has died loses it with time.
-update jobs set parked_until = coalesce(cast(:now as bigint), tidings_now()) + :lease, version = version + 1
-where n = :n and version = :version and state in ('completed', 'failed', 'cancelled') and not forgets
+-- Lock a finished job for its undo; a lock of a dead process expires.
+update jobs set blocked_until = coalesce(cast(:now as bigint), tidings_now()) + :lease, version = version + 1
+where n = :n and version = :version and state in ('completed', 'failed', 'cancelled') and not pruning
 returning version

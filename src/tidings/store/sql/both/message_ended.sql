@@ -1,9 +1,9 @@
 -- The newest messages of one of the states that have an index; walks that index like message_window.
 select m.id, m.tenant, m.channel, m.recipient,
-  coalesce(nullif(m.content, ''), (select b.content from broadcasts b where b.lot = m.lot)) as content,
+  coalesce(nullif(m.content, ''), (select b.content from broadcasts b where b.group_id = m.group_id)) as content,
   m.accepted_at, m.scheduled_at, t.id as task, t.state, t.priority,
-  t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
-  t.unknown, t.cancel_asked, t.category, t.node
+  t.due_at, t.attempts, t.max_attempts, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.ordering_key, t.head,
+  t.unknown, t.cancel_requested, t.category, t.node
 from tasks t cross join messages m
 where t.state = :state and t.state >= 'expired' and t.state <= 'failed' and t.id < :before
   and m.task = t.id and t.tenant = :tenant

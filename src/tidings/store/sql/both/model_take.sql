@@ -1,4 +1,4 @@
--- Reserve the next instant at which an endpoint may be called. No row back: it is parked, or its line is too long.
+-- Reserve the next slot of an endpoint. No row: it is blocked, or its queue is too long.
 update model_endpoints set next_at = case when next_at > :now then next_at else :now end + interval
-where name = :name and parked_until <= :now and next_at <= :horizon
+where name = :name and blocked_until <= :now and next_at <= :horizon
 returning next_at - interval as at

@@ -1,2 +1,2 @@
--- Give up a node whose beat has not moved; its own next beat then finds no row.
-update nodes set state = 'dead' where id = :id and beat = :beat and state = 'live' returning id
+-- Declare a node dead whose heartbeat has not changed; its own next heartbeat then finds no row.
+update nodes set state = 'dead' where id = :id and heartbeat = :heartbeat and state = 'live' returning id

@@ -1,2 +1,2 @@
--- The admins are told. No row back: somebody else did it.
+-- A notice was sent. No row: another node sent it.
 update notices set sent_at = :at, problem = :problem where id = :id and sent_at is null returning id

@@ -1,4 +1,4 @@
 -- Forget a page of the log that is old.
 delete from occurrences where (schedule, at) in (
-  select schedule, at from occurrences where told_at < :before order by told_at limit :limit)
+  select schedule, at from occurrences where recorded_at < :before order by recorded_at limit :limit)
 returning at

@@ -1,2 +1,2 @@
--- Forget what was told of a message that is gone.
+-- Delete receipts of a deleted message.
 delete from receipts where task = :id and not exists (select 1 from tasks where id = :id)

@@ -1,2 +1,2 @@
 -- Stop starting anything on this queue, until a person resumes it.
-update queues set paused = true, halted = false, pause_reason = :reason where name = :name returning name
+update queues set paused = true, paused_by_engine = false, pause_reason = :reason where name = :name returning name

@@ -1,3 +1,3 @@
 -- One line of a task's history, now.
-insert into history (task, origin, state, try, node, category, detail, at)
-values (:task, :origin, :state, :try, :node, :category, :detail, coalesce(cast(:now as bigint), tidings_now()))
+insert into history (task, origin, state, attempt, node, category, detail, at)
+values (:task, :origin, :state, :attempt, :node, :category, :detail, coalesce(cast(:now as bigint), tidings_now()))

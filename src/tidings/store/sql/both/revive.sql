@@ -1,6 +1,6 @@
--- A person's retry: a dead letter starts afresh, with all its tries, and behind its key.
-update tasks set state = 'pending', tries = 0, throttles = 0, crashes = 0, category = null, cancel_asked = false,
-  head = (order_key is null), due_at = :due_at, expires_at = :expires_at,
+-- Manual retry: a dead letter starts again with all its attempts, behind its ordering key.
+update tasks set state = 'pending', attempts = 0, throttles = 0, crashes = 0, category = null, cancel_requested = false,
+  head = (ordering_key is null), due_at = :due_at, expires_at = :expires_at,
   changed_at = coalesce(cast(:now as bigint), tidings_now())
 where id = :id and state = 'failed'
-returning id, queue, order_key, changed_at
+returning id, queue, ordering_key, changed_at

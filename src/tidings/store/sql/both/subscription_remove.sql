@@ -1,2 +1,2 @@
--- Nobody is told there any more.
+-- Remove a subscription.
 delete from subscriptions where id = :id and tenant = :tenant returning id

@@ -1,4 +1,4 @@
--- Count one version on. Whoever comes second waits here, so that each gets a number of its own.
+-- Next version number of a template; concurrent writers wait here, so numbers are unique.
 update templates set version = version + 1, changed_at = :at
-where id = :id and gone_at is null
+where id = :id and retired_at is null
 returning version

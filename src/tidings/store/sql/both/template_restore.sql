@@ -1,4 +1,4 @@
 -- Bring a retired template back.
-update templates set gone_at = null, changed_at = :at
-where id = :id and gone_at is not null
+update templates set retired_at = null, changed_at = :at
+where id = :id and retired_at is not null
 returning id

@@ -1,6 +1,6 @@
--- A new broadcast, of the lot that lot_add has just made. Own file: the last number of a sequence.
-insert into broadcasts (lot, id, tenant, name, channel, xref, starts, content, template, template_version, options,
-  schedule, occurrence, accepted_at, scheduled_at, changed_at, look_at, gate, retry_in)
-values (currval(pg_get_serial_sequence('lots', 'id')), :id, :tenant, :name, :channel, :xref, :starts, :content, :template,
-  :template_version, :options, :schedule, :occurrence, :accepted_at, :scheduled_at, :accepted_at, :look_at, :gate, :retry_in)
-returning lot
+-- A new broadcast of the group that group_add has just created. Own file: the last number of a sequence.
+insert into broadcasts (group_id, id, tenant, name, channel, xref, starts, content, template, template_version, options,
+  schedule, occurrence, accepted_at, scheduled_at, changed_at, check_at, gate, retry_in)
+values (currval(pg_get_serial_sequence('task_groups', 'id')), :id, :tenant, :name, :channel, :xref, :starts, :content, :template,
+  :template_version, :options, :schedule, :occurrence, :accepted_at, :scheduled_at, :accepted_at, :check_at, :gate, :retry_in)
+returning group_id

@@ -8,7 +8,7 @@ with recursive clock as materialized (
   cross join lateral (
     select priority, due_at from tasks where queue = r.queue and state = 'pending' and head
     order by priority, due_at limit 1) t
-  where not q.paused and coalesce(q.parked_until, 0) <= clock.now and coalesce(q.link, 'connected') = 'connected'
+  where not q.paused and coalesce(q.blocked_until, 0) <= clock.now and coalesce(q.session_state, 'connected') = 'connected'
     and (q.opened_at is null or q.name = any(:probes::text[]))
   union all
   select e.queue, t.priority, t.due_at, e.room
@@ -41,20 +41,20 @@ with recursive clock as materialized (
     order by due_at limit w.n for update skip locked) t
 ), claimed as (
   -- By place: the rows are locked, so they stay where they are. The state is named in a form that no index answers.
-  update tasks t set state = 'processing', node = :node, claim_no = claim_no + 1, tries = tries + 1,
+  update tasks t set state = 'processing', node = :node, claim_no = claim_no + 1, attempts = attempts + 1,
     started_at = null, changed_at = clock.now
   from clock
   where t.ctid = any(array(select place from picked where late is not true)) and t.state is not distinct from 'pending'
-  returning t.id, t.tenant, t.queue, t.kind, t.priority, t.due_at, t.tries, t.throttles, t.claim_no, t.crashes,
-    t.unknown, t.order_key, t.expires_at, t.max_tries, t.changed_at
+  returning t.id, t.tenant, t.queue, t.kind, t.priority, t.due_at, t.attempts, t.throttles, t.claim_no, t.crashes,
+    t.unknown, t.ordering_key, t.expires_at, t.max_attempts, t.changed_at
 ), told as (
-  insert into history (task, origin, state, try, node, at)
-  select id, 'pending', 'processing', tries, :node, changed_at from claimed
+  insert into history (task, origin, state, attempt, node, at)
+  select id, 'pending', 'processing', attempts, :node, changed_at from claimed
 )
-select id, tenant, queue, kind, priority, due_at, tries, throttles, claim_no, crashes, unknown, order_key, expires_at,
-  max_tries, 0 as start_at
+select id, tenant, queue, kind, priority, due_at, attempts, throttles, claim_no, crashes, unknown, ordering_key, expires_at,
+  max_attempts, 0 as start_at
 from claimed
 union all
-select t.id, t.tenant, t.queue, t.kind, t.priority, t.due_at, t.tries, t.throttles, -1, t.crashes,
-  t.unknown, t.order_key, t.expires_at, t.max_tries, 0
+select t.id, t.tenant, t.queue, t.kind, t.priority, t.due_at, t.attempts, t.throttles, -1, t.crashes,
+  t.unknown, t.ordering_key, t.expires_at, t.max_attempts, 0
 from picked p cross join lateral (select * from tasks where id = p.id limit 1) t where p.late

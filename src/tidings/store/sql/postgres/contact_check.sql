@@ -9,7 +9,7 @@ where json_array_length(cast(:addresses as json)) = (
     where a.contact = r.contact)
   and json_array_length(cast(:cards as json)) = (
     select count(*) from json_to_recordset(cast(:cards as json))
-        as r(id text, name text, zone text, language text, tags text, attributes text)
+        as r(id text, name text, timezone text, language text, tags text, attributes text)
       cross join lateral (select * from contacts c where c.id = r.id and c.tenant = :tenant offset 0) c
-    where (c.name, c.zone, c.language, c.tags, c.attributes)
-      is not distinct from (r.name, r.zone, r.language, r.tags, r.attributes))
+    where (c.name, c.timezone, c.language, c.tags, c.attributes)
+      is not distinct from (r.name, r.timezone, r.language, r.tags, r.attributes))

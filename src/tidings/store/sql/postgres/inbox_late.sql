@@ -1,5 +1,5 @@
 -- Whether a message is, or was, at work as it read before its author changed it. Own file: its task is held meanwhile, so that nobody begins
--- with the old text unseen; before the inbox's own row, as whoever settles it does.
+-- with the old text unseen; before the inbox's own row, in the order of a settle.
 with held as materialized (
   select state from tasks where id = (select task from inbox where source = :source and platform_id = :original) for update)
 select i.n from inbox i

@@ -1,4 +1,4 @@
--- Records of a page. One that an earlier round had begins anew; what was mended stays so while the source says the same.
+-- Records of a page. Those of an earlier round start again; repairs stay while the source is unchanged.
 -- Own file: a list goes in as JSON, which each database reads in its own way.
 insert into job_records (job, type, round, source_id, state, raw, failure, field, fingerprint, reason, changed_at)
 select :job, :type, :round, r.id, r.state, r.raw, r.failure, r.field, r.fingerprint, r.reason,
@@ -6,12 +6,12 @@ select :job, :type, :round, r.id, r.state, r.raw, r.failure, r.field, r.fingerpr
 from json_to_recordset(cast(:rows as json)) as r(id text, state text, raw text, failure text, field text, fingerprint text,
   reason text)
 on conflict (source_id, type, job) do update set round = excluded.round, changed_at = excluded.changed_at, due_at = 0,
-  claimed_at = null, links = false, key = null, hash = null, action = null, before = null, changes = null, tries = '{}',
+  claimed_at = null, links = false, key = null, hash = null, action = null, before = null, changes = null, attempts = '{}',
   batch = null, mapped = null,
-  given = case when job_records.given = coalesce(excluded.raw, '') then job_records.given end,
-  raw = case when job_records.given = coalesce(excluded.raw, '') then job_records.raw else excluded.raw end,
-  state = case when job_records.given = coalesce(excluded.raw, '') then 'extracted' else excluded.state end,
-  failure = case when job_records.given = coalesce(excluded.raw, '') then null else excluded.failure end,
-  field = case when job_records.given = coalesce(excluded.raw, '') then null else excluded.field end,
-  fingerprint = case when job_records.given = coalesce(excluded.raw, '') then null else excluded.fingerprint end,
-  reason = case when job_records.given = coalesce(excluded.raw, '') then null else excluded.reason end
+  original = case when job_records.original = coalesce(excluded.raw, '') then job_records.original end,
+  raw = case when job_records.original = coalesce(excluded.raw, '') then job_records.raw else excluded.raw end,
+  state = case when job_records.original = coalesce(excluded.raw, '') then 'extracted' else excluded.state end,
+  failure = case when job_records.original = coalesce(excluded.raw, '') then null else excluded.failure end,
+  field = case when job_records.original = coalesce(excluded.raw, '') then null else excluded.field end,
+  fingerprint = case when job_records.original = coalesce(excluded.raw, '') then null else excluded.fingerprint end,
+  reason = case when job_records.original = coalesce(excluded.raw, '') then null else excluded.reason end

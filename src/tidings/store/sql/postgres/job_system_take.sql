@@ -5,5 +5,5 @@ update job_systems set
     (cast(:at as bigint) + cast(:ahead as bigint) - greatest(next_at, :at) + step) / step)) end,
   next_at = greatest(next_at, :at) + step * case when step = 0 then 0 else greatest(0, least(cast(:wanted as bigint),
     (cast(:at as bigint) + cast(:ahead as bigint) - greatest(next_at, :at) + step) / step)) end
-where name = :name and parked_until <= :at
+where name = :name and blocked_until <= :at
 returning taken, next_at, step

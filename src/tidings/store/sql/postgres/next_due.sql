@@ -3,12 +3,12 @@
 with recursive clock as materialized (
   select coalesce(:now::bigint, tidings_now()) as now
 ), heads as (
-  select q.name as queue, t.priority, t.due_at, greatest(q.parked_until, l.next_at - 250000) as not_before
-  from clock cross join queues q left join limits l on l.queue = q.name cross join lateral (
+  select q.name as queue, t.priority, t.due_at, greatest(q.blocked_until, l.next_at - 250000) as not_before
+  from clock cross join queues q left join rate_limits l on l.queue = q.name cross join lateral (
     select priority, due_at from tasks where queue = q.name and state = 'pending' and head
     order by priority, due_at limit 1) t
-  where q.name = any(:queues::text[]) and not q.paused and (q.opened_at is null or q.parked_until > clock.now)
-    and coalesce(q.link, 'connected') = 'connected'
+  where q.name = any(:queues::text[]) and not q.paused and (q.opened_at is null or q.blocked_until > clock.now)
+    and coalesce(q.session_state, 'connected') = 'connected'
   union all
   select h.queue, t.priority, t.due_at, h.not_before
   from heads h cross join lateral (

@@ -2,8 +2,8 @@
 -- not told. Own file: JSON as rows, and a row knows which transaction wrote it.
 insert into outbox (at, tenant, type, subject, body)
 select t.changed_at, t.tenant,
-  'message.' || case t.state when 'done' then 'sent' else tidings_counted(t.state, t.unknown, t.cancel_asked) end,
-  m.id, json_build_object('tries', t.tries, 'reason', g.detail)::text
+  'message.' || case t.state when 'done' then 'sent' else tidings_group_result(t.state, t.unknown, t.cancel_requested) end,
+  m.id, json_build_object('attempts', t.attempts, 'reason', g.detail)::text
 from json_to_recordset(:moves::json) g(id bigint, claim_no int, state text, detail text)
 join tasks t on t.id = g.id join messages m on m.task = t.id
 where t.claim_no = g.claim_no and (t.state = g.state or (g.state = 'pending' and t.state = 'cancelled'))

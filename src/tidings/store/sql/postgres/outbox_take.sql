@@ -1,4 +1,4 @@
--- These :n are told now; nothing happens where somebody else is telling one of them. Own file: row locks.
+-- Claim these :n events; nothing if another node is sending one of them. Own file: row locks.
 with held as materialized (
   select o.id from json_array_elements_text(:ids::json) g(id) join outbox o on o.id = g.id::bigint
   order by o.id for update of o skip locked)

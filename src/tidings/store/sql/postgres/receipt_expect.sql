@@ -1,4 +1,4 @@
--- What the provider calls the messages of these moves, as far as they were made; what was told before finds its message.
+-- Provider ids of these transitions, as far as committed; earlier receipts find their message.
 -- Own file: JSON as rows. In one order, so that nobody waits for each other.
 insert into receipts (channel, name, task, last, seen_at)
 select g.channel, g.name, t.id, g.last, t.changed_at

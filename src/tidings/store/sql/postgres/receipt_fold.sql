@@ -1,4 +1,4 @@
--- Write down what is new of what was told; a repeat changes nothing and does not come back. Own file: JSON as rows.
+-- Save new facts of receipts; a repeat changes nothing and is not returned. Own file: JSON as rows.
 update receipts r set
   task = coalesce(r.task, m.task),
   open = r.open or coalesce((select t.state = 'processing' from tasks t where t.id = m.task), false),

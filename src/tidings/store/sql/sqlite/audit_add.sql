@@ -7,8 +7,8 @@ chain(i, n, hash) as (
   select l.i, n + 1, tidings_sha256(hash || '|' || (n + 1) || '|' || :now || '|' || (l.line ->> 'digest'))
   from chain join lines l on l.i = chain.i + 1
 )
-insert into audit (n, at, tenant, who, key, what, target, origin, status, request, detail, hash)
-select n, :now, l.line ->> 'tenant', l.line ->> 'who', l.line ->> 'key', l.line ->> 'what', l.line ->> 'target',
+insert into audit (n, at, tenant, actor, key, action, target, origin, status, request, detail, hash)
+select n, :now, l.line ->> 'tenant', l.line ->> 'actor', l.line ->> 'key', l.line ->> 'action', l.line ->> 'target',
   l.line ->> 'origin', l.line ->> 'status', l.line ->> 'request', l.line ->> 'detail', hash
 from chain join lines l on l.i = chain.i
 order by n

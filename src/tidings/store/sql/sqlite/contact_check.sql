@@ -9,5 +9,5 @@ where json_array_length(:addresses) = (
   and json_array_length(:cards) = (
     select count(*) from json_each(:cards) r cross join contacts c
     where c.id = r.value ->> 'id' and c.tenant = :tenant
-      and c.name is r.value ->> 'name' and c.zone is r.value ->> 'zone' and c.language is r.value ->> 'language'
+      and c.name is r.value ->> 'name' and c.timezone is r.value ->> 'timezone' and c.language is r.value ->> 'language'
       and c.tags is r.value ->> 'tags' and c.attributes is r.value ->> 'attributes')

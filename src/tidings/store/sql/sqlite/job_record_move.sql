@@ -6,7 +6,7 @@ update job_records set state = r.value ->> 'state', due_at = coalesce(r.value ->
     target_id = coalesce(r.value ->> 'target_id', job_records.target_id), action = coalesce(r.value ->> 'action',
     job_records.action),
   before = coalesce(r.value ->> 'before', job_records.before), changes = coalesce(r.value ->> 'changes',
-    job_records.changes), tries = coalesce(r.value ->> 'tries', job_records.tries), failure = r.value ->> 'failure',
+    job_records.changes), attempts = coalesce(r.value ->> 'attempts', job_records.attempts), failure = r.value ->> 'failure',
   field = r.value ->> 'field', fingerprint = r.value ->> 'fingerprint', reason = r.value ->> 'reason',
     links = coalesce(r.value ->> 'links', false),
   changed_at = coalesce(cast(:now as bigint), tidings_now())

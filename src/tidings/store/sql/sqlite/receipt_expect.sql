@@ -1,4 +1,4 @@
--- What the provider calls the messages of these moves, as far as they were made; what was told before finds its message.
+-- Provider ids of these transitions, as far as committed; earlier receipts find their message.
 -- Own file: JSON as rows.
 insert into receipts (channel, name, task, last, seen_at)
 select g.value ->> 'channel', g.value ->> 'name', t.id, g.value ->> 'last', t.changed_at

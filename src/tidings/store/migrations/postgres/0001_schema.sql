@@ -1,0 +1,1306 @@
+-- The schema of Tidings.
+-- Instants are whole microseconds since 1970 in UTC. Ids that callers see are UUIDs (text).
+
+-- The current time; every statement reads the clock through this function.
+create function tidings_now() returns bigint language sql volatile as
+$$ select (extract(epoch from clock_timestamp()) * 1000000)::bigint $$;
+
+
+-- Queue: tasks, their history, and groups of tasks that are counted together.
+
+create sequence task_ids;
+
+-- One row per unit of work. `claim_no` is the fence: only the current claim may settle a task. `head`: no other task of
+-- its ordering key comes before it. `first_due` is its place in that order.
+create table tasks (
+  id               bigint primary key,
+  due_at           bigint not null,
+  changed_at       bigint not null,
+  expires_at       bigint,
+  first_due        bigint,
+  started_at       bigint,
+  node             bigint,
+  claim_no         integer not null default 0,
+  priority         smallint not null check (priority between 0 and 9),
+  attempts         smallint not null default 0 check (attempts >= 0),
+  throttles        smallint not null default 0,
+  crashes          smallint not null default 0,
+  max_attempts     smallint check (max_attempts > 0),
+  head             boolean not null default true,
+  unknown          boolean not null default false,
+  cancel_requested boolean not null default false,
+  state            text collate "C" not null default 'pending'
+                   check (state in ('pending', 'processing', 'done', 'failed', 'cancelled', 'expired')),
+  tenant           text not null,
+  queue            text collate "C" not null,
+  kind             text not null,
+  ordering_key     text collate "C",
+  category         text check (category in ('temporary', 'permanent', 'throttling', 'validation', 'system')),
+  group_id         bigint,
+  check ((state = 'processing') = (node is not null)),
+  check ((ordering_key is null) = (first_due is null)),
+  check (head or ordering_key is not null)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+        autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
+
+-- Claimable tasks: one range scan per queue and priority, never a future or blocked row.
+create index tasks_due on tasks (queue, priority, due_at) where state = 'pending' and head;
+-- The tasks that a node holds, for the reaper.
+create index tasks_held on tasks (node) where state = 'processing';
+-- At most one task of an ordering key is in progress or claimable.
+create unique index tasks_ordering_head on tasks (queue, ordering_key)
+  where ordering_key is not null and (state = 'processing' or (state = 'pending' and head));
+-- The pending tasks of an ordering key, in order.
+create index tasks_ordering on tasks (queue, ordering_key, first_due, id) where ordering_key is not null and state = 'pending';
+-- Dead letters and expired tasks. A range, because a list of states would be evaluated on every transition.
+create index tasks_ended on tasks (state, id) where state >= 'expired' and state <= 'failed';
+-- Ordering keys that are blocked by a failed task.
+create index tasks_ordering_failed on tasks (queue, ordering_key) where ordering_key is not null and state = 'failed';
+-- The pending tasks of a group, to pause or cancel a few thousand at a time.
+create index tasks_group on tasks (group_id, id) where group_id is not null and state = 'pending';
+
+-- State transitions of tasks, append-only.
+create table history (
+  task     bigint not null,
+  at       bigint not null,
+  node     bigint,
+  attempt  smallint not null,
+  origin   text not null,
+  state    text not null,
+  category text,
+  detail   text
+) partition by range (at);
+create index history_task on history (task);
+create table history_rest partition of history default;
+
+-- Creates daily partitions in advance. A day that already has rows in the default partition stays there.
+create function tidings_history_partitions(first_at bigint, days integer) returns integer language plpgsql as $$
+declare
+  made integer := 0;
+  day bigint := 86400000000;
+  start bigint;
+  name text;
+begin
+  for i in 0 .. days loop
+    start := (first_at / day + i) * day;
+    name := 'history_' || to_char(to_timestamp(start / 1000000) at time zone 'UTC', 'YYYYMMDD');
+    if to_regclass(quote_ident(name)) is null then
+      begin
+        execute format('create table %I partition of history for values from (%s) to (%s)', name, start, start + day);
+        made := made + 1;
+      exception when check_violation or duplicate_table then null;
+      end;
+    end if;
+  end loop;
+  return made;
+end $$;
+
+-- Drops the daily partitions that end before an instant.
+create function tidings_history_drop(before_at bigint) returns integer language plpgsql as $$
+declare
+  dropped integer := 0;
+  part record;
+begin
+  for part in
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'history'::regclass and c.relname ~ '^history_[0-9]{8}$'
+  loop
+    if extract(epoch from to_timestamp(substr(part.name, 9), 'YYYYMMDD')) * 1000000 + 86400000000 <= before_at then
+      execute format('drop table %I', part.name);
+      dropped := dropped + 1;
+    end if;
+  end loop;
+  return dropped;
+end $$;
+
+-- A group of tasks with exact counts, such as the messages of a broadcast.
+create table task_groups (
+  id   bigint generated always as identity primary key,
+  kind text not null
+);
+
+-- Finished tasks of a group by result, as deltas that are summed and compacted later.
+create table task_group_counts (
+  group_id bigint not null,
+  n        bigint not null,
+  outcome  text not null check (outcome in ('done', 'failed', 'unknown', 'cancelled', 'expired', 'skipped'))
+);
+create index task_group_counts_group on task_group_counts (group_id);
+
+-- The result that a task counts under; null while it is not finished. Unknown: delivery is uncertain. Skipped: not sent, and
+-- not canceled by a user.
+create function tidings_group_result(state text, unknown boolean, cancel_requested boolean) returns text
+language sql immutable as $$
+  select case when state = 'failed' and unknown then 'unknown' when state = 'cancelled' and not cancel_requested then 'skipped'
+    when state in ('done', 'failed', 'cancelled', 'expired') then state end $$;
+
+-- Counts transitions outside of settle (by a user, a rule or a receipt); settle counts its own in bulk.
+create function tidings_count_group() returns trigger language plpgsql as $$
+declare
+  before text := tidings_group_result(old.state, old.unknown, old.cancel_requested);
+  after text := tidings_group_result(new.state, new.unknown, new.cancel_requested);
+begin
+  if before is distinct from after then
+    insert into task_group_counts (group_id, outcome, n)
+    select new.group_id, outcome, n from (values (before, -1), (after, 1)) c(outcome, n) where outcome is not null;
+  end if;
+  return null;
+end $$;
+create trigger tasks_count_group after update of state on tasks for each row
+  when (new.group_id is not null and old.state <> 'processing' and new.state <> 'processing')
+  execute function tidings_count_group();
+
+
+-- Queues: the shared state of each channel, source and job.
+
+-- Pause, throttling, breaker, rollout and session of a channel. `session_state` is null for a channel without a session.
+create table queues (
+  name             text collate "C" primary key,
+  paused           boolean not null default false,
+  pause_reason     text,
+  blocked_until    bigint,
+  block_reason     text,
+  failures         integer not null default 0,
+  opened_at        bigint,
+  probe_at         bigint,
+  on_unknown       text not null default 'resend' check (on_unknown in ('resend', 'ask', 'hold')),
+  deadline         bigint not null default 30000000,
+  stop_on_failure  boolean not null default false,
+  mode             text not null default 'live' check (mode in ('live', 'observe', 'shadow')),
+  share            smallint not null default 100 check (share between 0 and 100),
+  session_state    text check (session_state in ('connected', 'reconnecting', 'logged_out')),
+  session_reason   text,
+  session_since    bigint,                         -- start of the current session state
+  reconnects       integer not null default 0,     -- consecutive reconnects that did not last
+  session_reported text,                           -- the last session state that was published as an event
+  lost_at          bigint,                         -- when the session was lost
+  retry_at         bigint,                         -- next reconnect; null: a send has just detected the loss
+  check_at         bigint not null default 0,      -- next check of the session
+  check_no         bigint not null default 0,      -- fence: an outdated check writes nothing
+  paused_by_engine boolean not null default false  -- paused by the engine, not by a person
+);
+
+-- Rate limit of a queue: the time between two starts, and the next free slot.
+create table rate_limits (
+  queue    text collate "C" primary key,
+  interval bigint not null check (interval > 0),
+  next_at  bigint not null default 0
+);
+
+-- Rate limit of one recipient: the next free slot.
+create table recipient_rate_limits (
+  queue   text collate "C" not null,
+  key     text collate "C" not null,
+  next_at bigint not null,
+  primary key (queue, key)
+);
+create index recipient_rate_limits_old on recipient_rate_limits (next_at);
+
+-- Webhook destinations with an open breaker or a Retry-After. No other destination has a row.
+create table destinations (
+  queue     text collate "C" not null,
+  tenant    text collate "C" not null,
+  host      text collate "C" not null,
+  failures  bigint not null,
+  opened_at bigint not null,
+  until_at  bigint not null,
+  reason    text not null,
+  primary key (queue, tenant, host)
+);
+create index destinations_old on destinations (queue, until_at);
+
+-- Outcomes of attempts by minute, for health and charts.
+create table attempt_tallies (
+  at      bigint not null,
+  n       bigint not null,
+  ms      bigint not null,
+  packed  boolean not null default false,
+  queue   text not null,
+  outcome text not null
+);
+create index attempt_tallies_at on attempt_tallies (at);
+create index attempt_tallies_unpacked on attempt_tallies (at) where not packed;
+
+
+-- Nodes and coordination.
+
+-- Processes and their heartbeat counters. `silent_for` is how long the counter has not changed while it was watched.
+create table nodes (
+  id                bigint generated always as identity primary key,
+  name              text not null,
+  state             text not null default 'live' check (state in ('live', 'dead', 'gone')),
+  heartbeat         bigint not null default 0,
+  started_at        bigint not null,
+  seen_at           bigint not null,
+  info              text not null default '{}',
+  watched_heartbeat bigint not null default -1,
+  watched_at        bigint not null default 0,
+  silent_for        bigint not null default 0
+);
+create index nodes_live on nodes (state) where state <> 'gone';
+
+-- Periodic jobs that one process runs at a time, such as pruning.
+create table maintenance (
+  name   text primary key,
+  due_at bigint not null default 0,
+  node   bigint
+);
+
+-- Rewinds of the database (failover to a lagging standby, restored backup): the server on which one was detected, where the
+-- surviving copy ends, and how many tasks became unknown.
+create table rewinds (
+  server      text collate "C" primary key,
+  survived_at bigint not null,
+  found_at    bigint not null,
+  touched_at  bigint not null default 0,
+  finished_at bigint,
+  node        bigint,
+  unknown     bigint not null default 0
+);
+
+-- Secrets that the engine generates for itself. Encrypted.
+create table secrets (
+  name  text collate "C" primary key,
+  value text not null
+);
+
+
+-- Messages.
+
+-- `content` is '' for a recipient of a broadcast, which has the content. `own_expiry`: the sender set the expiry.
+create table messages (
+  task         bigint primary key,
+  accepted_at  bigint not null,
+  scheduled_at bigint not null,
+  id           text collate "C" not null,
+  tenant       text not null,
+  channel      text not null,
+  recipient    text not null,
+  content      text not null,
+  group_id     bigint,
+  part         smallint,
+  contact      text,
+  variables    text,
+  own_expiry   boolean not null default false
+);
+create unique index messages_id on messages (id);
+create index messages_recipient on messages (tenant, recipient, task);
+create unique index messages_group on messages (group_id, recipient) where group_id is not null;
+create index messages_part on messages (group_id, part, task) where part is not null;
+
+-- Idempotency keys: a hash of the request, and its response.
+create table idempotency_keys (
+  scope      text collate "C" not null,
+  key        text collate "C" not null,
+  digest     text not null,
+  answer     text not null,
+  expires_at bigint not null,
+  primary key (scope, key)
+);
+create index idempotency_keys_expiry on idempotency_keys (expires_at);
+
+-- Delivery reports of providers, by the provider's message id. `task` is null until the message is known. `last`: the last
+-- part of a split text, which decides. `open`: proof of sending that arrived while the task was in progress.
+create table receipts (
+  channel        text collate "C" not null,
+  name           text collate "C" not null,
+  task           bigint,
+  last           boolean not null default true,
+  open           boolean not null default false,
+  seen_at        bigint not null,
+  delivered_at   bigint,
+  read_at        bigint,
+  undelivered_at bigint,
+  reason         text,
+  category       text check (category in ('temporary', 'permanent', 'throttling', 'validation', 'system')),
+  primary key (channel, name),
+  check (read_at is null or delivered_at is not null)
+);
+create index receipts_task on receipts (task) where task is not null;
+-- Reports without a message, for pruning.
+create index receipts_unmatched on receipts (seen_at) where task is null;
+-- Proofs of sending that are not applied yet.
+create index receipts_open on receipts (seen_at) where open;
+
+
+-- Broadcasts.
+
+-- `check_at` is when the feeder looks at it next. `retry_*` are the range of a running retry.
+create table broadcasts (
+  group_id         bigint primary key,
+  id               text collate "C" not null unique,
+  tenant           text not null,
+  name             text not null,
+  channel          text collate "C" not null,
+  xref             text,
+  state            text not null default 'loading' check (state in
+                   ('loading', 'new', 'pending', 'paused', 'completed', 'failed', 'cancelled', 'expired')),
+  reason           text,
+  starts           text not null check (starts in ('immediate', 'scheduled', 'manual')),
+  content          text not null,
+  template         text,
+  template_version integer,
+  options          text not null,
+  schedule         text,
+  occurrence       bigint,
+  accepted_at      bigint not null,
+  scheduled_at     bigint,
+  frozen_at        bigint,
+  started_at       bigint,
+  paused_at        bigint,
+  ended_at         bigint,
+  changed_at       bigint not null,
+  check_at         bigint,
+  total            bigint not null default 0,
+  duplicates       bigint not null default 0,
+  refused          bigint not null default 0,
+  lines            bigint not null default 0,
+  digest           text not null default '',
+  taken            bigint not null default 0,
+  gate             bigint,
+  paced_to         bigint,
+  paused_for       bigint not null default 0,
+  retry_in         bigint,
+  retry_to         bigint,
+  retry_unknown    boolean not null default false,
+  version          integer not null default 0,
+  unique (schedule, occurrence)
+);
+create index broadcasts_check on broadcasts (check_at) where check_at is not null;
+create index broadcasts_newest on broadcasts (tenant, id);
+create index broadcasts_xref on broadcasts (tenant, xref, id) where xref is not null;
+
+-- The recipients of one time zone, which start and pause by their local time.
+create table broadcast_parts (
+  group_id  bigint not null,
+  part      smallint not null,
+  timezone  text,
+  total     bigint not null default 0,
+  taken     bigint not null default 0,
+  taken_to  bigint not null default 0,
+  starts_at bigint,
+  primary key (group_id, part)
+);
+
+
+-- Schedules.
+
+create table schedules (
+  id              text collate "C" primary key,
+  tenant          text not null,
+  name            text not null,
+  state           text not null default 'active' check (state in ('active', 'paused', 'ended')),
+  rule            text not null,
+  timezone        text not null,
+  makes           text not null check (makes in ('message', 'broadcast')),
+  body            text not null,
+  catch_up        text not null default 'latest' check (catch_up in ('skip', 'latest', 'all')),
+  catch_up_window bigint not null,
+  start_at        bigint,
+  end_at          bigint,
+  most            integer,
+  fired           integer not null default 0,
+  next_at         bigint,
+  last_at         bigint,
+  last_made       text,
+  problem         text,
+  version         integer not null default 0,
+  created_at      bigint not null,
+  changed_at      bigint not null,
+  check (next_at is null or state = 'active')
+);
+-- Due schedules: the only query of a scheduler tick.
+create index schedules_due on schedules (next_at) where next_at is not null;
+create index schedules_newest on schedules (tenant, id);
+create index schedules_state on schedules (tenant, state, id);
+-- Schedules whose last occurrence could not be created, for alerts.
+create index schedules_problem on schedules (id) where problem is not null;
+
+-- One row per occurrence. The primary key ensures that it is created once.
+create table occurrences (
+  schedule    text collate "C" not null,
+  at          bigint not null,
+  recorded_at bigint not null,
+  outcome     text not null check (outcome in ('made', 'missed', 'skipped', 'refused')),
+  made        text,
+  detail      text,
+  primary key (schedule, at)
+);
+-- The schedule that created a message.
+create index occurrences_made on occurrences (made) where made is not null;
+-- Old rows, for pruning.
+create index occurrences_recorded on occurrences (recorded_at);
+-- Missed occurrences, for alerts.
+create index occurrences_missed on occurrences (recorded_at) where outcome = 'missed';
+
+
+-- Contacts, lists and suppressions.
+
+create table contacts (
+  id         text collate "C" primary key,
+  tenant     text not null,
+  name       text not null,
+  timezone   text,
+  language   text,
+  tags       text not null default '[]',
+  attributes text not null default '{}',
+  created_at bigint not null,
+  changed_at bigint not null
+);
+create index contacts_newest on contacts (tenant, id);
+create table contact_addresses (
+  tenant  text not null,
+  channel text collate "C" not null,
+  address text collate "C" not null,
+  contact text collate "C" not null,
+  primary key (tenant, channel, address)
+);
+-- A contact has one address per channel.
+create unique index contact_addresses_contact on contact_addresses (contact, channel);
+
+-- A list with members, or a saved filter.
+create table lists (
+  id         text collate "C" primary key,
+  tenant     text not null,
+  name       text not null,
+  filter     text,
+  created_at bigint not null,
+  unique (tenant, name)
+);
+create table list_members (
+  list    text collate "C" not null,
+  contact text collate "C" not null,
+  primary key (list, contact)
+);
+create index list_members_contact on list_members (contact);
+
+-- Addresses that must not be written to. Channel '' means all channels. Checked before each send.
+create table suppressions (
+  tenant  text not null,
+  address text collate "C" not null,
+  channel text collate "C" not null,
+  reason  text not null,
+  at      bigint not null,
+  primary key (tenant, address, channel)
+);
+
+
+-- Templates.
+
+create table templates (
+  id         text collate "C" primary key,
+  tenant     text not null,
+  name       text not null,
+  version    integer not null default 0,
+  created_at bigint not null,
+  changed_at bigint not null,
+  retired_at bigint,
+  unique (tenant, name)
+);
+create table template_versions (
+  template   text collate "C" not null,
+  version    integer not null,
+  content    text not null,
+  variables  text not null,
+  created_at bigint not null,
+  primary key (template, version)
+);
+
+
+-- Events: subscriptions and the outbox.
+
+create table subscriptions (
+  id            text collate "C" primary key,
+  tenant        text not null,
+  url           text not null,
+  events        text not null,
+  secret        text not null,
+  active        boolean not null default true,
+  created_at    bigint not null,
+  changed_at    bigint not null,
+  old_secret    text,
+  old_until     bigint,
+  failing_since bigint,
+  problem       text
+);
+create index subscriptions_newest on subscriptions (tenant, id);
+
+-- Events to publish, written in the transaction of the change that they report.
+create table outbox (
+  id      bigint generated always as identity primary key,
+  at      bigint not null,
+  tenant  text not null,
+  type    text not null,
+  subject text not null,
+  body    text not null,
+  target  text
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+
+-- Publishes transitions outside of settle (by a user, a rule or a receipt); settle publishes its own in bulk.
+create function tidings_publish_task() returns trigger language plpgsql as $$
+declare
+  event_type text := 'message.' || case new.state when 'done' then 'sent' when 'pending' then 'retried'
+    else tidings_group_result(new.state, new.unknown, new.cancel_requested) end;
+begin
+  if exists (select 1 from subscriptions s where s.tenant = new.tenant and s.active and (s.events like '%"*"%'
+      or s.events like '%"message.*"%' or s.events like '%"' || event_type || '"%')) then
+    insert into outbox (at, tenant, type, subject, body)
+    select new.changed_at, new.tenant, event_type, m.id, json_build_object('attempts', new.attempts)::text
+    from messages m where m.task = new.id;
+  end if;
+  return null;
+end $$;
+create trigger tasks_publish after update of state on tasks for each row
+  when (old.state <> 'processing' and new.state <> 'processing' and old.state <> new.state
+        and new.kind = 'message' and new.queue <> 'events')
+  execute function tidings_publish_task();
+
+-- Publishes each delivery report once: when it arrives, or when its message becomes known.
+create function tidings_publish_receipt() returns trigger language plpgsql as $$
+begin
+  insert into outbox (at, tenant, type, subject, body)
+  select w.at, m.tenant, 'message.' || w.what, m.id, json_build_object('attempts', (select t.attempts from tasks t where t.id = m.task),
+    'receipt', new.name, 'reason', case when w.what = 'undelivered' then new.reason end,
+    'category', case when w.what = 'undelivered' then new.category end)::text
+  from (values (1, 'delivered', new.delivered_at, old.delivered_at), (2, 'read', new.read_at, old.read_at),
+    (3, 'undelivered', case when new.delivered_at is null then new.undelivered_at end, old.undelivered_at))
+    w(place, what, at, before)
+  cross join messages m
+  where m.task = new.task and w.at is not null and (w.before is null or old.task is null)
+    and (new.last or w.what = 'undelivered')
+    and exists (select 1 from subscriptions s where s.tenant = m.tenant and s.active and (s.events like '%"*"%'
+      or s.events like '%"message.*"%' or s.events like '%"message.' || w.what || '"%'))
+  order by w.place;
+  return null;
+end $$;
+create trigger receipts_publish after update on receipts for each row
+  when (new.task is not null and coalesce(new.delivered_at, new.undelivered_at) is not null)
+  execute function tidings_publish_receipt();
+
+
+-- Rollout and import.
+
+-- Messages of a shadowed channel, from this engine and from the other sender, for comparison.
+create table shadows (
+  id        bigint generated always as identity primary key,
+  channel   text collate "C" not null,
+  side      text not null check (side in ('ours', 'theirs')),
+  recipient text not null,
+  digest    text not null,
+  at        bigint not null,
+  ref       text
+);
+create unique index shadows_ref on shadows (channel, side, ref) where ref is not null;
+create index shadows_at on shadows (at);
+create index shadows_recipient on shadows (channel, recipient, at, id);
+
+-- Changes of a channel's mode and share, so that each can be reverted.
+create table rollouts (
+  id           bigint generated always as identity primary key,
+  channel      text collate "C" not null,
+  at           bigint not null,
+  mode         text not null,
+  share        smallint not null,
+  mode_before  text not null,
+  share_before smallint not null,
+  reason       text
+);
+create index rollouts_channel on rollouts (channel, id);
+
+-- Imports from another system's table, and their rows: an import can be repeated without duplicates, and undone.
+create table imports (
+  id        text collate "C" primary key,
+  tenant    text not null,
+  source    text not null,
+  began_at  bigint not null,
+  ended_at  bigint,
+  undone_at bigint,
+  taken     bigint not null default 0
+);
+create table import_rows (
+  source  text collate "C" not null,
+  key     text collate "C" not null,
+  import  text collate "C" not null,
+  message text not null,
+  primary key (source, key)
+);
+create index import_rows_import on import_rows (import, key);
+
+
+-- Language models.
+
+-- Calls, written before and after each one. A row that stays 'asked' is a call with an unknown result. An answered row is
+-- also the answer to a repetition of the same question.
+create table model_calls (
+  id          bigint generated always as identity primary key,
+  at          bigint not null,
+  trace       text collate "C",
+  key         text collate "C" not null,
+  attempt     integer not null,
+  prompt      text not null,
+  version     integer not null,
+  prompt_hash text not null,
+  input_hash  text not null,
+  endpoint    text not null,
+  model       text not null,
+  settings    text not null,
+  state       text not null default 'asked' check (state in ('asked', 'answered', 'failed')),
+  raw         text,
+  parsed      text,
+  tokens_in   integer not null default 0,
+  tokens_out  integer not null default 0,
+  cost        bigint not null default 0,
+  ms          integer,
+  error       text,
+  check ((state = 'answered') = (raw is not null))
+);
+create index model_calls_key on model_calls (key, id) where state = 'answered';
+create index model_calls_trace on model_calls (trace, id) where trace is not null;
+create index model_calls_at on model_calls (at);
+
+-- Rate limit and breaker of each endpoint.
+create table model_endpoints (
+  name          text collate "C" primary key,
+  interval      bigint not null default 0,
+  next_at       bigint not null default 0,
+  blocked_until bigint not null default 0,
+  block_kind    text check (block_kind in ('busy', 'down')),
+  block_reason  text
+);
+
+-- Usage by day (UTC), updated in the transaction of the answer.
+create table model_days (
+  day        text collate "C" not null,
+  model      text collate "C" not null,
+  prompt     text collate "C" not null,
+  version    integer not null,
+  calls      bigint not null,
+  tokens_in  bigint not null,
+  tokens_out bigint not null,
+  cost       bigint not null,
+  primary key (day, model, prompt, version)
+);
+
+
+-- Shift calendar, and the ledger of commands to any calendar.
+
+-- One row per day that was written; a writer locks it.
+create table shift_days (
+  calendar text not null,
+  day      text collate "C" not null,
+  made_at  bigint not null,
+  primary key (calendar, day)
+);
+
+-- The 48 half hours of a squad's day from 0600: c has a crew, n is marked as without, . is not on the calendar.
+create table shift_lines (
+  calendar   text not null,
+  day        text collate "C" not null,
+  squad      text collate "C" not null,
+  slots      text not null check (length(slots) = 48),
+  changed_at bigint not null,
+  primary key (calendar, day, squad)
+);
+
+-- Changes of the built-in calendar, kept permanently. The key ensures that each is applied once.
+create table shift_changes (
+  id       bigint generated always as identity primary key,
+  key      text not null unique,
+  calendar text not null,
+  day      text collate "C" not null,
+  squad    text not null,
+  who      text not null,
+  at       bigint not null,
+  action   text not null check (action in ('no_crew', 'add', 'remove')),
+  begins   text not null,
+  ends     text not null,
+  was      text not null check (length(was) = 48),
+  became   text not null check (length(became) = 48)
+);
+create index shift_changes_day on shift_changes (calendar, day, id);
+
+-- The ledger: commands, written before they are sent and settled by reading the calendar.
+create table effects (
+  task         bigint primary key,
+  key          text not null unique,
+  plan         text not null,
+  tenant       text not null,
+  calendar     text not null,
+  day          text collate "C" not null,
+  squad        text not null,
+  action       text not null check (action in ('no_crew', 'add', 'remove')),
+  begins       text not null,
+  ends         text not null,
+  first_slot   integer not null,
+  last_slot    integer not null,
+  conversation text,
+  who          text not null,
+  undoes       text,
+  state        text not null default 'planned' check (state in
+               ('planned', 'claimed', 'confirmed', 'refused', 'unknown', 'not_applied', 'conflict', 'superseded')),
+  claim_no     integer not null default 0,
+  attempts     integer not null default 0,
+  pre          text,
+  expected     text,
+  evidence     text not null default '',
+  planned_at   bigint not null,
+  claimed_at   bigint,
+  ended_at     bigint,
+  reported     boolean not null default false,
+  check ((pre is null) = (expected is null)),
+  check (state <> 'claimed' or pre is not null)
+);
+create index effects_day on effects (calendar, day, task);
+create index effects_newest on effects (calendar, task);
+create index effects_plan on effects (plan);
+create index effects_undoes on effects (undoes) where undoes is not null;
+-- Commands whose result was not reported yet.
+create index effects_unreported on effects (task) where not reported;
+
+-- Tasks that report the result of a plan to its conversation.
+create table followups (
+  task bigint primary key,
+  plan text not null
+);
+
+
+-- Inbox: sources, received messages and the roster.
+
+-- One row per source: its cursor and the lease of its reader. `token` increases with each lease and is the fence.
+create table sources (
+  name     text collate "C" primary key,
+  kind     text not null,
+  known_at bigint not null,
+  cursor   text,
+  token    bigint not null default 0,
+  holder   text,
+  began_at bigint,
+  until    bigint,
+  due_at   bigint not null default 0,
+  read_at  bigint,
+  failures integer not null default 0,
+  problem  text,
+  check ((holder is null) = (until is null)),
+  check ((holder is null) = (began_at is null))
+);
+
+-- Received messages, never deleted. `task` handles one; it is null if the message ended on arrival. `ended` is its final
+-- state, also after its task was pruned.
+create table inbox (
+  n            bigint generated always as identity primary key,
+  task         bigint unique,
+  id           text collate "C" not null unique,
+  tenant       text not null,
+  source       text collate "C" not null,
+  platform_id  text collate "C" not null,
+  conversation text collate "C" not null,
+  chat         text not null,
+  sender       text not null,
+  name         text not null,
+  kind         text not null check (kind in ('message', 'edit', 'delete', 'system')),
+  original     text,
+  reply_to     text,
+  attachments  integer not null default 0,
+  sent_at      bigint not null,
+  received_at  bigint not null,
+  speaks_for   text,
+  edited_at    bigint,
+  deleted_at   bigint,
+  ended        text check (ended in ('done', 'expired', 'skipped')),
+  reason       text,
+  text         text not null,
+  edited_text  text,
+  raw          text,
+  unique (source, platform_id)
+);
+create index inbox_conversation on inbox (conversation, n);
+create index inbox_source on inbox (source, n);
+
+-- Allowed senders, by their platform id. Source '' means all sources.
+create table roster (
+  tenant     text not null,
+  source     text collate "C" not null,
+  sender     text collate "C" not null,
+  name       text collate "C" not null,
+  squad      text not null,
+  role       text not null check (role in ('member', 'officer', 'admin')),
+  changed_at bigint not null,
+  primary key (tenant, sender, source)
+);
+create index roster_name on roster (tenant, name, sender, source);
+
+-- Changes of the roster, and messages on behalf of others.
+create table roster_log (
+  n      bigint generated always as identity primary key,
+  at     bigint not null,
+  tenant text not null,
+  source text not null,
+  sender text collate "C" not null,
+  what   text not null check (what in ('added', 'changed', 'removed', 'spoke_for', 'refused')),
+  detail text not null
+);
+create index roster_log_sender on roster_log (tenant, sender, n);
+
+
+-- Workflows, and cases for people.
+
+create table workflows (
+  id           text collate "C" primary key,
+  tenant       text not null,
+  conversation text collate "C" not null,
+  squad        text not null,
+  topic        text not null,
+  state        text not null check (state in ('new', 'waiting_for_input', 'ready', 'executing', 'completed', 'partial',
+               'failed', 'cancelled', 'needs_human', 'expired')),
+  version      integer not null,
+  schema       integer not null,
+  asked        text,
+  plan         text collate "C",
+  opened_at    bigint not null,
+  changed_at   bigint not null,
+  idle_at      bigint,
+  closed_at    bigint,
+  body         text not null,
+  check ((closed_at is null) = (state in ('new', 'waiting_for_input', 'ready', 'executing', 'needs_human'))),
+  check ((idle_at is null) = (closed_at is not null))
+);
+-- A squad has at most one open workflow per topic.
+create unique index workflows_open on workflows (tenant, conversation, squad, topic) where closed_at is null;
+create unique index workflows_plan on workflows (plan) where plan is not null;
+create index workflows_idle on workflows (idle_at) where idle_at is not null;
+create index workflows_newest on workflows (tenant, id);
+
+-- One row per handled message. `deferred`: waits behind a busy workflow, or until a person decides.
+create table handled_messages (
+  n            bigint generated always as identity primary key,
+  message      text collate "C" not null unique,
+  tenant       text not null,
+  conversation text collate "C" not null,
+  squad        text not null,
+  workflow     text collate "C",
+  decision     text not null,
+  reason       text not null,
+  deferred     text check (deferred in ('queued', 'unclear', 'person')),
+  released_at  bigint,
+  at           bigint not null,
+  sent_at      bigint not null,
+  speaker      text not null,
+  text         text not null,
+  facts        text not null
+);
+create index handled_messages_conversation on handled_messages (tenant, conversation, n);
+create index handled_messages_deferred on handled_messages (deferred, n) where deferred is not null;
+
+-- The steps of a conversation, in order.
+create table steps (
+  id           bigint generated always as identity primary key,
+  tenant       text not null,
+  conversation text collate "C" not null,
+  workflow     text collate "C",
+  message      text collate "C",
+  at           bigint not null,
+  what         text not null,
+  facts        text not null
+);
+create index steps_conversation on steps (tenant, conversation, id);
+
+-- Tasks that handle a deferred message again; `verdict` is a person's decision.
+create table message_reruns (
+  task    bigint primary key,
+  message text collate "C" not null,
+  verdict text check (verdict in ('related', 'new'))
+);
+
+-- Requests for human help.
+create table cases (
+  id           text collate "C" primary key,
+  tenant       text not null,
+  reason       text not null,
+  key          text collate "C" not null,
+  state        text not null check (state in ('open', 'claimed', 'answered', 'closed')),
+  conversation text collate "C" not null,
+  workflow     text collate "C",
+  message      text collate "C",
+  opened_at    bigint not null,
+  deadline_at  bigint,
+  claimed_by   text,
+  changed_at   bigint not null,
+  closed_at    bigint,
+  times        integer not null default 1,
+  facts        text not null,
+  check (state in ('open', 'closed') or claimed_by is not null)
+);
+-- The same problem is one case until it is closed.
+create unique index cases_key on cases (tenant, key) where state <> 'closed';
+create index cases_newest on cases (tenant, id);
+create index cases_state on cases (tenant, state, id);
+-- Conversations that a person has taken over.
+create index cases_held on cases (conversation) where state in ('claimed', 'answered');
+create index cases_deadline on cases (deadline_at) where deadline_at is not null;
+
+-- Notices to admins. The same notice is sent once until it is acknowledged.
+create table notices (
+  id              text collate "C" primary key,
+  tenant          text not null,
+  key             text collate "C" not null,
+  reason          text not null,
+  at              bigint not null,
+  last_at         bigint not null,
+  times           integer not null default 1,
+  sent_at         bigint,
+  problem         text,
+  acknowledged_at bigint,
+  acknowledged_by text,
+  facts           text not null
+);
+create unique index notices_key on notices (tenant, key) where acknowledged_at is null;
+create index notices_unsent on notices (id) where sent_at is null;
+create index notices_newest on notices (tenant, id);
+
+
+-- Migration: records between systems.
+
+-- Pairs of systems; each has its own crosswalk.
+create table job_pairs (
+  n      bigint generated always as identity primary key,
+  tenant text not null,
+  source text collate "C" not null,
+  target text collate "C" not null,
+  unique (tenant, source, target)
+);
+
+-- `resume_state` is the state that a paused job returns to. `check_at` is when the batch scheduler looks at it next. `done_before`
+-- records had ended before the current round. `pruning`: its records and logs are being deleted, or are deleted.
+create table jobs (
+  n             bigint generated always as identity primary key,
+  id            text collate "C" not null unique,
+  tenant        text collate "C" not null,
+  name          text not null,
+  pair          bigint not null,
+  state         text not null default 'new' check (state in ('new', 'planning', 'planned', 'approved', 'running', 'paused',
+                  'cancelled', 'completed', 'failed')),
+  resume_state  text check (resume_state in ('planning', 'running')),
+  reason        text,
+  blocked_until bigint,
+  check_at      bigint not null default 0,
+  round         integer not null default 0,
+  lookup        boolean not null default true,
+  planned       boolean not null default false,
+  version       integer not null default 0,
+  mapping_hash  text not null,
+  definition    text not null,
+  created_at    bigint not null,
+  changed_at    bigint not null,
+  started_at    bigint,
+  ended_at      bigint,
+  done_before   bigint not null default 0,
+  pruning       boolean not null default false,
+  pruned_at     bigint,
+  check ((state = 'paused') = (resume_state is not null))
+);
+create index jobs_check on jobs (check_at) where state in ('planning', 'running', 'paused');
+create index jobs_tenant on jobs (tenant, n);
+-- Finished jobs whose records are kept, for retention.
+create index jobs_retained on jobs (ended_at) where pruned_at is null and ended_at is not null;
+
+-- One row per record type: the read cursor and its lease, and the position up to which batches were cut. `counts` has the
+-- final counts (JSON) of a job whose records are deleted.
+create table job_types (
+  job          bigint not null,
+  type         text collate "C" not null,
+  wave         integer not null,
+  cursor       text,
+  expected     bigint,
+  extracted    bigint not null default 0,
+  seen_again   bigint not null default 0,
+  is_read      boolean not null default false,
+  reader       text,
+  reader_until bigint not null default 0,
+  due_at       bigint not null default 0,
+  attempts     integer not null default 0,
+  problem      text,
+  note         text,
+  cut          bigint not null default 0,
+  passed       bigint not null default -1,
+  linked       boolean not null default false,
+  pace         bigint,
+  counts       text,
+  primary key (job, type)
+);
+
+-- `key` is null if it equals the source's id. `mapped` is the request of a write whose result is unknown. `batch`: reopened
+-- in that batch. `original` is the source's data of a repaired record; '' if it could not be kept.
+create table job_records (
+  seq         bigint generated always as identity primary key,
+  job         bigint not null,
+  round       integer not null,
+  due_at      bigint not null default 0,
+  claimed_at  bigint,
+  changed_at  bigint not null,
+  links       boolean not null default false,
+  state       text not null check (state in ('extracted', 'ready', 'waiting', 'claimed', 'unknown', 'written', 'unchanged',
+                'rejected', 'failed', 'skipped', 'conflict')),
+  type        text collate "C" not null,
+  source_id   text collate "C" not null,
+  key         text collate "C",
+  target_id   text,
+  hash        text,
+  action      text check (action in ('create', 'update', 'write', 'unchanged', 'rejected', 'skipped', 'unresolved',
+                'conflict')),
+  attempts    text not null default '{}',
+  failure     text,
+  field       text,
+  fingerprint text collate "C",
+  batch       text collate "C",
+  reason      text,
+  before      text,
+  changes     text,
+  raw         text,
+  mapped      text,
+  original    text,
+  check (state <> 'claimed' or claimed_at is not null),
+  unique (source_id, type, job)
+) with (fillfactor = 80);
+-- Each query has exactly one matching index: a planner without statistics would otherwise take any of them.
+create index job_records_line on job_records (job, type, seq) where batch is null;
+create index job_records_cause on job_records (job, fingerprint, seq) where fingerprint is not null;
+create index job_records_links on job_records (job, type, seq) where links;
+create index job_records_key on job_records (job, type, key) where key is not null;
+-- Identical records that are being written: while there is one, a match in the target is ambiguous.
+create index job_records_claimed on job_records (job, type, hash) where state = 'claimed';
+create index job_records_batch on job_records (batch, seq) where batch is not null;
+create index job_records_repaired on job_records (job, type, seq) where original is not null;
+
+-- A range of records of a type, or the records that name it. Its counts change in the transactions that move the records.
+create table job_batches (
+  id         text collate "C" primary key,
+  job        bigint not null,
+  type       text collate "C" not null,
+  round      integer not null,
+  phase      text not null check (phase in ('plan', 'run', 'links')),
+  system     text collate "C" not null,
+  first      bigint not null,
+  last       bigint not null,
+  size       integer not null,
+  task       bigint,
+  state      text not null default 'pending'
+             check (state in ('pending', 'processing', 'retrying', 'completed', 'failed', 'failed_final')),
+  attempts   integer not null default 0,
+  written    integer not null default 0,
+  unchanged  integer not null default 0,
+  spent      bigint not null default 0,
+  reason     text,
+  made_at    bigint not null,
+  changed_at bigint not null
+);
+create index job_batches_job on job_batches (job, round, state);
+create index job_batches_system on job_batches (system) where state = 'processing';
+
+-- Tasks that process a batch.
+create table job_batch_tasks (
+  task  bigint primary key,
+  batch text collate "C" not null
+);
+
+-- Source records and their target records, with a hash of the written content.
+create table crosswalk (
+  pair       bigint not null,
+  type       text collate "C" not null,
+  source_id  text collate "C" not null,
+  target_id  text collate "C" not null,
+  hash       text,
+  job        bigint not null,
+  changed_at bigint not null,
+  primary key (source_id, type, pair)
+);
+create index crosswalk_target on crosswalk (target_id, type, pair);
+
+-- Rate limit, concurrency, throttling and monthly quota of a system, shared by all nodes.
+create table job_systems (
+  name          text collate "C" primary key,
+  step          bigint not null default 0,
+  next_at       bigint not null default 0,
+  taken         integer not null default 0,
+  concurrency   double precision not null default 2,
+  most          integer not null default 8,
+  blocked_until bigint not null default 0,
+  reason        text,
+  failures      integer not null default 0,
+  best          bigint,
+  month         integer not null default 0,
+  used          bigint not null default 0,
+  version       bigint not null default 0
+);
+
+-- Attempts at a record.
+create table job_log (
+  n      bigint generated always as identity primary key,
+  record bigint not null,
+  at     bigint not null,
+  what   text not null,
+  code   text,
+  reason text
+);
+create index job_log_record on job_log (record, n);
+
+-- Actions of people on a job.
+create table job_audit (
+  n      bigint generated always as identity primary key,
+  job    bigint not null,
+  at     bigint not null,
+  actor  text not null,
+  action text not null,
+  detail text not null
+);
+create index job_audit_job on job_audit (job, n);
+
+
+-- Alerts.
+
+create table alerts (
+  id              text collate "C" primary key,
+  tenant          text not null,
+  rule            text collate "C" not null,
+  subject         text collate "C" not null,
+  severity        text not null check (severity in ('warning', 'critical')),
+  state           text not null check (state in ('pending', 'raised', 'resolved')),
+  value           double precision not null,
+  problem         text not null,
+  first_at        bigint not null,
+  last_at         bigint not null,
+  raised_at       bigint,
+  acknowledged_at bigint,
+  acknowledged_by text,
+  resolved_at     bigint,
+  notify_error    text,
+  check ((state = 'pending') = (raised_at is null)),
+  check ((state = 'resolved') = (resolved_at is not null)),
+  check ((acknowledged_at is null) = (acknowledged_by is null))
+);
+-- At most one open alert per rule and subject.
+create unique index alerts_open on alerts (rule, subject) where resolved_at is null;
+create index alerts_newest on alerts (tenant, id);
+create index alerts_old on alerts (resolved_at) where resolved_at is not null;
+
+
+-- Access: API keys, sessions, quotas and the audit trail.
+
+-- `digest` is the SHA-256 of the key's 256 random bits; the key itself is not stored. After a rotation the previous key is
+-- valid until `old_until`. `free_at` is the key's position in its rate limit.
+create table api_keys (
+  id           text collate "C" primary key,
+  tenant       text not null,
+  name         text not null,
+  prefix       text collate "C" not null unique,
+  digest       text not null,
+  old_digest   text,
+  old_until    bigint,
+  role         text not null check (role in ('admin', 'operator', 'sender', 'viewer', 'metrics')),
+  scopes       text not null,
+  rate         integer check (rate > 0),
+  free_at      bigint not null default 0,
+  created_at   bigint not null,
+  created_by   text not null,
+  expires_at   bigint,
+  rotated_at   bigint,
+  revoked_at   bigint,
+  last_used_at bigint,
+  check ((old_digest is null) = (old_until is null))
+);
+create unique index api_keys_name on api_keys (tenant, name) where revoked_at is null;
+create index api_keys_newest on api_keys (tenant, id);
+create index api_keys_admin on api_keys (id) where role = 'admin' and tenant = 'default' and revoked_at is null;
+
+-- One row once the settings have had a key: access without a key then stays closed.
+create table configured_keys (
+  id    integer primary key check (id = 1),
+  since bigint not null
+);
+
+-- Browser sessions; `owner` is the id of the key, or names a key of the settings.
+create table sessions (
+  digest     text collate "C" primary key,
+  owner      text collate "C" not null,
+  created_at bigint not null,
+  expires_at bigint not null,
+  origin     text not null
+);
+create index sessions_expiry on sessions (expires_at);
+create index sessions_owner on sessions (owner);
+
+-- Accepted messages by tenant and day (UTC), for quotas.
+create table tenant_days (
+  tenant text not null,
+  day    bigint not null,
+  n      bigint not null,
+  primary key (tenant, day)
+);
+
+-- The audit trail, append-only. `hash` is the SHA-256 of the entry's content and of the previous hash.
+create table audit (
+  n       bigint generated always as identity primary key,
+  at      bigint not null,
+  tenant  text not null,
+  actor   text not null,
+  key     text,
+  action  text not null,
+  target  text,
+  origin  text,
+  status  integer,
+  request text,
+  detail  text,
+  hash    text
+);
+create index audit_newest on audit (tenant, n);
+create index audit_at on audit (at);
+
+-- One row: the chain begins after `base_n` (older entries are pruned) and ends at `n`.
+create table audit_chain (
+  id        integer primary key check (id = 1),
+  base_n    bigint not null,
+  base_hash text not null,
+  base_at   bigint,
+  n         bigint not null,
+  hash      text not null
+);
+
+-- Appends entries, each with the hash of its content in `digest`. The row of the chain is locked until the transaction
+-- ends, so concurrent writers form one chain without gaps.
+create function tidings_audit_add(lines json, instant bigint) returns void language plpgsql as $$
+declare
+  last audit_chain;
+  line record;
+begin
+  insert into audit_chain (id, base_n, base_hash, n, hash)
+    select 1, coalesce(max(a.n), 0), '', coalesce(max(a.n), 0), '' from audit a on conflict do nothing;
+  select * into last from audit_chain where id = 1 for update;
+  for line in select * from json_to_recordset(lines) as r(tenant text, actor text, key text, action text, target text,
+      origin text, status integer, request text, detail text, digest text) loop
+    last.n := last.n + 1;
+    last.hash := encode(sha256(convert_to(concat_ws('|', last.hash, last.n, instant, line.digest), 'UTF8')), 'hex');
+    insert into audit (n, at, tenant, actor, key, action, target, origin, status, request, detail, hash)
+      overriding system value
+      values (last.n, instant, line.tenant, line.actor, line.key, line.action, line.target, line.origin, line.status,
+        line.request, line.detail, last.hash);
+  end loop;
+  update audit_chain set n = last.n, hash = last.hash where id = 1;
+end $$;
+
+create function tidings_audit_append_only() returns trigger language plpgsql as $$
+begin
+  raise exception 'the audit trail is append-only';
+end $$;
+create trigger audit_append_only before update on audit for each row execute function tidings_audit_append_only();
+
+-- Entries are deleted by retention only, which moves the beginning of the chain first.
+create function tidings_audit_kept() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'DELETE' then
+    if not exists (select 1 from audit_chain where old.n > base_n) then
+      return old;
+    end if;
+  end if;
+  raise exception 'the audit trail is append-only';
+end $$;
+create trigger audit_kept before delete on audit for each row execute function tidings_audit_kept();
+create trigger audit_not_truncated before truncate on audit for each statement execute function tidings_audit_kept();

@@ -1,5 +1,0 @@
--- What one process does for all.
-update duties set
-  due_at = case when due_at > :at
-    then due_at - :back else due_at end
-where due_at > :at

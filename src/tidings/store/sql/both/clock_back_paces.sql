@@ -1,5 +1,0 @@
--- The reserved rate-limit slots of recipients.
-update paces set
-  next_at = case when next_at > :at
-    then next_at - :back else next_at end
-where next_at > :at

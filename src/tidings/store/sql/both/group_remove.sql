@@ -1,0 +1,2 @@
+-- Delete a task group.
+delete from task_groups where id = :group_id

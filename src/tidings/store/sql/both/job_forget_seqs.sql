@@ -1,8 +1,0 @@
--- Records of a job that forgets: in their line, opened again in a batch, or mended and never opened.
-select r.seq from jobs j cross join job_records r where j.n = :job and j.forgets and r.job = j.n and r.batch is null
-union all
-select r.seq from jobs j cross join job_batches b cross join job_records r
-where j.n = :job and j.forgets and b.job = j.n and r.batch = b.id
-union all
-select r.seq from jobs j cross join job_records r where j.n = :job and j.forgets and r.job = j.n and r.fingerprint is not null
-limit :limit

@@ -1,2 +1,0 @@
--- What is answered to a key from now on: the work that it began is done.
-update keys set answer = :answer where scope = :scope and key = :key

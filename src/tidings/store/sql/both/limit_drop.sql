@@ -1,2 +1,0 @@
--- A queue without a rate has no row.
-delete from limits where queue = :queue

@@ -1,2 +1,0 @@
--- Reserve send instants: the next one free is :next_at.
-update limits set next_at = :next_at where queue = :queue

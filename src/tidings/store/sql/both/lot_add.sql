@@ -1,2 +1,0 @@
--- A new lot: tasks that are counted together. Whatever needs its number is written next, in the same transaction.
-insert into lots (kind) values (:kind)

@@ -1,4 +1,0 @@
--- The next tasks of a lot that wait, by id; `parked` leaves out those of one queue.
-select id from tasks
-where lot = :lot and state = 'pending' and id > :after and (cast(:parked as text) is null or queue <> :parked)
-order by id limit :limit

@@ -1,2 +1,0 @@
--- Forget a lot.
-delete from lots where id = :lot

@@ -1,9 +1,0 @@
--- Make the tasks of a part's next recipients, in their order: paced one behind the other, each spread a little.
-insert into tasks (id, tenant, queue, kind, priority, due_at, changed_at, expires_at, max_tries, lot)
-select p.task, p.tenant, p.channel, :kind, cast(:priority as smallint), p.due_at, p.now, p.due_at + :grace,
-  cast(:max_tries as smallint), cast(:lot as bigint)
-from (select m.task, m.tenant, m.channel, (select coalesce(cast(:now as bigint), tidings_now())) as now,
-    cast(:due_at as bigint) + (row_number() over (order by m.task) - 1) * cast(:gap as bigint)
-      + (m.task * cast(:stride as bigint)) % (cast(:spread as bigint) + 1) as due_at
-  from (select task, tenant, channel from messages
-        where lot = :lot and part = :part and task > :after order by task limit :n) m) p

@@ -1,4 +1,0 @@
--- Take back a page of recipients of a lot that was never frozen.
-delete from messages where task in (
-  select task from messages where lot = :lot and part is not null order by part, task limit :limit)
-returning task

@@ -1,2 +1,0 @@
--- A turn that was moved, or not used: the recipient is free at :free, unless somebody has taken a later one.
-update paces set next_at = :free where queue = :queue and key = :key and next_at = :taken

@@ -1,0 +1,2 @@
+-- Forget old counts.
+delete from attempt_tallies where at < :before

@@ -1,2 +1,0 @@
--- Forget keys that have run out.
-delete from keys where expires_at < :before

@@ -1,2 +1,0 @@
--- Forget old counts.
-delete from tallies where at < :before

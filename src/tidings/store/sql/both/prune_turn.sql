@@ -1,2 +1,0 @@
--- Forget which batch a task has run.
-delete from job_turns where task = :id

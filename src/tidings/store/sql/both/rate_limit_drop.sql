@@ -1,0 +1,2 @@
+-- A queue without a rate has no row.
+delete from rate_limits where queue = :queue

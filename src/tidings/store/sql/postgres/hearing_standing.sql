@@ -1,9 +1,0 @@
--- What is known before messages are worked through: whether each was heard before, who holds its conversation, and what of its
--- squad is kept ahead of it. Own file: a list goes in as JSON, which each database reads in its own way.
-select g.message, t.n, t.held, t.facts,
-  (select c.claimed_by from cases c where c.conversation = g.conversation and c.tenant = g.tenant
-    and c.state in ('claimed', 'answered') limit 1) as holder,
-  (select count(*) from hearings k where k.held = 'queued' and k.tenant = g.tenant and k.conversation = g.conversation
-    and k.squad = g.squad and (t.n is null or k.n < t.n)) as ahead
-from json_to_recordset(cast(:asked as json)) g(message text, tenant text, conversation text, squad text)
-  left join lateral (select n, held, facts from hearings where message = g.message offset 0) t on true

@@ -1,3 +1,0 @@
--- The rates of these queues, held until the claim has reserved its instants. Own file: row locks.
-select l.queue, l.interval, l.next_at, coalesce(:now::bigint, tidings_now()) as now
-from limits l where l.queue = any(:queues::text[]) order by l.queue for update

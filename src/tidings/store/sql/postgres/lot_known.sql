@@ -1,4 +1,0 @@
--- Which of these recipients the lot has already. Own file: JSON is taken apart differently.
--- `limit 1` keeps the planner from walking the whole lot for each of them.
-select m.recipient from json_array_elements_text(cast(:recipients as json)) j(value) cross join lateral (
-  select recipient from messages where lot = :lot and recipient = j.value limit 1) m

@@ -1,2 +1,0 @@
--- The rate of one queue. Own file: the writer's transaction holds it already.
-select queue, interval, next_at, coalesce(:now, tidings_now()) as now from limits where queue = :queue

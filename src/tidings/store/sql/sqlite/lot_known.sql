@@ -1,2 +1,0 @@
--- Which of these recipients the lot has already. Own file: JSON is taken apart differently.
-select m.recipient from json_each(:recipients) j cross join messages m on m.lot = :lot and m.recipient = j.value

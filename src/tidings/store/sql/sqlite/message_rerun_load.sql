@@ -1,0 +1,3 @@
+-- Kept messages that are worked through now. Own file: a list goes in as an array in memory.
+select r.task, r.message, t.tenant, t.conversation, t.speaker, t.text, t.sent_at, r.verdict
+from message_reruns r join handled_messages t on t.message = r.message where r.task in (select value from carray(:ids))
