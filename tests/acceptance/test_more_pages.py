@@ -224,7 +224,7 @@ async def test_a_subscription_shows_its_secret_once(sqlite_url: str) -> None:
 
         assert "A test is on its way" in await press(home, f"/subscriptions/{id_}/test")
         assert "It is told nothing" in await press(home, f"/subscriptions/{id_}/pause")
-        assert "switched off" in await press(home, f"/subscriptions/{id_}/test")
+        assert "inactive" in await press(home, f"/subscriptions/{id_}/test")
         assert "Send a test" in await press(home, f"/subscriptions/{id_}/resume")
         again = await home.http.post(f"/subscriptions/{id_}/rotate")
         assert "whsec_" in again.text and secret[0] not in again.text

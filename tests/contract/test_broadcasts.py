@@ -812,7 +812,7 @@ async def test_the_first_few_go_alone_and_the_rest_waits_for_a_go(house: House) 
     await house.run()
     shown = await house.look(id_)
     assert (shown["state"], len(house.to)) == ("paused", 7)
-    assert "first 7 are done (7 sent, 0 failed)" in shown["reason"]
+    assert "canary of 7 is done (7 sent, 0 failed)" in shown["reason"]
     await house.run(seconds=3600)
     assert len(house.to) == 7
 

@@ -198,7 +198,7 @@ async def test_what_failed_later_is_shown_and_told_and_not_sent_again(
         assert (fact["what"], fact["category"]) == ("undelivered", "permanent")
         assert "131026: Message undeliverable" in fact["reason"]
         assert "could not deliver it" in why.answer and "permanent error: code 131026" in why.answer
-        assert why.remedy is not None and "not sent again" in why.remedy
+        assert why.remedy is not None and "not resent" in why.remedy
         assert len(here.channel.sent) == 1
         row = (await store.read("outbox_page", limit=10))[-1]
         assert row["type"] == "message.undelivered"

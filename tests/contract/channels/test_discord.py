@@ -252,4 +252,4 @@ def test_limits_and_doubts_are_as_discord_has_them() -> None:
     traits = channel("http://127.0.0.1:1", webhook_id=int(HOOK)).traits
 
     assert (traits.per_second, traits.on_unknown) == (2.5, OnUnknown.HOLD)
-    assert "no key" in traits.why_on_unknown
+    assert "no idempotency keys" in traits.why_on_unknown
