@@ -541,7 +541,7 @@ async def test_a_pause_makes_nothing_and_resuming_makes_up_for_nothing(plans: Pl
     await plans.tick(600)
 
     assert await plans.times() == [iso(begin + 10 * MINUTE)]
-    with pytest.raises(Conflict, match="active already"):
+    with pytest.raises(Conflict, match="already active"):
         await plans.schedules.resume(id_)
 
 

@@ -117,7 +117,7 @@ def test_the_contact_is_known() -> None:
     )
     assert said("{{ contact.attributes.age|default('?') }}", CONTACT) == "?"
     for contact in (None, CONTACT):
-        with pytest.raises(Invalid, match="'age' is not known"):
+        with pytest.raises(Invalid, match="'age' is not defined"):
             said("{{ contact.attributes.age }}", contact)
 
 
@@ -142,7 +142,7 @@ def test_subject_and_the_strings_of_data_have_gaps_too() -> None:
         ({"name": ""}, "variables.name", "'name' is missing"),
         ({"name": None}, "variables.name", "'name' is missing"),
         ({"nam": "x"}, "variables.name", "'name' is missing"),
-        ({"name": 5}, "variables.name", "not a text"),
+        ({"name": 5}, "variables.name", "not a string"),
         ({"name": "x", "amount": "five"}, "variables.amount", "not a number"),
         ({"name": "x", "amount": True}, "variables.amount", "not a number"),
         ({"name": "x", "amount": float("inf")}, "variables.amount", "not a number"),
@@ -210,7 +210,7 @@ def test_a_declaration_that_means_nothing_is_refused(variables: object) -> None:
         ("line\n{{ stranger }}", "line 2: the variable 'stranger'"),
         ("{% for x in items %}{% endfor %}{{ x }}", "'x' is not declared"),
         ("{% for x in x %}{% endfor %}", "'x' is not declared"),
-        ("{% for name in items %}{% endfor %}", "calls its items 'name'"),
+        ("{% for name in items %}{% endfor %}", "loop variable 'name'"),
         ("{{ contact.nam }}", "unknown field of a contact 'nam'"),
         ("{{ name|uper }}", "unknown filter 'uper'"),
         ("{{ name|upper(x=1) }}", "named filter arguments"),

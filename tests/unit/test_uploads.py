@@ -215,7 +215,7 @@ async def test_a_line_of_ndjson_is_an_object_or_an_address() -> None:
 
     assert found[:2] == [(1, {"address": "ada"}), (3, {"name": "x"})]
     assert [number for number, _ in found[2:]] == [4, 5, 6]
-    assert [problem[:11] for _, problem in found[2:]] == ["this is not"] * 3
+    assert [problem[:11] for _, problem in found[2:]] == ["the line is"] * 3
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:
     with pytest.raises(Invalid, match="long_text"):
         channel(sandbox.url).check("default", {"text": text})
     split = {"long_text": "split"}
-    with pytest.raises(Invalid, match="open a thread"):
+    with pytest.raises(Invalid, match="start a thread"):
         channel(sandbox.url, **split).check("default", {"text": text, "data": {"thread_name": "x"}})
 
     data = {"username": "Owl", "embeds": [{"title": "x"}]}
