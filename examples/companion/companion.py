@@ -1,8 +1,8 @@
 """A companion reminds people on Telegram and WhatsApp, while Telegram breaks down and comes back.
 
-The engine runs in a temporary folder, on free ports, and is spoken to over its HTTP API; the pretend phone
+The engine runs in a temporary folder, on free ports, and is spoken to over its HTTP API; the simulated phone
 stands in for both services, with their own protocols. The proof is not the engine's own word but the ledger
-of the pretend phone, which writes down every request it gets.
+of the simulated phone, which writes down every request it gets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def trip(url: str) -> None:
     print("Telegram fails five times in a row: its breaker is open.")
     waiting = [remind(url, "telegram", "1000", text, priority) for text, priority in LATER]
     attempts = {call(f"{url}/v1/messages/{id_}")["attempts"] for id_ in waiting}
-    print(f"{len(waiting)} more reminders wait, with {max(attempts)} tries each:")
+    print(f"{len(waiting)} more reminders wait, with {max(attempts)} attempts each:")
     print(f"  {call(f'{url}/v1/messages/{waiting[-1]}/why')['why']}")
 
 
@@ -104,7 +104,7 @@ def breaker(url: str) -> str:
 
 
 class Running(NamedTuple):
-    """Where the engine and the pretend phone answer."""
+    """Where the engine and the simulated phone answer."""
 
     url: str
     phone: str
@@ -121,12 +121,12 @@ def engine(folder: Path) -> Iterator[Running]:
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C stops" not in said:
+        while "Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        page = re.search(r"page +(http://\S+?)/?\s", said)
+        page = re.search(r"dashboard +(http://\S+?)/?\s", said)
         assert page is not None
         yield Running(page[1], phone)
     finally:
@@ -160,7 +160,7 @@ def free_port() -> int:
 
 
 def surroundings(phone: str) -> dict[str, str]:
-    """Our environment without settings that somebody made; tokens that the pretend services take."""
+    """Our environment without Tidings settings; tokens that the simulated services take."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     tokens = {"BOT_TOKEN": "110201543:pretend", "WHATSAPP_TOKEN": "pretend", "SANDBOX_URL": phone}
     return {**clean, **tokens, "TIDINGS_SANDBOX_PORT": phone.rpartition(":")[2]}

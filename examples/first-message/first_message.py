@@ -1,7 +1,7 @@
 """The first message: send it, kill the engine with -9, start it again, and see it arrive once.
 
 Everything goes through the command `tidings`, in a temporary folder and on free ports. The proof is not the
-engine's own word but the ledger of the pretend phone, which writes down every request it gets.
+engine's own word but the ledger of the simulated phone, which writes down every request it gets.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def engine(folder: Path) -> Iterator[subprocess.Popen[str]]:
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        if not any("Ctrl-C stops" in line for line in process.stdout):
+        if not any("Ctrl-C to stop" in line for line in process.stdout):
             raise RuntimeError("tidings serve did not start; run it by hand to see why")
         yield process
     finally:
@@ -79,13 +79,13 @@ def outcome(folder: Path, id_: str) -> str:
 
 
 def arrivals(folder: Path, id_: str) -> int:
-    """How often the pretend phone got it."""
+    """How often the simulated phone got it."""
     lines = (folder / "data" / "sandbox.jsonl").read_text().splitlines()
     return sum(entry["id"] == id_ and entry["copy"] > 0 for entry in map(json.loads, lines))
 
 
 def surroundings() -> dict[str, str]:
-    """Our environment without settings that somebody made; the phone takes any free port."""
+    """Our environment without Tidings settings; the phone takes any free port."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     return {**clean, "TIDINGS_SANDBOX_PORT": "0"}
 

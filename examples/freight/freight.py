@@ -1,9 +1,9 @@
 """A freight company moves its contacts from one CRM to another, is cut off in the middle, and loses nobody.
 
-A pretend Affinity has companies, people and notes, one person in fifty bad in some way. A pretend Attio takes
+A simulated Affinity has companies, people and notes, one person in fifty is invalid. A simulated Attio takes
 them: it allows fewer writes a second than are asked for, and for one write in fifty it cuts the line after it
 has done it. `tidings migrate run` is killed half way and started again. What could not be moved is exported,
-mended and given back. The proof is not the engine's own word but the content of the pretend Attio, compared
+repaired and uploaded. The proof is not the engine's own word but the content of the simulated Attio, compared
 with what must be in it. `freight.py 20000` moves as many people; without a number it is a quick 150.
 """
 
@@ -75,13 +75,13 @@ def half_way(folder: Path, crm: str, people: int) -> str:
 
 
 def causes(folder: Path, job: str) -> None:
-    """What was set aside, and why."""
+    """What was quarantined, and why."""
     for cause in tidings(folder, "migrate", "dead", job, "--json")["items"]:
         print(f"  {cause['count']} {cause['type']} {cause['standing']}: {cause['reason'][:90]}")
 
 
 def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
-    """Export what was set aside, repair it, and give it back: only these are written."""
+    """Export what was quarantined, repair it, and give it back: only these are written."""
     call(f"{crm}/sandbox/faults", method="DELETE")
     tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
@@ -94,7 +94,7 @@ def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     (folder / "mended.ndjson").write_text("".join(json.dumps(row) + "\n" for row in mended))
     first = tidings(folder, "migrate", "replay", job, "--file", "mended.ndjson", "--json")["opened"]
     rest = tidings(folder, "migrate", "replay", job, "--json")
-    print(f"{first} mended and given back, then {rest['opened']} that waited: {told(rest['counts'])}")
+    print(f"{first} repaired and uploaded, then {rest['opened']} that waited: {told(rest['counts'])}")
 
 
 def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 The engine runs in a temporary folder, on free ports, and is spoken to over its HTTP API. It is killed with -9
 after the first reminder, and is away while the other two come due. The proof is not the engine's own word but
-the ledger of the pretend phone, which writes down every request it gets.
+the ledger of the simulated phone, which writes down every request it gets.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def foretell(url: str) -> None:
 
 
 def arrived(folder: Path) -> Counter[str]:
-    """What the pretend phone took, and how often."""
+    """What the simulated phone took, and how often."""
     lines = (folder / "data" / "sandbox.jsonl").read_text().splitlines()
     return Counter(entry["text"] for entry in map(json.loads, lines) if entry["copy"] > 0)
 
@@ -103,12 +103,12 @@ def engine(folder: Path) -> Iterator[Running]:
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C stops" not in said:
+        while "Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        page = re.search(r"page +(http://\S+?)/?\s", said)
+        page = re.search(r"dashboard +(http://\S+?)/?\s", said)
         assert page is not None
         yield Running(process, page[1])
     finally:
@@ -133,7 +133,7 @@ def until(look: Callable[[], object], what: str) -> None:
 
 
 def surroundings() -> dict[str, str]:
-    """Our environment without settings that somebody made; the phone takes any free port."""
+    """Our environment without Tidings settings; the phone takes any free port."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     return {**clean, "TIDINGS_SANDBOX_PORT": "0"}
 

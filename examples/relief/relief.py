@@ -2,7 +2,7 @@
 
 The engine runs in a temporary folder, on free ports, and is spoken to over its HTTP API. Some people can be
 reached on the third try only, one never, and one sits behind a broken mast. The proof is not the engine's own
-word but the ledger of the pretend phone, which writes down every request it gets.
+word but the ledger of the simulated phone, which writes down every request it gets.
 """
 
 from __future__ import annotations
@@ -123,14 +123,14 @@ def told(counts: dict[str, int]) -> str:
 
 
 def arrived(folder: Path) -> Counter[str]:
-    """Whom the pretend phone took it for, and how often."""
+    """Whom the simulated phone took it for, and how often."""
     ledger = folder / "data" / "sandbox.jsonl"
     lines = ledger.read_text().splitlines() if ledger.exists() else []
     return Counter(entry["to"] for entry in map(json.loads, lines) if entry["copy"] > 0)
 
 
 class Running(NamedTuple):
-    """Where the engine and the pretend phone answer."""
+    """Where the engine and the simulated phone answer."""
 
     url: str
     phone: str
@@ -146,13 +146,13 @@ def engine(folder: Path) -> Iterator[Running]:
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C stops" not in said:
+        while "Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        places = dict(re.findall(r"(page|phone) +(http://\S+?)/?\s", said))
-        yield Running(places["page"], places["phone"])
+        places = dict(re.findall(r"(dashboard|sandbox) +(http://\S+?)/?\s", said))
+        yield Running(places["dashboard"], places["sandbox"])
     finally:
         process.kill()
         process.wait()
@@ -175,7 +175,7 @@ def until(look: Callable[[], object], what: str) -> None:
 
 
 def surroundings() -> dict[str, str]:
-    """Our environment without settings that somebody made; the phone takes any free port."""
+    """Our environment without Tidings settings; the phone takes any free port."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     return {**clean, "TIDINGS_SANDBOX_PORT": "0"}
 

@@ -1,6 +1,6 @@
 """Five squads run their shifts in one group chat: a week of talk, and the calendar that has to come of it.
 
-The engine runs in a temporary folder, on free ports; people speak in the pretend GroupMe, and the rules do
+The engine runs in a temporary folder, on free ports; people speak in the simulated GroupMe, and the rules do
 the understanding. Lines that begin with > in chat.txt are what the bot has to answer there, calendar.csv is
 how the week has to look in the end. What differs is printed, and the exit code is 1.
 """
@@ -54,7 +54,7 @@ class Wrong(Exception):
 
 
 class Chat:
-    """The group: people speak, and the bot answers on the pretend phone."""
+    """The group: people speak, and the bot answers on the simulated phone."""
 
     def __init__(self, running: Running, folder: Path, monday: date) -> None:
         self._running = running
@@ -189,7 +189,7 @@ def said_day(day: date) -> str:
 
 
 class Running(NamedTuple):
-    """Where the engine and the pretend phone answer."""
+    """Where the engine and the simulated phone answer."""
 
     url: str
     phone: str
@@ -206,12 +206,12 @@ def engine(folder: Path) -> Iterator[Running]:
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C stops" not in said:
+        while "Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        page = re.search(r"page +(http://\S+?)/?\s", said)
+        page = re.search(r"dashboard +(http://\S+?)/?\s", said)
         assert page is not None
         yield Running(page[1], phone)
     finally:
@@ -244,7 +244,7 @@ def free_port() -> int:
 
 
 def surroundings(phone: str) -> dict[str, str]:
-    """Our environment without settings that somebody made; a token that the pretend GroupMe takes."""
+    """Our environment without Tidings settings; a token that the simulated GroupMe takes."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     more = {"GROUPME_TOKEN": "a-token-for-the-sandbox", "GROUPME_URL": f"{phone}/v3", "PYTHONUTF8": "1"}
     return {**clean, **more, "TIDINGS_SANDBOX_PORT": phone.rpartition(":")[2]}

@@ -105,7 +105,7 @@ async def _on_database(app: App) -> list[DoctorFinding]:
     return [
         good,
         *(finding for row in replication for finding in check_standbys(row)),
-        *check_listen_address(app.settings, has_admin=await app.access.door.has_admin()),
+        *check_listen_address(app.settings, has_admin=await app.access.authenticator.has_admin()),
         check_clock(app.clock.drift(), seen=(await app.store.read("clock_high"))[0]["high"], now=now),
         *check_clock_change((await app.store.read("clock_affected", at=now))[0], now=now),
         *check_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.node_timeout, now=now),

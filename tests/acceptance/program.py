@@ -102,7 +102,7 @@ class Serving:
             assert said or not ended, f"ended before it said {words!r}: {self.told} {self.logged}"
 
     def address(self, name: str) -> str:
-        """Where the page or the phone is, as it was told."""
+        """Return the address of the dashboard or the sandbox from the banner."""
         found = re.search(rf"^\s+{name}\s+(http://\S+?)/?(\s|$)", "\n".join(self.told), re.MULTILINE)
         assert found, self.told
         return found[1]
@@ -132,7 +132,7 @@ def serving(
     )
     served = Serving(process)
     try:
-        served.hears("Ctrl-C stops in order")
+        served.hears("Press Ctrl-C to stop")
         yield served
     finally:
         if process.poll() is None:

@@ -45,14 +45,14 @@ async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
     assert (taken.status_code, taken.json()["state"]) == (200, "acknowledged")
     again = await home.http.post(f"/v1/alerts/{alert['id']}/acknowledge", json={"by": "Eve"})
     assert again.status_code == 409
-    assert "Ada &lt;b&gt; takes care of it" in (await home.http.get("/alerts")).text
+    assert "acknowledged by Ada &lt;b&gt;" in (await home.http.get("/alerts")).text
     assert [message["to"] for message in await home.everything()] == ["ops"]
 
     await home.app.worker.node.beat()
     home.clock.advance(15)
     await home.app.worker._onlookers[0].step()
     assert (await home.http.get("/v1/alerts")).json()["items"] == []
-    assert "Nothing is wrong" in (await home.http.get("/alerts")).text
+    assert "No open alerts" in (await home.http.get("/alerts")).text
     assert [row["state"] for row in (await home.http.get("/v1/alerts?past=true")).json()["items"]] == [
         "resolved"
     ]
@@ -87,7 +87,7 @@ async def test_the_command_line_lists_and_takes_on(
     (alert,) = orjson.loads((await run("alerts", "list", "--json")).stdout)["items"]
     assert "scheduler_silent" in (await run("alerts", "list")).stdout
     taken = await run("alerts", "ack", alert["id"], "--by", "Ada")
-    assert "Ada takes care of it" in taken.stdout
+    assert "acknowledged by Ada" in taken.stdout
     refused = await run("alerts", "ack", "no-such", "--by", "Ada")
     assert "there is no alert no-such" in str(refused.exception)
 

@@ -103,12 +103,10 @@ BAD = [
         {"channel": "nope"}, "channel", "no channel 'nope'", "careful, console, out", id="unknown channel"
     ),
     pytest.param({"at": "2027-01-16T09:00"}, "at", "no time zone", "Z for UTC", id="time without zone"),
-    pytest.param(
-        {"at": "2027-02-30T09:00Z"}, "at", "not a possible time", "tomorrow 9am", id="impossible date"
-    ),
+    pytest.param({"at": "2027-02-30T09:00Z"}, "at", "not a valid time", "tomorrow 9am", id="impossible date"),
     pytest.param({"at": "tomorrow 25:00"}, "at", "time of day", "tomorrow 9am", id="impossible time of day"),
     pytest.param({"at": "soonish"}, "at", "soonish", "tomorrow 9am", id="time that is no time"),
-    pytest.param({"in": "10"}, "in", "does not say of what", "10m", id="length without unit"),
+    pytest.param({"in": "10"}, "in", "has no unit", "10m", id="length without unit"),
     pytest.param({"at": "now", "in": "1h"}, "at", "both", "one of them", id="two times"),
     pytest.param({"at": "2099-01-01T00:00Z"}, "at", "ten years", "earlier", id="far too late"),
     pytest.param({"to": ""}, "to", "recipient is empty", "recipient's address", id="empty recipient"),
@@ -121,8 +119,8 @@ BAD = [
     pytest.param(
         {"priority": 10}, "priority", "priority is 10", "0 (first) to 9", id="priority out of range"
     ),
-    pytest.param({"priority": "5"}, "priority", "not a whole number", "5", id="priority as text"),
-    pytest.param({"priority": True}, "priority", "not a whole number", "5", id="priority as truth"),
+    pytest.param({"priority": "5"}, "priority", "not an integer", "5", id="priority as text"),
+    pytest.param({"priority": True}, "priority", "not an integer", "5", id="priority as truth"),
     pytest.param({"max_attempts": 0}, "max_attempts", "max_attempts is 0", "1 to 1000", id="no tries"),
     pytest.param({"data": [1]}, "data", "not an object", "reference", id="data as a list"),
     pytest.param(
@@ -529,7 +527,7 @@ async def test_channels_say_how_they_stand(home: House) -> None:
     channels = {item["name"]: item for item in (await home.http.get("/v1/channels")).json()["items"]}
 
     assert channels["out"]["breaker"] == "open"
-    assert channels["out"]["state"] == "parked"
+    assert channels["out"]["state"] == "breaker_open"
     assert channels["out"]["blocked_until"] == "2027-01-15T08:01:00.000Z"
     assert channels["careful"]["on_unknown"] == "hold"
     assert channels["careful"]["why_on_unknown"] == "chosen in the configuration"

@@ -300,7 +300,7 @@ async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
         raise ClientDisconnect
 
     broken = await home.http.post(url, content=cut(), headers=NDJSON)
-    assert broken.json()["error"]["message"] == "the upload broke off"
+    assert broken.json()["error"]["message"] == "the upload was interrupted"
     await finish(home)
     before = await show(home, made["id"])
     assert (before["state"], before["rows"]) == ("loading", 40)
@@ -362,7 +362,7 @@ def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
     (folder / "people.csv").write_text("address,name\nada,Ada\nbob,Bob\nada,Ada\n")
     words = (
         "broadcasts", "create", "--channel", "out", "--text", "hi", "--file", "people.csv", "--manual",
-        "--xref", "x1", "--quiet", "22:00-07:00", "--key", "k1", "--json",
+        "--xref", "x1", "--quiet-hours", "22:00-07:00", "--key", "k1", "--json",
     )  # fmt: skip
     made, again = run(*words, folder=folder), run(*words, folder=folder)
     assert (made.returncode, again.returncode) == (0, 0), made.stderr + again.stderr
@@ -373,11 +373,11 @@ def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
 
     listed = run("broadcasts", "list", folder=folder).stdout.splitlines()
     assert listed[1].startswith(f"{id_}\tnew")
-    assert "you_can\ttrigger, cancel" in run("broadcasts", "show", id_, folder=folder).stdout
+    assert "actions\ttrigger, cancel" in run("broadcasts", "show", id_, folder=folder).stdout
     assert "started: 2 waiting of 2" in run("broadcasts", "trigger", id_, folder=folder).stdout
     assert "paused" in run("broadcasts", "pause", id_, "--reason", "tea", folder=folder).stdout
     assert "new rate" in run("broadcasts", "rate", id_, "5", folder=folder).stdout
-    assert "goes on" in run("broadcasts", "resume", id_, folder=folder).stdout
+    assert "resumed" in run("broadcasts", "resume", id_, folder=folder).stdout
     assert run("broadcasts", "retry", id_, folder=folder).returncode == 2
     assert run("broadcasts", "cancel", id_, folder=folder).returncode == 0
     exported = run("broadcasts", "export", id_, "--exact", folder=folder).stdout
@@ -394,7 +394,7 @@ def test_the_command_line_refuses_in_one_sentence(folder: Path) -> None:
     for words in (
         ("create", "--channel", "nope", "--text", "hi", "--to", "ada"),
         ("create", "--channel", "out", "--text", "hi"),
-        ("create", "--channel", "out", "--text", "hi", "--to", "ada", "--quiet", "late"),
+        ("create", "--channel", "out", "--text", "hi", "--to", "ada", "--quiet-hours", "late"),
         ("create", "--channel", "out", "--text", "hi", "--file", "bad.csv"),
         ("create", "--channel", "out", "--text", "hi", "--file", "nope.csv"),
         ("create", "--channel", "out", "--template", "hi", "--to", "ada", "--var", "x"),

@@ -68,7 +68,7 @@ async def test_a_chat_becomes_a_shift_and_every_step_can_be_seen(house: House) -
     assert [each.is_changed for each in compared] == [False, False]
 
 
-async def test_a_case_is_taken_answered_and_given_back_on_its_page(house: House) -> None:
+async def test_a_case_is_claimed_answered_and_handed_back_on_its_page(house: House) -> None:
     """Buttons and API do the same; a wrong move is told in a sentence."""
     await say(house, 1, "no crew for squad 99 saturday night")
     await say(house, 2, "squad 98")
@@ -86,7 +86,7 @@ async def test_a_case_is_taken_answered_and_given_back_on_its_page(house: House)
     assert said.json()["state"] == "answered"
     await house.work()
     assert "Which squad?" in [message["text"] for message in await house.everything()]
-    assert "Say it" in (await house.http.get(f"/cases/{case}")).text
+    assert "Send reply" in (await house.http.get(f"/cases/{case}")).text
     back = await house.http.post(f"/v1/cases/{case}/handback")
     assert (back.status_code, back.json()["state"]) == (200, "closed")
 

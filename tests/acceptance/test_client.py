@@ -18,7 +18,7 @@ from .program import serving
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An engine on its own ports."""
     with serving(tmp_path_factory.mktemp("client"), env={"TIDINGS_SANDBOX_PORT": "0"}) as engine:
-        yield engine.address("page")
+        yield engine.address("dashboard")
 
 
 class Cut:
@@ -94,7 +94,7 @@ async def test_nobody_there_is_told_with_the_address() -> None:
     async with Client(
         "http://127.0.0.1:9", attempts=2, first_wait=0.0, deadline=timedelta(seconds=2)
     ) as tidings:
-        with pytest.raises(ApiError, match=r"no answer from http://127\.0\.0\.1:9"):
+        with pytest.raises(ApiError, match=r"no response from http://127\.0\.0\.1:9"):
             await tidings.get("/v1/messages")
 
 

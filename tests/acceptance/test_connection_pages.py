@@ -56,11 +56,11 @@ async def put(sandbox: Sandbox, path: str, **body: object) -> None:
         ("gate", "/sandbox/gateway", {"connectionState": "UNPAIRED"}, {"connectionState": "CONNECTED"}),
     ],
 )
-async def test_a_logged_out_session_shows_its_code_until_it_is_scanned(
+async def test_a_logged_out_session_shows_a_qr_code_until_it_is_scanned(
     home: House, sandbox: Sandbox, name: str, path: str, out: dict[str, str], scanned: dict[str, str]
 ) -> None:
     """E7: state, alert and code on a page; scanning it sends what waited, without another command."""
-    assert "It sends." in text(await read(home, f"/channels/{name}"))
+    assert "Sending." in text(await read(home, f"/channels/{name}"))
     assert (await home.http.get(f"/channels/{name}/code.svg")).status_code == 204
 
     await put(sandbox, path, **out)
@@ -73,7 +73,7 @@ async def test_a_logged_out_session_shows_its_code_until_it_is_scanned(
     assert f"/channels/{name}/code.svg?" in page and "style=" not in page
     assert forms(page) >= {f"/channels/{name}/resume"}
     assert "logged out" in text(await read(home, "/channels"))
-    assert "scan its code" in text(await read(home, "/"))
+    assert "Scan the code" in text(await read(home, "/"))
     picture = await home.http.get(f"/channels/{name}/code.svg")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert picture.headers["cache-control"] == "no-store"
@@ -92,7 +92,7 @@ async def test_a_logged_out_session_shows_its_code_until_it_is_scanned(
     assert (shown["state"], shown["session_state"]) == ("open", "connected")
 
 
-async def test_a_send_that_meets_the_loss_waits_for_the_session(home: House, sandbox: Sandbox) -> None:
+async def test_a_message_waits_while_the_session_reconnects(home: House, sandbox: Sandbox) -> None:
     """E7: no message fails for it, however short the loss; the state is on the first page."""
     await put(sandbox, "/sandbox/waha/default", status="STARTING")
     id_ = await home.accept(channel="wa", to="+15551234567")
@@ -109,7 +109,7 @@ async def test_a_send_that_meets_the_loss_waits_for_the_session(home: House, san
     assert [entry.delivered for entry in sandbox.ledger] == [False, True]
 
 
-async def test_what_has_no_session_and_what_is_not_there_say_so(home: House) -> None:
+async def test_a_qr_code_needs_an_existing_channel_with_a_session(home: House) -> None:
     """One sentence with a remedy."""
     none = await home.http.get("/v1/channels/out/code")
     missing = await home.http.get("/v1/channels/nobody/code")
@@ -118,14 +118,14 @@ async def test_what_has_no_session_and_what_is_not_there_say_so(home: House) -> 
     assert (await home.http.get("/channels/nobody")).status_code == 404
 
 
-def test_a_code_is_dark_on_light_on_any_terminal() -> None:
+def test_a_terminal_qr_code_is_dark_on_light() -> None:
     """In a pipe without colours."""
     coloured, plain = (qr_codes.render_terminal("2@code", colours=colours) for colours in (True, False))
     assert all(line.startswith("\x1b[97;40m") for line in coloured.splitlines())
     assert set(plain) <= set("█▀▄ \n")
 
 
-async def test_the_pretend_sessions_survive_a_restart(tmp_path: Path) -> None:
+async def test_sandbox_sessions_survive_a_restart(tmp_path: Path) -> None:
     """Issue 4: a state stays, one for a while ends by the clock; a torn file is no harm."""
     now = [1_800_000_000_000_000]
     environment = SandboxEnvironment(wall=lambda: now[0])
@@ -148,7 +148,7 @@ async def test_the_pretend_sessions_survive_a_restart(tmp_path: Path) -> None:
         assert wrong.status_code == 422 and "for_seconds" in wrong.text
     async with open_() as second:
         assert await state(second) == ("SCAN_QR_CODE", "OPENING")
-        assert "Scan the code" in (await second.get("/sandbox")).text
+        assert "Scan QR code" in (await second.get("/sandbox")).text
         now[0] += 20_000_000
         assert await state(second) == ("SCAN_QR_CODE", "CONNECTED")
         await second.post("/sandbox/waha/default", json={"status": "STARTING"})

@@ -384,7 +384,7 @@ def test_a_contact_by_hand(tidings: Tidings) -> None:
     assert (made["name"], made["addresses"], made["tags"]) == ("Ada", {"phone": "ada"}, ["vip"])
     assert tidings("contacts", "find", "phone", "ada", "--json").json == made
     assert "belongs to another" in tidings("contacts", "add", "-a", "phone=ada").err
-    changed = tidings("contacts", "add", "-a", "phone=ada", "--or-change", "--timezone", "UTC", "--json").json
+    changed = tidings("contacts", "add", "-a", "phone=ada", "--upsert", "--timezone", "UTC", "--json").json
     assert (changed["id"], changed["timezone"]) == (made["id"], "UTC")
     edited = tidings(
         "contacts", "edit", made["id"], "--timezone", "", "--attribute", "city=Bonn", "--tag", "", "--json"
@@ -401,7 +401,8 @@ def test_a_contact_by_hand(tidings: Tidings) -> None:
 def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> None:
     """Bad rows on standard error and in the report, exit code 2; mended and repeated, nobody is doubled."""
     (tmp_path / "people.csv").write_text(
-        "Full Name;Mobile;zone\nAda;ada;Europe/Berlin\nEve;eve;Europe/Berln\n;lin;\n", encoding="utf-8-sig"
+        "Full Name;Mobile;timezone\nAda;ada;Europe/Berlin\nEve;eve;Europe/Berln\n;lin;\n",
+        encoding="utf-8-sig",
     )
     tidings("lists", "add", "all")
     words = (
@@ -422,7 +423,7 @@ def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> N
 
     assert real.code == 2
     assert real.out == "created\t2\nchanged\t0\nunchanged\t0\nrefused\t1\n"
-    assert real.err.startswith("row 3: there is no time zone 'Europe/Berln'. Did you mean Europe/Berlin")
+    assert real.err.startswith("row 3: unknown time zone 'Europe/Berln'. Did you mean Europe/Berlin")
     with (tmp_path / "bad.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["row"], row["field"]) == ("3", "timezone")
@@ -434,12 +435,12 @@ def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> N
 
 def test_standard_input_says_what_it_is(tidings: Tidings) -> None:
     """Without a name there is nothing to tell the form by."""
-    assert "--form" in tidings("contacts", "import", "-", stdin='"ada"\n').err
+    assert "--format" in tidings("contacts", "import", "-", stdin='"ada"\n').err
     words = (
         "contacts",
         "import",
         "-",
-        "--form",
+        "--format",
         "ndjson",
         "--channel",
         "phone",

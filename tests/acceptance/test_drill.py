@@ -166,8 +166,8 @@ async def test_a_drill_that_finds_something_says_what_to_look_at_and_keeps_it(
     assert await command._drill(chosen, course, keep=False, as_json=False) == 1
 
     said = capsys.readouterr().out
-    assert "lost: look at drill-000000 (0190-a1)" in said
-    assert "nothing was lost" not in said
+    assert "lost: see drill-000000 (0190-a1)" in said
+    assert "no message was lost" not in said
     [kept] = left_in(tmp_path)
     assert str(kept) in said
     assert await remove_leftovers(chosen) == [str(kept)]

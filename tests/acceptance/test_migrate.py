@@ -124,7 +124,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
 
     lines = [json.loads(line) for line in (await http.post(f"{one}/verify")).text.splitlines()]
     assert [line["difference"]["source_id"] for line in lines[:-1]] == ["7"], "3 is as it was mended"
-    assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["notify_error"] == 0
+    assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["omitted"] == 0
     record = (await http.get(f"{one}/records/people/3")).json()
     assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith(
         "repaired"
@@ -132,10 +132,10 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     found = (await http.get(f"{one}/crosswalk/people", params={"source_id": "3"})).json()["items"]
     assert [row["target_id"] for row in found] == [record["target_id"]]
     trail = (await http.get(f"{one}/audit")).json()["items"]
-    assert [line["what"] for line in trail] == [
+    assert [line["action"] for line in trail] == [
         *("created", "planning", "planned", "approved", "running", "completed", "replayed", "completed")
     ]
-    assert {line["who"] for line in trail} == {"this machine", "engine"}
+    assert {line["actor"] for line in trail} == {"this machine", "engine"}
 
 
 async def test_a_job_with_a_key_is_made_once(house: House, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_a_job_with_a_key_is_made_once(house: House, tmp_path: Path) -> No
     assert other.status_code == 422 and "another body" in other.text
     assert len((await house.http.get("/v1/migrations")).json()["items"]) == 1
     trail = (await house.http.get(f"{first.headers['location']}/audit")).json()["items"]
-    assert [line["what"] for line in trail] == ["created", "running"]
+    assert [line["action"] for line in trail] == ["created", "running"]
 
 
 async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(
@@ -221,24 +221,24 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
     assert "running" in await press("run")
     await over(house, id_)
     text = (await http.get(page)).text
-    for words in ("<b>20 of 20</b>", "18 written", "mail", "people &lt;i&gt;", "Who did what"):
+    for words in ("<b>20 of 20</b>", "18 written", "mail", "people &lt;i&gt;", "Audit log"):
         assert words in text, words
     assert "<b>x</b>" not in text and 'class="bar"' in text
     live = (await http.get(f"{page}/live", params={"now": "1"})).json()
-    assert set(live) == {"trouble", "standing", "acts", "types", "causes", "facts"}
+    assert set(live) == {"trouble", "status", "actions", "types", "causes", "facts"}
     assert "people &lt;i&gt;" in (await http.get("/migrations")).text
     assert "rejected" in (await http.get(page, params={"state": "rejected"})).text
     record = (await http.get(f"{page}/records/people/7")).text
     assert "Attempts" in record and "<b>x</b>" not in record
 
     table = (await http.get(f"/v1{page}/dead/export", params={"format": "csv"})).text
-    assert "opened again" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
+    assert "to retry" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
     await over(house, id_)
     assert written(tmp_path)["3"] == "mended@example.org"
-    assert "nothing was pasted" in await press("repaired", rows="")
+    assert "there are no rows" in await press("repaired", rows="")
     assert "row 2 has no id" in await press("repaired", rows="type,fields.mail\npeople,x\n")
     assert "is completed" in await press("pause")
-    assert "1 opened again" in await press("replay", type="people")
+    assert "1 to retry" in await press("replay", type="people")
     assert (await http.post(f"{page}/explode")).status_code == 404
 
 
@@ -267,11 +267,11 @@ async def test_what_was_created_is_taken_out_again_through_the_api(house: House,
     assert written(tmp_path) == {}
     assert [line["record"] for line in foreseen[:-1]] == [line["record"] for line in done[:-1]]
     assert {line["record"]["fate"] for line in done[:-1]} == {"erased"}
-    end = {"undone": {"id": id_, "dry_run": False, "counts": {"erased": 18}}, "notify_error": 0}
+    end = {"undone": {"id": id_, "dry_run": False, "counts": {"erased": 18}}, "omitted": 0}
     assert done[-1] == end and foreseen[-1]["undone"]["counts"] == {"erased": 18}
     assert (await lines())[-1]["undone"]["counts"] == {}
     trail = (await http.get(f"/v1/migrations/{id_}/audit")).json()["items"]
-    assert ("this machine", "undone", "18 erased") in [(x["who"], x["what"], x["detail"]) for x in trail]
+    assert ("this machine", "undone", "18 erased") in [(x["actor"], x["action"], x["detail"]) for x in trail]
 
     await http.post(f"/v1/migrations/{id_}/run")
     refused = await http.post(undo)
@@ -287,13 +287,13 @@ async def test_the_page_shows_what_would_be_taken_out_before_it_is(
     id_, http = await planned(house, tmp_path), house.http
     page = f"/migrations/{id_}"
     before = (await http.get(page)).text
-    assert f'action="{page}/foresee-undo"' in before and f'action="{page}/undo"' not in before
+    assert f'action="{page}/preview-undo"' in before and f'action="{page}/undo"' not in before
 
-    foreseen = (await http.post(f"{page}/foresee-undo", follow_redirects=True)).text
-    assert "18 erased" in foreseen and f'action="{page}/undo" data-confirm="Delete' in foreseen
-    monkeypatch.setattr(migration_views, "FORESEEN", 5)
-    part = (await http.post(f"{page}/foresee-undo", follow_redirects=True)).text
-    assert "5 erased of the 5 that were looked at, and more" in part
+    preview = (await http.post(f"{page}/preview-undo", follow_redirects=True)).text
+    assert "18 erased" in preview and f'action="{page}/undo" data-confirm="Delete' in preview
+    monkeypatch.setattr(migration_views, "UNDO_PREVIEW_RECORDS", 5)
+    part = (await http.post(f"{page}/preview-undo", follow_redirects=True)).text
+    assert "5 erased of the first 5 records, and more" in part
     assert written(tmp_path) == GOOD
 
     assert "Undone: 18 erased" in (await http.post(f"{page}/undo", follow_redirects=True)).text
@@ -348,7 +348,7 @@ async def test_a_live_job_can_be_paused_resumed_and_cancelled(house: House, tmp_
     with acting_as(Caller("Ada", tenant="default")):
         await house.app.migrations.cancel(one.rpartition("/")[2], by="Ada", reason="wrong list")
     trail = (await house.http.get(f"{one}/audit")).json()["items"]
-    assert [(line["who"], line["what"], line["detail"]) for line in trail[-1:]] == [
+    assert [(line["actor"], line["action"], line["detail"]) for line in trail[-1:]] == [
         ("Ada", "cancelled", "wrong list")
     ]
 
@@ -381,7 +381,7 @@ def test_the_command_line_runs_repairs_and_verifies_without_a_server(
     assert "source_id\t3" in log and log.rstrip().splitlines()[-1].split("\t")[1] == "written"
     assert '{"written":2,"unchanged":18}' in migrate("status", id_)
     assert "command line\treplayed\t2 records" in migrate("audit", id_)
-    with pytest.raises(Invalid, match="there is no state"):
+    with pytest.raises(Invalid, match="unknown state"):
         migrate("records", id_, "--state", "lost")
 
 

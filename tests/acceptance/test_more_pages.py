@@ -56,25 +56,25 @@ async def contact(home: House, name: str, **more: Any) -> str:
 
 
 EMPTY = {
-    "/contacts": "Nobody is known yet",
+    "/contacts": "No contacts yet",
     "/lists": "No lists yet",
-    "/opt-outs": "Nobody has opted out",
+    "/suppressions": "No suppressions",
     "/templates": "No templates yet",
-    "/subscriptions": "Nobody is told",
-    "/ahead": "Nothing is planned for these days",
+    "/subscriptions": "No subscriptions yet",
+    "/upcoming": "Nothing is scheduled for these days",
     "/dead": "No dead letters",
-    "/schedules": "Make the first one",
-    "/broadcasts": "Make the first one",
+    "/schedules": "Create a schedule",
+    "/broadcasts": "Create a broadcast",
 }
 
 
-async def test_every_empty_page_says_what_to_do_first(home: House) -> None:
+async def test_every_empty_page_says_how_to_start(home: House) -> None:
     """First five minutes: no page is a dead end."""
     for path, words in EMPTY.items():
         assert words in text(await read(home, path)), path
 
 
-async def test_the_navigation_leads_to_every_page_and_says_where_one_is(home: House) -> None:
+async def test_the_navigation_links_every_page_and_marks_the_current_one(home: House) -> None:
     """Groups in one row, the pages of a group in the next; each link is a page that is there."""
     first = await read(home, "/")
     nav = re.search(r"<nav.*?</nav>", first, re.S)
@@ -91,7 +91,7 @@ async def test_the_navigation_leads_to_every_page_and_says_where_one_is(home: Ho
 # -- people
 
 
-async def test_a_contact_is_written_down_found_changed_and_forgotten(home: House) -> None:
+async def test_a_contact_is_created_found_edited_and_deleted(home: House) -> None:
     """The card of a person, by forms alone."""
     shown = await press(
         home,
@@ -102,13 +102,13 @@ async def test_a_contact_is_written_down_found_changed_and_forgotten(home: House
         attributes="city = Bonn\nage = 36",
         **{"addresses.out": "ada"},
     )
-    assert "Ada" in shown and "open ada out messages to it" in shown
+    assert "Ada" in shown and "active ada out Messages" in shown
     id_ = (await home.app.desk.contacts.page()).items[0]["id"]
 
     assert "Ada" in text(await read(home, "/contacts?tags=driver&language=de"))
-    assert "Nobody here" in text(await read(home, "/contacts?tags=cook"))
+    assert "No contacts found" in text(await read(home, "/contacts?tags=cook"))
     assert "Ada" in text(await read(home, "/contacts?address=ada"))
-    assert "Nobody here" in text(await read(home, "/contacts?address=grace"))
+    assert "No contacts found" in text(await read(home, "/contacts?address=grace"))
 
     await press(
         home, f"/contacts/{id_}/edit", name="Ada L.", attributes="age = 37", **{"addresses.out": "al"}
@@ -121,7 +121,7 @@ async def test_a_contact_is_written_down_found_changed_and_forgotten(home: House
     assert (await home.http.get(f"/contacts/{id_}")).status_code == 404
 
 
-async def test_a_mistake_on_a_card_is_told_beside_its_field(home: House) -> None:
+async def test_a_contact_form_error_is_shown_next_to_its_field(home: House) -> None:
     """What was typed stays, nothing was kept."""
     await contact(home, "Grace")
     taken = await refused(home, "/contacts", name="Ada", **{"addresses.out": "grace"})
@@ -132,33 +132,35 @@ async def test_a_mistake_on_a_card_is_told_beside_its_field(home: House) -> None
     assert len((await home.app.desk.contacts.page()).items) == 1
 
 
-async def test_whoever_opts_out_is_seen_so_on_both_pages(home: House) -> None:
+async def test_a_suppression_is_shown_on_the_contact_and_on_the_list(home: House) -> None:
     """An opt-out and the way back, from the contact's page and from the list of opt-outs."""
     id_ = await contact(home, "Ada")
 
-    assert "opted out" in await press(home, f"/contacts/{id_}/opt-out", address="ada", channel="out")
-    assert "ada" in text(await read(home, "/opt-outs"))
-    assert "open ada out" in await press(home, f"/contacts/{id_}/opt-in", address="ada", channel="out")
+    assert "suppressed" in await press(home, f"/contacts/{id_}/opt-out", address="ada", channel="out")
+    assert "ada" in text(await read(home, "/suppressions"))
+    assert "active ada out" in await press(home, f"/contacts/{id_}/opt-in", address="ada", channel="out")
 
-    assert "everywhere" in await press(home, "/opt-outs/add", address="bob", reason="asked by phone")
-    assert "asked by phone" in text(await read(home, "/opt-outs?address=bob"))
-    assert "Nobody has opted out" in await press(home, "/opt-outs/remove", address="bob")
-    assert "There is no channel" in text(await refused(home, "/opt-outs/add", address="x", channel="nope"))
+    assert "all channels" in await press(home, "/suppressions/add", address="bob", reason="asked by phone")
+    assert "asked by phone" in text(await read(home, "/suppressions?address=bob"))
+    assert "No suppressions" in await press(home, "/suppressions/remove", address="bob")
+    assert "There is no channel" in text(
+        await refused(home, "/suppressions/add", address="x", channel="nope")
+    )
 
 
-async def test_a_list_has_members_and_a_filter_finds_its_own(home: House) -> None:
-    """Made, filled, emptied, renamed and forgotten by forms."""
+async def test_a_list_has_members_and_a_saved_filter_selects_them(home: House) -> None:
+    """Created, filled, emptied, renamed and deleted with forms."""
     await contact(home, "Ada", tags=["driver"])
     shown = await press(home, "/lists", name="crew")
-    assert "Nobody is on it yet" in shown
+    assert "No members yet" in shown
     crew = (await home.app.desk.audience.find("crew"))["id"]
 
     assert "Ada" in await press(home, f"/lists/{crew}/add", channel="out", address="ada")
-    assert "make the contact first" in await press(home, f"/lists/{crew}/add", channel="out", address="zoe")
+    assert "create the contact first" in await press(home, f"/lists/{crew}/add", channel="out", address="zoe")
     member = (await home.app.desk.audience.members(crew)).items[0]["id"]
-    assert "Nobody is on it yet" in await press(home, f"/lists/{crew}/drop", contact=member)
+    assert "No members yet" in await press(home, f"/lists/{crew}/drop", contact=member)
     assert "team" in await press(home, f"/lists/{crew}/rename", name="team")
-    assert "found anew each time" in await press(home, "/lists", name="drivers", tags_all="driver")
+    assert "saved filter" in await press(home, "/lists", name="drivers", tags_all="driver")
     listed = text(await read(home, "/lists"))
     assert "tags all driver" in listed and "0 members" in listed
     assert "team" not in await press(home, f"/lists/{crew}/remove")
@@ -168,12 +170,12 @@ async def test_a_list_has_members_and_a_filter_finds_its_own(home: House) -> Non
 # -- templates
 
 
-async def test_a_template_is_previewed_saved_revised_and_put_out_of_use(home: House) -> None:
+async def test_a_template_is_previewed_saved_revised_and_retired(home: House) -> None:
     """What it says to somebody is seen before anything is sent."""
     await contact(home, "Ada")
     form = {"text": "Hello {{ contact.name }} in {{ town }}", "variables": "town = Bonn"}
     tried = (await home.http.post("/templates/preview", data=form)).json()["preview"]
-    assert "Hello Ada Example in Bonn" in text(tried) and "Examples stand in for town" in text(tried)
+    assert "Hello Ada Example in Bonn" in text(tried) and "Example values used for town" in text(tried)
     broken = (await home.http.post("/templates/preview", data={"text": "{{ nobody }}"})).json()["preview"]
     assert "nobody" in text(broken)
 
@@ -182,17 +184,17 @@ async def test_a_template_is_previewed_saved_revised_and_put_out_of_use(home: Ho
     shown = await press(home, "/templates/welcome/revise", text="Bye {{ contact.name }}", variables="")
     assert "welcome version 2" in shown and "Bye Ada Example" in shown
     to_ada = text(await read(home, "/templates/welcome?channel=out&to=ada"))
-    assert "Bye Ada" in to_ada and "Example" not in to_ada.split("What it says")[1].split("Put out")[0]
+    assert "Bye Ada" in to_ada and "Example" not in to_ada.split("Preview")[1].split("Retire")[0]
     assert "version 1 of 2" in text(await read(home, "/templates/welcome?version=1"))
 
-    assert "out of use" in await press(home, "/templates/welcome/retire")
+    assert "Retired" in await press(home, "/templates/welcome/retire")
     assert "welcome" in text(await read(home, "/templates?retired=yes"))
-    assert "Broadcast it" in await press(home, "/templates/welcome/restore")
+    assert "New broadcast" in await press(home, "/templates/welcome/restore")
     bad = await refused(home, "/templates", name="bad name", text="x")
     assert 'id="wrong-name"' in bad
 
 
-def test_variables_are_typed_one_a_line_and_come_back_the_same() -> None:
+def test_template_variables_round_trip_through_the_form() -> None:
     """The small language of the form, both ways."""
     said = "name: text = Ada\ntable: number = 7\ntown: text? = Bonn\nnote: text?"
     declared = typed.parse_declarations(said)
@@ -222,13 +224,13 @@ async def test_a_subscription_shows_its_secret_once(sqlite_url: str) -> None:
         page = await read(home, f"/subscriptions/{id_}")
         assert secret[0] not in page and "whsec_" not in await read(home, "/subscriptions")
 
-        assert "A test is on its way" in await press(home, f"/subscriptions/{id_}/test")
-        assert "It is told nothing" in await press(home, f"/subscriptions/{id_}/pause")
+        assert "Test event queued" in await press(home, f"/subscriptions/{id_}/test")
+        assert "No events are delivered" in await press(home, f"/subscriptions/{id_}/pause")
         assert "inactive" in await press(home, f"/subscriptions/{id_}/test")
-        assert "Send a test" in await press(home, f"/subscriptions/{id_}/resume")
+        assert "Send test event" in await press(home, f"/subscriptions/{id_}/resume")
         again = await home.http.post(f"/subscriptions/{id_}/rotate")
         assert "whsec_" in again.text and secret[0] not in again.text
-        assert "Nobody is told" in await press(home, f"/subscriptions/{id_}/remove")
+        assert "No subscriptions yet" in await press(home, f"/subscriptions/{id_}/remove")
         bad = await refused(home, "/subscriptions", url="http://127.0.0.1:9/", events="nothing.*")
         assert 'id="wrong-events"' in bad
 
@@ -236,19 +238,19 @@ async def test_a_subscription_shows_its_secret_once(sqlite_url: str) -> None:
 # -- roll-out, channels, settings
 
 
-async def test_a_channel_is_rolled_out_and_taken_back(home: House) -> None:
+async def test_a_rollout_is_changed_and_undone(home: House) -> None:
     """B14: a share, its reason, and one button back."""
-    assert "everybody" in text(await read(home, "/rollout"))
+    assert "all recipients" in text(await read(home, "/rollout"))
     shown = await press(home, "/rollout/out/set", mode="live", share="10", reason="first week")
-    assert "live, 10 %" in shown and "first week" in shown and "Back to live, 100 %" in shown
-    assert "live, 100 %" in await press(home, "/rollout/out/back")
+    assert "live, 10 %" in shown and "first week" in shown and "Undo (back to live, 100 %)" in shown
+    assert "live, 100 %" in await press(home, "/rollout/out/undo")
     assert "use 0 to 100 percent" in await press(home, "/rollout/out/set", mode="live", share="101")
     assert (await home.http.get("/rollout/nope")).status_code == 404
 
 
-async def test_a_channel_is_tried_out_without_sending_anything(home: House) -> None:
+async def test_a_connection_test_sends_nothing(home: House) -> None:
     """Its account is asked for, and what came of it is said."""
-    page = await home.http.post("/channels/out/try")
+    page = await home.http.post("/channels/out/test")
 
     assert page.status_code == 200 and 'role="status"' in page.text
     assert await home.everything() == []
@@ -271,7 +273,7 @@ async def test_settings_are_shown_and_secrets_are_not(sqlite_url: str) -> None:
 
 
 @both
-async def test_what_goes_out_is_seen_by_day(home: House) -> None:
+async def test_upcoming_messages_schedules_and_broadcasts_are_listed_by_day(home: House) -> None:
     """Scheduled messages, firings of schedules and broadcasts, each on its day, also behind an order key."""
     for number in range(3):
         await home.accept(to=f"user-{number}", at="2027-01-16T09:00:00Z", ordering_key="line")
@@ -285,8 +287,8 @@ async def test_what_goes_out_is_seen_by_day(home: House) -> None:
         {"name": "News", "channel": "out", "text": "x", "addresses": ["a", "b"], "at": "2027-01-17T12:00:00Z"}
     )
 
-    week = text(await read(home, "/ahead"))
-    day = text(await read(home, "/ahead/2027-01-16"))
+    week = text(await read(home, "/upcoming"))
+    day = text(await read(home, "/upcoming/2027-01-16"))
 
     assert re.search(r"Sat 16 Jan 4 messages schedule Morning 09:00", week), week
     assert re.search(r"Sun 17 Jan schedule Morning 09:00 broadcast News 12:00 · 2 on out", week), week
@@ -295,16 +297,16 @@ async def test_what_goes_out_is_seen_by_day(home: House) -> None:
     )  # today, tomorrow and the day after: three in all
     assert [day.index(f"user-{n}") for n in range(3)] == sorted(day.index(f"user-{n}") for n in range(3))
     assert day.index("user-2") < day.index("dawn")
-    assert "Nothing is planned" in text(await read(home, "/ahead?from=2027-06-01"))
-    assert (await home.http.get("/ahead/soon")).status_code == 422
+    assert "Nothing is scheduled" in text(await read(home, "/upcoming?from=2027-06-01"))
+    assert (await home.http.get("/upcoming/soon")).status_code == 422
 
 
-async def test_a_full_day_goes_on_where_its_page_ended(home: House) -> None:
+async def test_a_day_with_many_upcoming_messages_is_paginated(home: House) -> None:
     """Bounded: a hundred at a time, by the time they are due."""
     for number in range(130):
         await home.accept(to=f"user-{number:03}", **{"in": f"{60 + number}s"})
-    first = await read(home, "/ahead/2027-01-15")
-    later = re.search(r'href="(/ahead/2027-01-15\?since=\d+)" rel="next"', first)
+    first = await read(home, "/upcoming/2027-01-15")
+    later = re.search(r'href="(/upcoming/2027-01-15\?since=\d+)" rel="next"', first)
 
     assert later is not None and "user-099" in first and "user-100" not in first
     rest = await read(home, later[1])
@@ -345,7 +347,7 @@ async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
     assert "Tue" in after["next"] and after["skip"] == []
 
 
-async def test_a_mistake_in_a_schedule_is_told_beside_its_field(home: House) -> None:
+async def test_a_schedule_form_error_is_shown_next_to_its_field(home: House) -> None:
     """What was typed stays, nothing was saved."""
     for change, field in (
         ({"rule": "someday 09:00"}, "rule"),
@@ -361,7 +363,7 @@ async def test_a_mistake_in_a_schedule_is_told_beside_its_field(home: House) -> 
 
 
 @both
-async def test_a_broadcast_is_previewed_made_and_started(home: House) -> None:
+async def test_a_broadcast_is_previewed_created_and_started(home: House) -> None:
     """B1: how many get it and what they read is seen first; nothing is made by looking."""
     for name in ("Ada", "Grace"):
         await contact(home, name, tags=["crew"])
@@ -370,7 +372,7 @@ async def test_a_broadcast_is_previewed_made_and_started(home: House) -> None:
     form = {"channel": "out", "list": "crew", "template": "hello", "trigger": "MANUAL", "name": "News"}
 
     seen = text((await home.http.post("/broadcasts/preview", data=form)).json()["preview"])
-    assert "2 people get it on out" in seen and "Hello Ada" in seen and "It waits until you start it" in seen
+    assert "2 recipients on out" in seen and "Hello Ada" in seen and "when you start it manually" in seen
     looked = await home.http.post("/broadcasts", data=form | {"do": "preview"})
     assert looked.status_code == 200
     assert (await home.app.desk.broadcasts.page()).items == []
@@ -387,7 +389,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
     """One a line; a name that comes twice gets it once; a mistake is told and nothing is made."""
     form = {"channel": "out", "addresses": "ada\ngrace\nada", "text": "hi", "trigger": "SCHEDULED"}
     seen = text((await home.http.post("/broadcasts/preview", data=form | {"at": "in 2 h"})).json()["preview"])
-    assert "2 people get it on out, 1 named twice get it once" in seen
+    assert "2 recipients on out, 1 duplicate removed" in seen
 
     assert 'id="wrong-at"' in await refused(home, "/broadcasts", **form)
     assert 'id="wrong-per_second"' in await refused(home, "/broadcasts", **form | {"per_second": "quick"})
@@ -404,7 +406,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
 
 @both
 async def test_dead_letters_are_retried_at_a_rate(home: House) -> None:
-    """B7: what was just mended is not run over."""
+    """B7: a rate limit protects a provider that has just recovered."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no such number"))
     for _ in range(3):
         await home.accept()
@@ -413,13 +415,13 @@ async def test_dead_letters_are_retried_at_a_rate(home: House) -> None:
 
     done = await press(home, "/dead/retry", per_second="0.5", **which)
 
-    assert "3 started afresh, 0.5 a second" in done
+    assert "3 retried, 0.5 per second" in done
     due = sorted(item["next_attempt_at"] for item in await home.everything())
     assert [at[17:19] for at in due] == ["00", "02", "04"]
     assert "use 0.01 to 10,000" in await press(home, "/dead/retry", per_second="20000", **which)
 
 
-async def test_chosen_dead_letters_are_retried_or_discarded(home: House) -> None:
+async def test_selected_dead_letters_are_retried_or_discarded(home: House) -> None:
     """B7: those that were ticked and no others; what may arrive twice only when that is ticked too."""
     no: dict[str, Outcome] = {"out": Reject(Category.PERMANENT, "no"), "careful": Unknown("cut")}
 
@@ -437,8 +439,8 @@ async def test_chosen_dead_letters_are_retried_or_discarded(home: House) -> None
         answer = await home.http.post(f"/dead/chosen/{action}", data={"id": [bad, held]} | more)
         return text(await read(home, answer.headers["location"]))
 
-    assert "1 started afresh; 1 in doubt left alone" in await choose("retry")
-    assert "1 started afresh; 1 were no dead letters any more" in await choose("retry", held="yes")
+    assert "1 retried; 1 uncertain skipped" in await choose("retry")
+    assert "1 retried; 1 no longer dead letters" in await choose("retry", unknown="yes")
     home.clock.advance(minutes=1)
     await home.work()
     assert "2 discarded" in await choose("discard")
@@ -451,7 +453,7 @@ async def test_chosen_dead_letters_are_retried_or_discarded(home: House) -> None
 
 
 @both
-async def test_the_first_page_draws_the_last_quarter_of_an_hour(home: House) -> None:
+async def test_the_overview_charts_the_last_15_minutes(home: House) -> None:
     """Due, lag, rate and success, drawn from what was counted."""
     home.script(
         "out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done()
@@ -468,14 +470,14 @@ async def test_the_first_page_draws_the_last_quarter_of_an_hour(home: House) -> 
     page = await read(home, "/")
 
     assert "due now 1" in text(page) and "lag 30.0 s" in text(page) and "success 75%" in text(page)
-    assert "sent a minute 2" in text(
+    assert "sent per minute 2" in text(
         page
     )  # three in the minute before, half of which lies within sixty seconds
     assert page.count("<polyline") == 2 and page.count("<rect") >= 30
-    assert 'aria-label="messages sent, at most 3 in one of the last 15 minutes"' in page
+    assert 'aria-label="messages sent, at most 3 per minute in the last 15 minutes"' in page
 
 
-def test_a_chart_stays_within_its_frame() -> None:
+def test_chart_points_stay_within_the_chart() -> None:
     """Pure: whatever the numbers are."""
     now = 1_000_000 * MINUTE
     samples = [QueueSample(now - 20 * MINUTE, 0, 0.0), QueueSample(now, 10_000, 7_300.0)]
@@ -512,7 +514,7 @@ TABLES = "tasks|messages|history|schedules|broadcasts|tallies|contacts|list_memb
 
 
 @both
-async def test_what_these_pages_read_is_found_by_an_index(home: House) -> None:
+async def test_list_page_queries_use_an_index(home: House) -> None:
     """Rule 17: no list walks through a table that grows."""
     store: Any = home.app.store
     for name in READS:

@@ -55,22 +55,22 @@ def forms(html: str) -> set[str]:
     return set(re.findall(r'<form[^>]* action="([^"]+)"', html))
 
 
-# -- the first page
+# -- the overview
 
 
-async def test_an_empty_engine_says_what_to_do_first(home: House) -> None:
+async def test_an_empty_overview_shows_how_to_send_the_first_message(home: House) -> None:
     """First five minutes: a form, and a line to copy."""
     page = text(await read(home, "/"))
 
     assert "No messages yet" in page
     assert 'tidings send --channel careful --to ada --text "hello" --in 10s' in page
-    assert "start it again, and it still arrives" in page
-    assert "1 process works" in page
+    assert "start it again: the message is still delivered" in page
+    assert "1 process running" in page
 
 
 @both
-async def test_the_first_page_counts_everything(home: House) -> None:
-    """Waiting, due, processing, sent, failed and held, each with its number."""
+async def test_the_overview_shows_message_counts(home: House) -> None:
+    """Waiting, due, processing, sent, failed and uncertain, each with its number."""
     home.script(
         "out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done()
     )
@@ -84,18 +84,18 @@ async def test_the_first_page_counts_everything(home: House) -> None:
 
     page = text(await read(home, "/"))
 
-    for tile in ("waiting 1", "due 1", "processing 0", "sent 2", "failed 1", "held 1"):
+    for tile in ("waiting 1", "due 1", "processing 0", "sent 2", "failed 1", "uncertain 1"):
         assert f"{tile} " in page
 
 
-async def test_the_first_page_says_when_nobody_works(home: House) -> None:
+async def test_the_overview_warns_when_no_process_is_running(home: House) -> None:
     """Messages are accepted and wait; the page says how to start a process."""
     await home.app.worker.node.leave()
 
-    assert "No process is working" in text(await read(home, "/"))
+    assert "No process is running" in text(await read(home, "/"))
 
 
-async def test_channels_show_their_state_and_the_one_switch_that_fits(home: House) -> None:
+async def test_channels_show_their_state_and_a_pause_or_resume_button(home: House) -> None:
     """A paused channel can be resumed, an open one paused."""
     answer = await home.http.post("/channels/out/pause")
     assert answer.headers["location"] == "/"
@@ -111,7 +111,7 @@ async def test_channels_show_their_state_and_the_one_switch_that_fits(home: Hous
     assert (await home.http.post("/channels/nope/pause")).status_code == 404
 
 
-async def test_what_people_write_is_never_run(home: House) -> None:
+async def test_user_input_is_escaped_on_every_page(home: House) -> None:
     """Texts, recipients and errors are shown as they are, on every page."""
     evil = "<script>alert(1)</script>"
     home.script("out", lambda _message: Reject(Category.PERMANENT, f"no {evil}"))
@@ -157,14 +157,14 @@ async def test_pressing_send_twice_sends_once(home: House) -> None:
 @in_one_house(
     ("change", "problem"),
     [
-        ({"at": "tomorrow 25:00"}, "names no possible time of day"),
+        ({"at": "tomorrow 25:00"}, "has no valid time of day"),
         ({"at": "2027-01-16T09:00"}, "has no time zone"),
         ({"to": " "}, "to is missing"),
         ({"channel": "nope"}, "there is no channel 'nope'"),
         ({"text": ""}, "the message is empty"),
     ],
 )
-async def test_a_mistake_in_the_form_is_told_beside_its_field(
+async def test_a_form_error_is_shown_next_to_its_field(
     home: House, change: dict[str, str], problem: str
 ) -> None:
     """What was typed stays, nothing was accepted."""
@@ -180,7 +180,7 @@ async def test_a_mistake_in_the_form_is_told_beside_its_field(
     assert await home.everything() == []
 
 
-async def test_a_time_is_told_back_while_it_is_typed(home: House) -> None:
+async def test_the_interpreted_time_is_shown_while_typing(home: House) -> None:
     """Words and ISO, or what is wrong with them."""
     right = (await home.http.get("/when", params={"text": "tomorrow 9am"})).json()
     wrong = (await home.http.get("/when", params={"text": "tomorrow"})).json()
@@ -193,7 +193,7 @@ async def test_a_time_is_told_back_while_it_is_typed(home: House) -> None:
 
 
 @both
-async def test_the_page_of_a_message_tells_its_whole_story(home: House) -> None:
+async def test_a_message_page_shows_its_timeline(home: House) -> None:
     """A7: every attempt with its time, node, result and duration; and why it stands where it stands."""
     outcomes: list[Outcome] = [
         Retry(Category.TEMPORARY, "the line is busy", after=timedelta(minutes=1)),
@@ -204,8 +204,8 @@ async def test_the_page_of_a_message_tells_its_whole_story(home: House) -> None:
     await home.work()
 
     waiting = text(await read(home, f"/messages/{id_}"))
-    assert "Accepted" in waiting and "Attempt 1 began by " in waiting
-    assert "Attempt 1 did not work temporary error · took 0 s" in waiting
+    assert "Accepted" in waiting and "Attempt 1 started by " in waiting
+    assert "Attempt 1 failed temporary error · took 0 s" in waiting
     assert "the line is busy" in waiting and "Next attempt" in waiting
     assert "retrying" in waiting and "next attempt at Fri 15 Jan 2027 08:01:00 UTC" in waiting
     for part in ("see you at nine", "Tonight", '"table": 7'):
@@ -214,13 +214,13 @@ async def test_the_page_of_a_message_tells_its_whole_story(home: House) -> None:
     home.clock.advance(minutes=1)
     await home.work()
     done = text(await read(home, f"/messages/{id_}"))
-    assert "Attempt 2 began" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on attempt 2" in done
+    assert "Attempt 2 started" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on attempt 2" in done
     assert "receipt abc" in done
-    assert "nothing can be changed any more" in done
+    assert "This message is final" in done
 
 
 @both
-async def test_only_what_is_legal_now_can_be_pressed(home: House) -> None:
+async def test_a_message_page_offers_only_allowed_actions(home: House) -> None:
     """A6: the buttons follow the state."""
     outcomes: dict[str, Outcome] = {
         "ok": Done(),
@@ -246,11 +246,11 @@ async def test_only_what_is_legal_now_can_be_pressed(home: House) -> None:
     assert await verbs(sent) == set()
     assert await verbs(failed) == {"retry", "discard"}
     assert await verbs(held) == {"retry", "discard"}
-    assert "may arrive twice" in await read(home, f"/messages/{held}")
-    assert "may arrive twice" not in await read(home, f"/messages/{failed}")
+    assert "may be delivered twice" in await read(home, f"/messages/{held}")
+    assert "may be delivered twice" not in await read(home, f"/messages/{failed}")
 
 
-async def test_the_buttons_do_what_they_say(home: House) -> None:
+async def test_reschedule_cancel_retry_and_discard_buttons_work(home: House) -> None:
     """Reschedule, cancel, retry, discard; each leads back to the message."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no"))
     id_ = await home.accept(**{"in": "1h"})
@@ -267,7 +267,7 @@ async def test_the_buttons_do_what_they_say(home: House) -> None:
     assert await press("discard") == "cancelled"
 
 
-async def test_a_button_pressed_too_late_changes_nothing_and_says_so(home: House) -> None:
+async def test_an_action_that_comes_too_late_changes_nothing_and_shows_why(home: House) -> None:
     """A6: the state may have moved on since the page was drawn."""
     id_ = await home.accept()
     await home.work()
@@ -280,7 +280,7 @@ async def test_a_button_pressed_too_late_changes_nothing_and_says_so(home: House
     assert "soonish" in text(await read(home, bad_time.headers["location"]))
 
 
-async def test_what_does_not_exist_is_told_on_a_page(home: House) -> None:
+async def test_a_missing_message_gets_an_error_page(home: House) -> None:
     """404, with a way back."""
     for method, path in (("GET", "/messages/nothing"), ("POST", "/messages/nothing/cancel")):
         answer = await home.http.request(method, path)
@@ -305,7 +305,7 @@ async def test_messages_are_listed_and_filtered(home: House) -> None:
 
     assert "user-59" in first and "user-9" not in text(first)
     assert "user-9" in second and "user-59" not in second
-    assert "Nothing here" in text(await read(home, "/messages?channel=console"))
+    assert "No messages found" in text(await read(home, "/messages?channel=console"))
     assert "user-7" in text(await read(home, "/messages?to=user-7"))
     assert (await home.http.get("/messages?state=odd")).status_code == 422
 
@@ -322,15 +322,15 @@ async def test_dead_letters_are_grouped_by_cause(home: House) -> None:
 
     page = text(await read(home, "/dead"))
     assert "3 permanent on out no such number" in page
-    assert "Try again (3)" in page and "Discard (3)" in page
-    assert "1 held on careful Nobody can say whether these were sent" in page
-    assert "Send again (1)" in page
-    only = text(await read(home, "/dead?channel=careful&held=yes"))
+    assert "Retry (3)" in page and "Discard (3)" in page
+    assert "1 uncertain on careful It is unknown whether these were sent" in page
+    assert "Retry anyway (1)" in page
+    only = text(await read(home, "/dead?channel=careful&unknown=yes"))
     assert "grace careful" in only and "ada out" not in only
 
     which = {"channel": "out", "category": "permanent", "unknown": "no"}
     done = await home.http.post("/dead/retry", data=which)
-    assert "3 started afresh." in text(await read(home, done.headers["location"]))
+    assert "3 retried." in text(await read(home, done.headers["location"]))
     gone = await home.http.post("/dead/discard", data={"channel": "careful", "unknown": "yes"})
     assert "1 discarded." in text(await read(home, gone.headers["location"]))
     assert "No dead letters" in text(await read(home, "/dead"))
@@ -338,7 +338,7 @@ async def test_dead_letters_are_grouped_by_cause(home: House) -> None:
     assert (await home.http.post("/dead/explode", data=which)).status_code == 404
 
 
-async def test_a_form_without_a_word_about_doubt_leaves_doubtful_ones_alone(home: House) -> None:
+async def test_dead_letters_with_uncertain_delivery_are_not_retried_by_default(home: House) -> None:
     """B7: what may arrive twice is never sent again by accident."""
     home.script("careful", lambda _message: Unknown("the line went dead"))
     await home.accept(channel="careful")
@@ -352,7 +352,7 @@ async def test_a_form_without_a_word_about_doubt_leaves_doubtful_ones_alone(home
 # -- live
 
 
-async def test_fragments_can_be_asked_for(home: House) -> None:
+async def test_live_fragments_can_be_polled(home: House) -> None:
     """The fallback where a stream cannot be held."""
     id_ = await home.accept(to="ada")
 
@@ -361,13 +361,13 @@ async def test_fragments_can_be_asked_for(home: House) -> None:
 
     assert home_now.keys() == {"trouble", "trend", "counts", "rows", "channels", "nodes"}
     assert "ada" in home_now["rows"]
-    assert message_now.keys() == {"trouble", "standing", "acts", "timeline", "facts"}
+    assert message_now.keys() == {"trouble", "status", "actions", "timeline", "facts"}
     for path, fragments in (("/", home_now), (f"/messages/{id_}", message_now)):
         page = await read(home, path)
         assert all(f'id="{name}"' in page for name in fragments)  # each has its place
 
 
-async def test_a_stream_sends_everything_once_and_then_what_changed() -> None:
+async def test_a_live_stream_sends_all_fragments_once_and_then_changes() -> None:
     """At most once a second, only fragments that differ, and a sign of life now and then."""
     rounds = 0
     pages: list[dict[str, str]] = [{"a": "1", "b": "1"}, {"a": "1", "b": "1"}, {"a": "2", "b": "1"}]
@@ -388,10 +388,10 @@ async def test_a_stream_sends_everything_once_and_then_what_changed() -> None:
         {"trouble": "", "a": "1", "b": "1"},
         {"a": "2"},
     ]
-    assert sent[3:] == [b": still here\n\n"]
+    assert sent[3:] == [b": keep-alive\n\n"]
 
 
-async def test_a_stream_tells_trouble_and_goes_on() -> None:
+async def test_a_live_stream_reports_an_error_and_continues() -> None:
     """A database that does not answer is said on the page, and forgotten when it is back."""
     rounds = 0
 
@@ -414,7 +414,7 @@ async def test_a_stream_tells_trouble_and_goes_on() -> None:
     ]
 
 
-async def test_closing_the_pages_ends_every_stream(home: House) -> None:
+async def test_closing_the_dashboard_ends_live_streams(home: House) -> None:
     """E8: an open page does not hold up the stop."""
     async with home.client(accept="text/event-stream") as browser:
         home.pages.close()
@@ -435,7 +435,7 @@ async def test_closing_the_pages_ends_every_stream(home: House) -> None:
     assert [piece async for piece in stream] == []
 
 
-async def test_however_many_look_it_is_read_once_a_second() -> None:
+async def test_live_fragments_are_rendered_once_a_second_for_all_readers() -> None:
     """The first page is the same for everybody."""
     clock, reads = ManualClock(), 0
 
@@ -458,7 +458,7 @@ READS = (
 
 
 @both
-async def test_what_the_pages_read_is_found_by_an_index(home: House) -> None:
+async def test_dashboard_queries_use_an_index(home: House) -> None:
     """Rule 17: a page that is looked at all day must not walk through a table that grows."""
     store: Any = home.app.store
     for name in READS:
@@ -480,7 +480,7 @@ async def test_what_the_pages_read_is_found_by_an_index(home: House) -> None:
         assert "Filter: (due_at <=" not in plan and "Filter: (t.due_at <=" not in plan, f"{name}:\n{plan}"
 
 
-# -- words
+# -- labels
 
 
 @pytest.mark.parametrize(
@@ -491,20 +491,22 @@ async def test_what_the_pages_read_is_found_by_an_index(home: House) -> None:
         ("processing", 1, False, "processing"),
         ("sent", 1, False, "sent"),
         ("failed", 3, False, "failed"),
-        ("failed", 1, True, "unknown"),
+        ("failed", 1, True, "uncertain"),
         ("cancelled", 0, False, "cancelled"),
         ("expired", 0, False, "expired"),
     ],
 )
-def test_every_state_has_a_word_and_a_colour(state: str, attempts: int, unknown: bool, word: str) -> None:
-    """The domain's words, as the pages say them."""
+def test_every_message_state_has_a_label_and_a_color(
+    state: str, attempts: int, unknown: bool, word: str
+) -> None:
+    """Displayed states: retrying and uncertain are derived."""
     message: dict[str, Any] = {"state": state, "attempts": attempts, "unknown": unknown}
 
     assert template_filters.state_word(message) == word
-    assert template_filters.tone(message) in {"calm", "warn", "busy", "good", "bad", "still"}
+    assert template_filters.tone(word) in {"calm", "warn", "busy", "good", "bad", "still"}
 
 
-def test_a_bounded_count_says_that_there_may_be_more() -> None:
+def test_a_bounded_count_is_marked_with_a_plus() -> None:
     """Rule 17: counted up to ten thousand."""
     assert [template_filters.counted(number) for number in (0, 9_999, 10_000)] == ["0", "9,999", "10,000+"]
 
@@ -516,7 +518,7 @@ def test_code_in_a_sentence_is_set_as_code() -> None:
     )
 
 
-# -- the frame around the pages
+# -- base template, static files, sign-in
 
 
 async def _pages(home: House) -> list[httpx.Response]:
@@ -525,7 +527,7 @@ async def _pages(home: House) -> list[httpx.Response]:
     return [await home.http.get(path) for path in paths]
 
 
-async def test_pages_need_nothing_from_the_internet(home: House) -> None:
+async def test_pages_load_nothing_from_the_internet(home: House) -> None:
     """Every file is our own, and a policy holds the browser to it."""
     for page in await _pages(home):
         assert page.status_code == 200
@@ -541,7 +543,7 @@ async def test_pages_need_nothing_from_the_internet(home: House) -> None:
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", file.read_text()), file
 
 
-async def test_files_are_kept_by_the_browser_until_they_change(home: House) -> None:
+async def test_static_files_are_cached_until_they_change(home: House) -> None:
     """Their addresses carry what is in them."""
     addresses = re.findall(r'(?:src|href)="(/static/[^"]+)"', await read(home, "/"))
     assert len(set(addresses)) == 3
@@ -552,7 +554,7 @@ async def test_files_are_kept_by_the_browser_until_they_change(home: House) -> N
     assert (await home.http.get("/static/../build.py")).status_code == 404
 
 
-async def test_the_reference_page_lists_every_route(home: House) -> None:
+async def test_the_api_reference_page_lists_every_route(home: House) -> None:
     """Without a script and without the internet."""
     page = text(await read(home, "/docs"))
 
@@ -561,13 +563,13 @@ async def test_the_reference_page_lists_every_route(home: House) -> None:
     assert "ordering_key string messages with the same ordering key are sent one at a time, in order" in page
 
 
-async def test_the_way_in_is_shown_where_keys_are_needed(sqlite_url: str) -> None:
+async def test_the_sign_in_form_is_shown_where_keys_are_required(sqlite_url: str) -> None:
     """S1: a form for the key, its own words for a wrong one, and a way out."""
     async with house(sqlite_url, api_keys=(KEY,)) as home, home.client(accept="text/html") as browser:
         page = await browser.get("/sign-in?wrong=1&next=/dead")
-        assert "That is not one of the keys" in text(page.text)
+        assert "Invalid API key" in text(page.text)
         assert 'name="next" value="/dead"' in page.text
-        assert (await browser.get("/static/page.css")).status_code == 200
+        assert (await browser.get("/static/dashboard.css")).status_code == 200
 
         await browser.post("/sign-in", data={"key": KEY})
         assert "/sign-out" in forms((await browser.get("/")).text)

@@ -39,7 +39,7 @@ async def broadcast(home: House, *people: str, **more: Any) -> str:
 
 
 @both
-async def test_a_broadcast_has_a_row_with_its_bar_and_a_page_with_its_tally(home: House) -> None:
+async def test_a_broadcast_is_listed_with_progress_and_shown_with_counts(home: House) -> None:
     """B1, B7: state, n of N and the exact tally; only the buttons that its state allows."""
     id_ = await broadcast(home, "ada", "grace", "joan")
 
@@ -65,7 +65,7 @@ async def test_a_broadcast_is_started_paused_and_resumed_by_its_buttons(home: Ho
     assert (await home.http.get("/broadcasts/nowhere")).status_code == 404
 
 
-async def test_recipients_are_listed_with_what_became_of_them(home: House) -> None:
+async def test_broadcast_recipients_are_listed_with_their_state(home: House) -> None:
     """Who failed and why; the count on the button that retries them."""
 
     def answer(message: Message) -> Outcome:
@@ -86,7 +86,7 @@ async def test_recipients_are_listed_with_what_became_of_them(home: House) -> No
 
 
 @both
-async def test_the_live_pages_of_broadcasts_tell_what_changed(home: House) -> None:
+async def test_broadcast_pages_have_live_fragments(home: House) -> None:
     """Fragments, as for messages; a script asks for them with `now`."""
     id_ = await broadcast(home, "ada")
 
@@ -94,11 +94,11 @@ async def test_the_live_pages_of_broadcasts_tell_what_changed(home: House) -> No
     one = (await home.http.get(f"/broadcasts/{id_}/live?now")).json()
 
     assert "News" in everything["broadcasts"]
-    assert "waiting" in one["standing"] and "trigger" in one["acts"]
+    assert "waiting" in one["status"] and "trigger" in one["actions"]
 
 
 @both
-async def test_a_schedule_has_a_row_and_a_page_with_its_next_times(home: House) -> None:
+async def test_a_schedule_is_listed_and_shown_with_upcoming_occurrences(home: House) -> None:
     """A8: its rule in words, the next firings in its own zone, and what became of the last ones."""
     body = {
         "name": "Morning",
@@ -119,11 +119,11 @@ async def test_a_schedule_has_a_row_and_a_page_with_its_next_times(home: House) 
     ran = await home.http.post(f"/schedules/{id_}/run", follow_redirects=True)
     assert "made" in text(ran.text)
     ended = await home.http.post(f"/schedules/{id_}/end", follow_redirects=True)
-    assert "it is over" in text(ended.text)
+    assert "This schedule has ended" in text(ended.text)
     assert forms(ended.text) == set()
 
 
-async def test_empty_lists_say_how_to_begin(home: House) -> None:
+async def test_empty_broadcast_and_schedule_lists_show_a_command(home: House) -> None:
     """A command to copy, which works as it stands."""
     assert "tidings broadcasts create" in text(await read(home, "/broadcasts"))
     assert "tidings schedules add" in text(await read(home, "/schedules"))

@@ -100,7 +100,7 @@ def test_the_command_line_does_the_same(tmp_path: Path) -> None:
     set_ = run("rollout", "set", "console", "--mode", "live", "--share", "10", folder=tmp_path)
     assert (set_.returncode, "share\t10" in set_.stdout) == (0, True), set_.stderr
     assert "console\tlive\t10" in run("rollout", "list", folder=tmp_path).stdout
-    run("rollout", "back", "console", folder=tmp_path)
+    run("rollout", "undo", "console", folder=tmp_path)
     assert "share\t100" in run("rollout", "show", "console", folder=tmp_path).stdout
     (tmp_path / "sent.csv").write_text("address;at;text\nada;2026-11-16 09:00;hello\n")
     report = run("rollout", "report", "console", "sent.csv", "--timezone", "Asia/Kathmandu", folder=tmp_path)

@@ -291,7 +291,7 @@ def test_a_preview_from_the_command_line(tidings: Tidings) -> None:
         (("add", "--daily", "09:00"), "message or broadcast is missing"),
         (("add", "--daily", "09:00", "--message", "{"), "--message is not JSON"),
         (("add", "--daily", "09:00", "--count", "0", *TO_ADA), "count is 0"),
-        (("preview",), "nothing says which schedule or rule"),
+        (("preview",), "no schedule and no rule are given"),
         (("preview", "x", "--every", "1h"), "both given"),
         (("show", "nope"), "there is no schedule nope"),
     ],
@@ -314,7 +314,7 @@ def test_a_killed_process_loses_no_schedule_and_sends_nothing_twice(tmp_path: Pa
     phone = free_port()
     env = {"TIDINGS_SANDBOX_PORT": str(phone)}
     with serving(tmp_path, env=env) as first:
-        place = f"{first.address('page')}/v1/schedules"
+        place = f"{first.address('dashboard')}/v1/schedules"
         body = {
             "rule": {"every": "1s"},
             "catch_up": "all",
@@ -324,13 +324,13 @@ def test_a_killed_process_loses_no_schedule_and_sends_nothing_twice(tmp_path: Pa
         until(lambda: get(f"{place}/{id_}")["made"] >= 3, "three occurrences")
         first.kill()
     with serving(tmp_path, env=env) as second:
-        place = f"{second.address('page')}/v1/schedules/{id_}"
+        place = f"{second.address('dashboard')}/v1/schedules/{id_}"
         before = get(place)["made"]
         until(lambda: get(place)["made"] >= before + 3, "three more")
         post(f"{place}/pause", {})
         log = get(f"{place}/occurrences?limit=1000")["items"]
         made = [line["made"] for line in log if line["outcome"] == "made"]
-        sent = f"{second.address('page')}/v1/messages?state=sent&limit=1000"
+        sent = f"{second.address('dashboard')}/v1/messages?state=sent&limit=1000"
         until(lambda: {row["id"] for row in get(sent)["items"]} == set(made), "each of them sent")
         arrived = _arrived(second)
 
@@ -340,9 +340,9 @@ def test_a_killed_process_loses_no_schedule_and_sends_nothing_twice(tmp_path: Pa
 
 def _arrived(engine: Serving) -> set[str]:
     """The messages that Ada's phone shows; one shown twice says in its history why it was sent again."""
-    shown = get(f"{engine.address('phone')}/sandbox/conversations?channel=phone&to=ada")["messages"]
+    shown = get(f"{engine.address('sandbox')}/sandbox/conversations?channel=phone&to=ada")["messages"]
     for again in (line["id"] for line in shown if line["copy"] > 1):
-        history = get(f"{engine.address('page')}/v1/messages/{again}")["history"]
+        history = get(f"{engine.address('dashboard')}/v1/messages/{again}")["history"]
         assert any("its node died" in (line["detail"] or "") for line in history), history
     return {line["id"] for line in shown}
 
@@ -361,19 +361,19 @@ def test_a_clock_set_back_one_hour_makes_no_occurrence_twice(tmp_path: Path) -> 
     """E4, B13: a process whose clock is an hour ahead dies; the next, set right, repeats nothing."""
     env = {"TIDINGS_SANDBOX_PORT": str(free_port())}
     with serving(tmp_path, env=env | _clock_ahead("+1h")) as first:
-        place = f"{first.address('page')}/v1/schedules"
+        place = f"{first.address('dashboard')}/v1/schedules"
         tick = {"message": {"channel": "phone", "to": "ada", "text": "tick"}, "catch_up": "all"}
         id_ = post(place, {"rule": {"every": "1s"}, **tick})["id"]
         until(lambda: get(f"{place}/{id_}")["made"] >= 3, "three occurrences")
         first.kill()
     with serving(tmp_path, env=env) as second:
-        place = f"{second.address('page')}/v1/schedules"
+        place = f"{second.address('dashboard')}/v1/schedules"
         other = post(place, {"rule": {"every": "1s"}, **tick})["id"]
         until(lambda: get(f"{place}/{other}")["made"] >= 3, "the right clock goes on")
         for each in (id_, other):
             post(f"{place}/{each}/pause", {})
         logs = [get(f"{place}/{each}/occurrences?limit=1000")["items"] for each in (id_, other)]
-        everything = get(f"{second.address('page')}/v1/messages?limit=1000")["items"]
+        everything = get(f"{second.address('dashboard')}/v1/messages?limit=1000")["items"]
         arrived = _arrived(second)
 
     assert all(len(log) == len({line["at"] for line in log}) >= 3 for log in logs)

@@ -62,7 +62,7 @@ def test_a_message_survives_kill_9_and_arrives_once_with_its_history(
     assert ledger(tmp_path)[id_] == 0
 
     with serving(tmp_path, *database) as second:
-        until(lambda: _sent(second.address("page"), id_), "the message as sent")
+        until(lambda: _sent(second.address("dashboard"), id_), "the message as sent")
         assert second.stop() == 0
 
     assert ledger(tmp_path)[id_] == 1
@@ -84,7 +84,7 @@ def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(
         first.kill()
 
     with serving(tmp_path, *database, env=soon) as second:
-        until(lambda: _sent(second.address("page"), id_), "the message as sent")
+        until(lambda: _sent(second.address("dashboard"), id_), "the message as sent")
 
     row = show(tmp_path, id_, *database)
     assert (row["state"], row["unknown"]) == ("sent", True)
@@ -95,7 +95,7 @@ def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(
 def test_sigterm_finishes_what_is_in_hand(tmp_path: Path) -> None:
     """E8: nothing more is accepted, the message under way is sent and written down, the exit code is 0."""
     with serving(tmp_path) as served:
-        page = served.address("page")
+        page = served.address("dashboard")
         id_ = send(tmp_path, "slow-2")
         until(lambda: ledger(tmp_path)[id_], "the message at the phone")
 
@@ -127,7 +127,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
 def test_open_pages_do_not_hold_up_the_stop(tmp_path: Path) -> None:
     """The live streams of the page and of the phone are ended first."""
     with serving(tmp_path) as served:
-        streams = (f"{served.address('page')}/live", f"{served.address('phone')}/sandbox/stream")
+        streams = (f"{served.address('dashboard')}/live", f"{served.address('sandbox')}/sandbox/stream")
         with urlopen(streams[0], timeout=PATIENCE) as page, urlopen(streams[1], timeout=PATIENCE) as phone:
             assert page.readline()
             assert phone.readline()
@@ -142,22 +142,22 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
     """Rule 12: one works, the other accepts and reads; kill -9 of the first, and the second works."""
     shared = {"TIDINGS_SANDBOX_PORT": str(free_port())}
     with serving(tmp_path, env=shared) as first, serving(tmp_path, env=shared) as second:
-        assert any("working" in line and "yes" in line for line in first.told)
-        assert any("not yet" in line and "takes over" in line for line in second.told)
+        assert any("sending" in line and "up to" in line for line in first.told)
+        assert any("standby" in line and "takes over" in line for line in second.told)
         assert any("run by another process" in line for line in second.told)
 
         early = post(
-            f"{second.address('page')}/v1/messages", {"channel": "phone", "to": "ada", "text": "early"}
+            f"{second.address('dashboard')}/v1/messages", {"channel": "phone", "to": "ada", "text": "early"}
         )
-        until(lambda: _sent(second.address("page"), early["id"]), "a message accepted by the second")
+        until(lambda: _sent(second.address("dashboard"), early["id"]), "a message accepted by the second")
         late = post(
-            f"{second.address('page')}/v1/messages",
+            f"{second.address('dashboard')}/v1/messages",
             {"channel": "phone", "to": "ada", "text": "late", "in": "2s"},
         )
         first.kill()
 
         second.hears("node_joined")
-        until(lambda: _sent(second.address("page"), late["id"]), "a message after the take-over")
+        until(lambda: _sent(second.address("dashboard"), late["id"]), "a message after the take-over")
 
     assert ledger(tmp_path) == {early["id"]: 1, late["id"]: 1}
     by = [show(tmp_path, message["id"])["history"][0]["node"] for message in (early, late)]
@@ -170,7 +170,7 @@ def test_two_processes_on_one_postgres_share_the_work(tmp_path: Path, postgres_u
     words = ("--database", postgres_url)
     lines = "\n".join(json.dumps({"channel": "phone", "to": f"p{n}", "text": "x"}) for n in range(200))
     with serving(tmp_path, *words, env=shared) as first, serving(tmp_path, *words, env=shared) as second:
-        assert all(any("working" in line and "yes" in line for line in s.told) for s in (first, second))
+        assert all(any("sending" in line and "up to" in line for line in s.told) for s in (first, second))
         answer = run("send", "--file", "-", "--database", postgres_url, folder=tmp_path, stdin=lines)
         assert answer.stdout == "accepted\t200\nrefused\t0\n", answer.stderr
         until(lambda: len(ledger(tmp_path)) == 200, "all at the phone")
@@ -182,7 +182,7 @@ def test_two_processes_on_one_postgres_share_the_work(tmp_path: Path, postgres_u
 def test_a_taken_port_is_one_sentence_and_changes_nothing(tmp_path: Path) -> None:
     """Bad input: port in use. Exit code 2, nothing made, nothing left running."""
     with serving(tmp_path / "..", "--no-sandbox", "--database", f"sqlite:///{tmp_path}/other.db") as served:
-        port = served.address("page").rpartition(":")[2]
+        port = served.address("dashboard").rpartition(":")[2]
         mine = tmp_path / "mine"
         mine.mkdir()
 
@@ -191,7 +191,8 @@ def test_a_taken_port_is_one_sentence_and_changes_nothing(tmp_path: Path) -> Non
     assert answer.stdout == ""
     assert answer.returncode == 2
     assert answer.stderr == (
-        f"error: port {port} on 127.0.0.1 is in use. Stop what listens there, or choose another with --port\n"
+        f"error: port {port} on 127.0.0.1 is in use. "
+        "Stop the other process, or choose another port with --port\n"
     )
     assert list(mine.iterdir()) == []
 
@@ -200,13 +201,13 @@ def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(t
     """S1, S20: refused before anything is made; with an admin's key in the database it starts behind it."""
     refused = run("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path)
     assert (refused.returncode, list(tmp_path.iterdir())) == (78, [])
-    assert "there is no key of an admin. Run: tidings keys create NAME --role admin" in refused.stderr
+    assert "there is no admin key. Run: tidings keys create NAME --role admin" in refused.stderr
     assert run("keys", "create", "ops", "--role", "operator", folder=tmp_path).returncode == 0
     assert run("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path).returncode == 78
     assert run("keys", "create", "ada", "--role", "admin", folder=tmp_path).returncode == 0
 
     with serving(tmp_path, "--host", "0.0.0.0", "--no-sandbox") as served:
-        port = served.address("page").rpartition(":")[2]
+        port = served.address("dashboard").rpartition(":")[2]
         with pytest.raises(HTTPError, match="401"):
             get(f"http://127.0.0.1:{port}/v1/messages")
 
@@ -214,7 +215,7 @@ def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(t
 def test_a_stranger_on_the_phones_port_is_told_with_the_ways_out(tmp_path: Path) -> None:
     """Another phone is shared, anything else is in the way."""
     with serving(tmp_path, "--no-sandbox") as stranger:
-        port = stranger.address("page").rpartition(":")[2]
+        port = stranger.address("dashboard").rpartition(":")[2]
         answer = run("serve", "--port", "0", folder=tmp_path, env={"TIDINGS_SANDBOX_PORT": port})
 
     assert answer.returncode == 2
@@ -227,7 +228,7 @@ def test_api_only_accepts_but_sends_nothing(tmp_path: Path) -> None:
     """A process that only accepts leaves the work lock to others."""
     with serving(tmp_path, "--api-only") as served:
         id_ = send(tmp_path, "ada")
-        page = served.address("page")
+        page = served.address("dashboard")
 
         assert get(f"{page}/v1/messages/{id_}")["state"] == "pending"
         assert "no process is working" in run("messages", "why", id_, folder=tmp_path).stdout
@@ -245,14 +246,15 @@ def test_the_line_that_is_shown_works_when_pasted(tmp_path: Path) -> None:
         )
         assert answer.returncode == 0, answer.stderr
         id_ = answer.stdout.partition("\t")[0]
-        assert get(f"{served.address('page')}/v1/messages/{id_}")["to"] == "ada"
+        assert get(f"{served.address('dashboard')}/v1/messages/{id_}")["to"] == "ada"
 
 
 def test_every_line_of_the_log_is_one_json_object(tmp_path: Path) -> None:
     """A9: one format for all, libraries included; no line for each request."""
     with serving(tmp_path, "--log-level", "debug") as served:
         id_ = send(tmp_path, "gone")
-        until(lambda: get(f"{served.address('page')}/v1/messages/{id_}")["state"] == "failed", "the failure")
+        url = f"{served.address('dashboard')}/v1/messages/{id_}"
+        until(lambda: get(url)["state"] == "failed", "the failure")
         assert served.stop() == 0
 
     facts = [json.loads(line) for line in served.logged]

@@ -98,7 +98,7 @@ def test_several_servers_in_the_url_lead_to_the_one_that_takes_writes(
     )
     assert url != example[1]
     with serving(tmp_path, "--no-sandbox", "--database", url) as served:
-        assert get(served.address("page") + "/health/ready") == {"status": "ready"}
+        assert get(served.address("dashboard") + "/health/ready") == {"status": "ready"}
 
 
 def test_of_two_that_bound_one_port_the_second_is_told_that_it_is_in_use() -> None:

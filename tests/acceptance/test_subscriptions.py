@@ -159,7 +159,7 @@ def hooks() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
 def test_a_running_engine_tells_a_real_receiver(tmp_path: Path) -> None:
     """Verified with the public library of Standard Webhooks; the secret is not in the log (S7)."""
     with hooks() as (url, got), serving(tmp_path, env={"TIDINGS_EVENTS_PRIVATE": "true"}) as served:
-        page = served.address("page")
+        page = served.address("dashboard")
         made = post(f"{page}/v1/subscriptions", {"url": url, "events": ["message.*"]})
         until(lambda: tell(page, got), "an event")
         headers, body = got[0]

@@ -431,7 +431,7 @@ def test_the_command_takes_lists_and_undoes(tmp_path: Path) -> None:
     words += ["--channel", "console"]
 
     dry = run(*words, "--dry-run", folder=tmp_path)
-    assert (dry.returncode, "would_take\t3" in dry.stdout) == (0, True), dry.stderr
+    assert (dry.returncode, "would_import\t3" in dry.stdout) == (0, True), dry.stderr
     taken = json.loads(run(*words, "--json", folder=tmp_path).stdout)
     assert (taken["taken"], taken["known"]) == (3, 0)
     again = json.loads(run(*words, "--json", folder=tmp_path).stdout)

@@ -230,5 +230,5 @@ def test_a_template_comes_from_a_file(tidings: Tidings, tmp_path: Path) -> None:
     assert json.loads(tidings("templates", "show", "bill", "--json"))["subject"] == TEMPLATE["subject"]
     assert "not a JSON object" in tidings("templates", "add", "x", "--file", "bad.json", code=2)
     assert "cannot be read" in tidings("templates", "add", "x", "--file", "none.json", code=2)
-    assert "nothing is to be changed" in tidings("templates", "edit", "bill", code=2)
-    assert "has no value" in tidings("templates", "preview", "bill", "--var", "name", code=2)
+    assert "nothing to change" in tidings("templates", "edit", "bill", code=2)
+    assert "is not NAME=VALUE" in tidings("templates", "preview", "bill", "--var", "name", code=2)

@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tidings.cli.program import full_program
-from tidings.cli.top import drawn, watch
+from tidings.cli.top import render, watch
 from tidings.model.outcome import Done, Reject
 from tidings.model.task import Category
 from tidings.outbound.summary import read_summary
@@ -57,7 +57,7 @@ async def test_one_look_has_everything(home: House) -> None:
     """Due, rate, lag, success, processes, channels, newest failures; for people and for programs."""
     look = await read_summary(home.app.desk)
     paper = io.StringIO()
-    Console(file=paper, width=140, color_system=None).print(drawn(look))
+    Console(file=paper, width=140, color_system=None).print(render(look))
     assert seen(paper.getvalue()), paper.getvalue()
     plain = orjson.loads(orjson.dumps(look.plainly()))
     assert (plain["counts"]["due"], plain["success"], plain["lag_s"]) == (1, 0.5, 20.0)
@@ -94,7 +94,7 @@ async def test_it_is_live_and_q_ends_it(home: House) -> None:
 
 
 class Paper(io.StringIO):
-    """A screen that says when something was drawn on it."""
+    """A screen that says when something was render on it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ def test_the_log_names_each_failed_attempt(tmp_path: Path) -> None:
     with serving(tmp_path, "--log-level", "debug") as served:
         sent = run("send", "--channel", "phone", "--to", "gone", "--text", "x", folder=tmp_path)
         id_ = sent.stdout.partition("\t")[0]
-        page = served.address("page")
+        page = served.address("dashboard")
         until(lambda: get(f"{page}/v1/messages/{id_}")["state"] == "failed", "the failure")
         assert served.stop() == 0
 

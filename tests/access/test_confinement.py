@@ -375,7 +375,7 @@ def test_credentials_of_the_configuration_are_read_by_reference_and_never_shown(
         ("[credentials.crm]\n", "has no value"),
         ('[credentials.crm]\nvalue = "env:CRM"\nhost = "x"\n', "unknown option 'host'"),
         ('[credentials.crm]\nvalue = "env:CRM"\nhosts = ["https://x/"]\n', "is not a host"),
-        ('[credentials."a b"]\nvalue = "env:CRM"\n', "name that cannot be used"),
+        ('[credentials."a b"]\nvalue = "env:CRM"\n', "has an invalid name"),
         ('[credentials]\ncrm = "x"\n', "is not a table"),
     ):
         path.write_text(text)

@@ -25,7 +25,7 @@ MEGABYTE = 1 << 20
 @contextmanager
 def connected(served: Serving) -> Iterator[socket.socket]:
     """A connection to the API; what is not answered within 20 s fails."""
-    parts = urlsplit(served.address("page"))
+    parts = urlsplit(served.address("dashboard"))
     assert parts.hostname and parts.port
     with socket.create_connection((parts.hostname, parts.port), timeout=20) as connection:
         yield connection
@@ -62,7 +62,7 @@ def peak_memory(served: Serving) -> int:
 def test_a_huge_header_is_refused_before_it_costs_memory(tmp_path: Path, begin: bytes) -> None:
     """64 MB in one header line, target or trailer: refused after 64 KiB, and memory stays where it was."""
     with serving(tmp_path, "--no-sandbox") as served:
-        get(served.address("page") + "/health")
+        get(served.address("dashboard") + "/health")
         before = peak_memory(served)
         with connected(served) as connection:
             connection.sendall(begin)
@@ -118,7 +118,7 @@ def test_half_open_connections_leave_the_worker_its_descriptors(tmp_path: Path) 
     """A process that may open 200 files meets 300 half-open connections: a due message still goes out."""
     with serving(tmp_path, env={"TIDINGS_CONCURRENCY": "10"}, files=200) as served:
         sent = post(
-            served.address("page") + "/v1/messages",
+            served.address("dashboard") + "/v1/messages",
             {"channel": "phone", "to": "ada", "text": "due", "in": "2s"},
         )
         with ExitStack() as half_open:
@@ -139,7 +139,7 @@ def test_half_open_connections_leave_the_worker_its_descriptors(tmp_path: Path) 
 
 def _health(served: Serving) -> dict[str, str] | None:
     try:
-        found: dict[str, str] = get(served.address("page") + "/health")
+        found: dict[str, str] = get(served.address("dashboard") + "/health")
     except OSError:
         return None
     return found
@@ -147,7 +147,7 @@ def _health(served: Serving) -> dict[str, str] | None:
 
 def _over(served: Serving, id_: str) -> dict[str, object] | None:
     try:
-        row: dict[str, object] = get(served.address("page") + f"/v1/messages/{id_}")
+        row: dict[str, object] = get(served.address("dashboard") + f"/v1/messages/{id_}")
     except OSError:
         return None
     return row if row["state"] in ("sent", "failed") else None
@@ -161,7 +161,7 @@ def test_a_caller_that_goes_away_in_a_row_of_requests_leaves_no_traceback(tmp_pa
         for _ in range(50):
             with connected(served) as connection:
                 connection.sendall((head + body) * 3 + b"\x00nonsense\r\n\r\n")
-        assert get(served.address("page") + "/health")["status"] == "up"
+        assert get(served.address("dashboard") + "/health")["status"] == "up"
         assert served.stop() == 0
     assert [line for line in served.logged if "Traceback" in line] == []
 

@@ -53,7 +53,7 @@ async def make(home: House) -> str:
 async def lines(home: House) -> list[dict[str, Any]]:
     """What the trail says of failures, newest first."""
     await home.app.access.audit.close()
-    found = await home.http.get("/v1/audit", params={"what": "authentication.failed", "limit": 1000})
+    found = await home.http.get("/v1/audit", params={"action": "authentication.failed", "limit": 1000})
     items: list[dict[str, Any]] = found.json()["items"]
     return items
 
@@ -66,7 +66,7 @@ async def test_a_wrong_key_leaves_a_line_in_the_audit_trail(home: House) -> None
     await at(home, "203.0.113.9").post("/sign-in", data={"key": "not a key at all"})
     await at(home, "203.0.113.9").get("/v1/messages")
     page, api = await lines(home)
-    assert (api["who"], api["origin"], api["target"], api["status"]) == (
+    assert (api["actor"], api["origin"], api["target"], api["status"]) == (
         "nobody", "203.0.113.9", wrong[:12], 401,
     )  # fmt: skip
     assert (api["detail"], api["request"], page["detail"], page["target"]) == ("api", "r1", "sign-in", None)
@@ -172,7 +172,7 @@ async def test_wrong_keys_are_counted(home: House) -> None:
         told.append(event)
         metrics.take(event)
 
-    home.app.access.failures._emit = emit
+    home.app.access.failed_logins._emit = emit
     api = create_api(home.app, metrics)
     for number in range(12):
         await at(home, "2001:db8::1", a_key(number)).get("/v1/messages")
@@ -195,12 +195,12 @@ async def test_a_flood_from_many_addresses_does_not_fill_the_audit_trail(home: H
 def test_a_wrong_key_is_logged_by_the_served_program(tmp_path: Path) -> None:
     """As an operator sees it."""
     with serving(tmp_path, "--log-format", "json", env={"TIDINGS_API_KEYS": KEY}) as served:
-        answer = httpx.get(f"{served.address('page')}/v1/messages", headers={"x-api-key": a_key(7)})
+        answer = httpx.get(f"{served.address('dashboard')}/v1/messages", headers={"x-api-key": a_key(7)})
         assert answer.status_code == 401
         served.hears('"authentication_failed"')
         logged = next(line for line in served.logged if "authentication_failed" in line)
         assert "tdk_00000007" in logged and "127.0.0.1" in logged and "xxxx" not in logged
-        text = httpx.get(f"{served.address('page')}/metrics", headers={"x-api-key": KEY}).text
+        text = httpx.get(f"{served.address('dashboard')}/metrics", headers={"x-api-key": KEY}).text
         assert 'authentication_failures_total{reason="wrong"} 1.0' in text
 
 

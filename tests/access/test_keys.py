@@ -70,15 +70,15 @@ async def test_a_key_opens_until_it_expires_or_is_revoked(access: AccessService,
     made = await make(access, tenant="acme", scopes=["messages"], rate=7, expires_in="1h")
     assert len(made["key"]) == 4 + 8 + 1 + 43 and made["prefix"] == made["key"][:12]
     expected = Caller("billing", Role.SENDER, "acme", made["id"], frozenset({"messages"}), 7)
-    assert await access.door.caller(made["key"], None) == expected
+    assert await access.authenticator.caller(made["key"], None) == expected
     assert "key" not in await access.keys.show(made["id"])
 
     clock.advance(3600)
-    assert await access.door.caller(made["key"], None) is None
+    assert await access.authenticator.caller(made["key"], None) is None
     other = await make(access, name="other")
-    assert await access.door.by_key(other["key"]) is not None
+    assert await access.authenticator.by_key(other["key"]) is not None
     await access.keys.revoke(other["id"])
-    assert await access.door.by_key(other["key"]) is None
+    assert await access.authenticator.by_key(other["key"]) is None
     with pytest.raises(Conflict, match="was revoked"):
         await access.keys.rotate(other["id"])
     states = {row["name"]: row["state"] for row in (await access.keys.page(of="*")).items}
@@ -90,14 +90,18 @@ async def test_a_rotated_key_has_an_overlap(access: AccessService, clock: Manual
     made = await make(access)
     rotated = await access.keys.rotate(made["id"], overlap="1h")
     assert rotated["key"] != made["key"] and rotated["prefix"] == made["prefix"]
-    assert await access.door.by_key(made["key"]) == await access.door.by_key(rotated["key"]) is not None
+    assert (
+        await access.authenticator.by_key(made["key"])
+        == await access.authenticator.by_key(rotated["key"])
+        is not None
+    )
 
     clock.advance(3601)
-    assert await access.door.by_key(made["key"]) is None
-    assert await access.door.by_key(rotated["key"]) is not None
+    assert await access.authenticator.by_key(made["key"]) is None
+    assert await access.authenticator.by_key(rotated["key"]) is not None
     newest = await access.keys.rotate(made["id"], overlap="0")
-    assert await access.door.by_key(rotated["key"]) is None
-    assert await access.door.by_key(newest["key"]) is not None
+    assert await access.authenticator.by_key(rotated["key"]) is None
+    assert await access.authenticator.by_key(newest["key"]) is not None
 
 
 async def test_another_process_notices_a_revoked_key_within_a_second(
@@ -105,11 +109,11 @@ async def test_another_process_notices_a_revoked_key_within_a_second(
 ) -> None:
     """What was read is good for a second, so that a busy key costs one read a second."""
     made, elsewhere = await make(access), open_access(store, clock, (), is_local=False)
-    assert await elsewhere.door.by_key(made["key"]) is not None
+    assert await elsewhere.authenticator.by_key(made["key"]) is not None
     await access.keys.revoke(made["id"])
 
     clock.advance(1)
-    assert await elsewhere.door.by_key(made["key"]) is None
+    assert await elsewhere.authenticator.by_key(made["key"]) is None
 
 
 @pytest.mark.parametrize(
@@ -157,20 +161,22 @@ async def test_a_session_ends_with_its_time_its_key_and_its_browser(
 ) -> None:
     """S1: only the hash of a session is kept; it dies with a revoked key, also one of the settings."""
     made = await make(access)
-    signed = [await access.door.sign_in(key, "::1") for key in (made["key"], CONFIGURED, made["key"])]
+    signed = [
+        await access.authenticator.sign_in(key, "::1") for key in (made["key"], CONFIGURED, made["key"])
+    ]
     tokens = [one[0] for one in signed if one is not None]
-    assert await access.door.sign_in("wrong", "::1") is None
-    callers = [await access.door.caller(None, token) for token in tokens]
+    assert await access.authenticator.sign_in("wrong", "::1") is None
+    callers = [await access.authenticator.caller(None, token) for token in tokens]
     assert [one.role for one in callers if one] == [Role.SENDER, Role.ADMIN, Role.SENDER]
 
-    await access.door.sign_out(tokens[2])
-    assert await access.door.caller(None, tokens[2]) is None
+    await access.authenticator.sign_out(tokens[2])
+    assert await access.authenticator.caller(None, tokens[2]) is None
     await access.keys.revoke(made["id"])
-    assert await access.door.caller(None, tokens[0]) is None
+    assert await access.authenticator.caller(None, tokens[0]) is None
     changed = open_access(store, clock, (CONFIGURED[::-1],), is_local=True)
-    assert await changed.door.caller(None, tokens[1]) is None
+    assert await changed.authenticator.caller(None, tokens[1]) is None
     clock.advance(hours=12)
-    assert await access.door.caller(None, tokens[1]) is None
+    assert await access.authenticator.caller(None, tokens[1]) is None
     await RetentionPruner(
         "audit", store, clock, {**dict.fromkeys(PRUNE, timedelta(days=365)), "session_prune": timedelta()}
     ).step()
@@ -180,23 +186,25 @@ async def test_a_session_ends_with_its_time_its_key_and_its_browser(
 async def test_the_door_stands_open_until_there_is_a_key(store: Store, clock: ManualClock) -> None:
     """S20: on loopback without a key this machine may do everything; elsewhere nobody, and never again."""
     access = open_access(store, clock, (), is_local=True)
-    assert await access.door.caller(None, None) is not None
-    assert await access.door.caller("junk", None) is not None
-    assert await access.door.caller(f"tdk_00000000_{'x' * 43}", None) is None, "a key that is none is told so"
-    assert not await open_access(store, clock, (), is_local=False).door.is_open()
+    assert await access.authenticator.caller(None, None) is not None
+    assert await access.authenticator.caller("junk", None) is not None
+    assert await access.authenticator.caller(f"tdk_00000000_{'x' * 43}", None) is None, (
+        "a key that is none is told so"
+    )
+    assert not await open_access(store, clock, (), is_local=False).authenticator.is_open()
     admin = await make(access, name="ada", role="admin", expires_in="1h")
-    assert await access.door.caller(None, None) is None
+    assert await access.authenticator.caller(None, None) is None
 
     clock.advance(hours=2)
-    assert not await access.door.is_open(), "an expired admin opens nothing"
+    assert not await access.authenticator.is_open(), "an expired admin opens nothing"
     await access.keys.revoke(admin["id"])
-    assert not await access.door.is_open(), "nor does a revoked one"
+    assert not await access.authenticator.is_open(), "nor does a revoked one"
 
 
 async def test_a_rate_holds_over_processes(access: AccessService, store: Store, clock: ManualClock) -> None:
     """S16: two processes and a restart share one rate; what is too much is told when to come again."""
     made = await make(access, rate=8)
-    caller = await access.door.by_key(made["key"])
+    caller = await access.authenticator.by_key(made["key"])
     assert caller is not None
     nodes = [ApiKeyRateLimiter(store, clock), ApiKeyRateLimiter(store, clock)]
 
@@ -224,7 +232,7 @@ async def test_the_last_use_is_written_once_a_minute(access: AccessService, cloc
     """Looking at a busy key costs no write."""
     made, used = await make(access), []
     for _ in range(4):
-        await access.door.by_key(made["key"])
+        await access.authenticator.by_key(made["key"])
         used.append((await access.keys.show(made["id"]))["last_used_at"])
         clock.advance(40)
     start = clock.now() - 160 * SECOND
@@ -235,7 +243,7 @@ async def test_no_secret_is_kept(access: AccessService, store: Store) -> None:
     """S9, S10: neither a key nor a session stands in the database or in the trail."""
     made = await make(access)
     rotated = await access.keys.rotate(made["id"])
-    signed = await access.door.sign_in(rotated["key"], "::1")
+    signed = await access.authenticator.sign_in(rotated["key"], "::1")
     assert signed is not None
     await access.audit.note(
         audit_entry(COMMAND_LINE, "x", target=made["key"], detail=f"by {made['key']}\x1b[2J")
@@ -262,7 +270,7 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
             await make(access, tenant="acme")
         await access.keys.revoke(made["id"])
     told = (await access.audit.page()).items
-    assert [(row["what"], row["who"], row["origin"], row["target"]) for row in told] == [
+    assert [(row["action"], row["actor"], row["origin"], row["target"]) for row in told] == [
         ("keys.revoke", "ada", "10.0.0.1", made["id"]),
         ("keys.create", "ada", "10.0.0.1", made["id"]),
     ]
@@ -288,7 +296,7 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
 
 async def change(store: Store) -> None:
     """Somebody tries to rewrite what was done."""
-    statement = "update audit set who = 'nobody'"
+    statement = "update audit set actor = 'nobody'"
     if isinstance(store, PostgresStore):
         async with store._connection() as connection:
             await connection.execute(statement)

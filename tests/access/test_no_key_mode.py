@@ -101,7 +101,7 @@ async def test_the_last_admin_key_is_never_revoked(home: House) -> None:
     answer = await admin.post(f"/v1/keys/{one['id']}/revoke")
     assert answer.status_code == 409 and "last admin key" in answer.json()["error"]["message"]
     assert (await admin.get("/v1/messages")).status_code == 200
-    lines = (await admin.get("/v1/audit", params={"what": "keys.revoke"})).json()["items"]
+    lines = (await admin.get("/v1/audit", params={"action": "keys.revoke"})).json()["items"]
     assert [line["status"] for line in lines] == [409]
 
     two = await make(home, admin, name="bob")
@@ -115,7 +115,7 @@ async def test_the_last_admin_key_is_never_revoked(home: House) -> None:
 
 def test_no_key_mode_behind_a_proxy_and_after_the_last_key_as_a_user_meets_it(tmp_path: Path) -> None:
     """The served program and its commands: forwarded 403, last key kept, recovery on the machine."""
-    with serving(tmp_path) as served, httpx.Client(base_url=served.address("page")) as http:
+    with serving(tmp_path) as served, httpx.Client(base_url=served.address("dashboard")) as http:
         assert http.get("/v1/messages").status_code == 200
         assert http.get("/v1/messages", headers=FORWARDED[0]).status_code == 403
         made = http.post("/v1/keys", json={"name": "ada", "role": "admin"}).json()
@@ -126,15 +126,15 @@ def test_no_key_mode_behind_a_proxy_and_after_the_last_key_as_a_user_meets_it(tm
         assert lost.returncode == 0, lost.stderr
         assert run("keys", "revoke", made["id"], folder=tmp_path).returncode == 0
     with serving(tmp_path) as served:
-        assert httpx.get(f"{served.address('page')}/v1/messages").status_code == 401
+        assert httpx.get(f"{served.address('dashboard')}/v1/messages").status_code == 401
 
 
 def test_no_key_mode_stays_closed_when_the_keys_of_the_settings_are_removed(tmp_path: Path) -> None:
     """A variable that is missing after a restart opens nothing."""
     with serving(tmp_path, env={"TIDINGS_API_KEYS": KEY}) as served:
-        assert httpx.get(f"{served.address('page')}/v1/messages").status_code == 401
+        assert httpx.get(f"{served.address('dashboard')}/v1/messages").status_code == 401
     with serving(tmp_path) as served:
-        assert httpx.get(f"{served.address('page')}/v1/messages").status_code == 401
+        assert httpx.get(f"{served.address('dashboard')}/v1/messages").status_code == 401
 
 
 def test_a_public_url_needs_a_key() -> None:

@@ -81,11 +81,11 @@ def guarded(api: FastAPI) -> list[RouteEntry]:
 
 async def test_every_route_states_its_rule_and_lies_in_an_area(home: House) -> None:
     """S2, S21: a route without a rule fails the build. Areas are what scopes name."""
-    silent = [f"{place.method} {place.path}" for place in list_routes(home.api) if place.stated is None]
+    silent = [f"{place.method} {place.path}" for place in list_routes(home.api) if place.declared is None]
     assert silent == [], "write @allowed(...) below the route, or the action into its Way"
 
     known = {"", "docs", "live", "openapi.json", "when", "sign-in", "sign-out", "health", "callbacks",
-             "inbound", "calendar.ics", "ahead", "opt-outs"}  # fmt: skip
+             "inbound", "calendar.ics", "upcoming"}  # fmt: skip
     firsts = {
         place.path.removeprefix("/v1").strip("/").partition("/")[0].partition(":")[0]
         for place in list_routes(home.api)

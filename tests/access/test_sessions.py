@@ -92,7 +92,7 @@ def test_live_streams_end_within_a_second_of_their_key(
     words = ("--database", request.getfixturevalue("postgres_url")) if database == "postgres" else ()
     env = {"TIDINGS_API_KEYS": KEY}
     with serving(tmp_path, *words, env=env) as served:
-        url = served.address("page")
+        url = served.address("dashboard")
         body: dict[str, Any] = {"name": "ada", "role": "viewer"}
         made = httpx.post(f"{url}/v1/keys", json=body, headers={"x-api-key": KEY}).json()
         cookies = signed_in(url, made["key"])

@@ -1,4 +1,4 @@
-"""Pictures of the pages for the documentation: `make screenshots`."""
+"""Screenshots of the dashboard for the documentation: `make screenshots`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 WIDE, PHONE = ViewportSize(width=1280, height=860), ViewportSize(width=390, height=844)
 
 
-def pictures(sample: Sample) -> dict[str, str]:
-    """Each picture with the page it shows; `-phone` and `-dark` are looks of it."""
+def screenshots(sample: Sample) -> dict[str, str]:
+    """Return the path of each screenshot; `-phone` and `-dark` select the viewport and the color scheme."""
     return {
         "overview": "/",
         "overview-dark": "/",
@@ -34,8 +34,8 @@ def pictures(sample: Sample) -> dict[str, str]:
         "broadcast-new": "/broadcasts/new?list=volunteers&template=rain-warning",
         "schedules": "/schedules",
         "schedule-edit": f"/schedules/{sample.schedule}/edit",
-        "ahead": "/ahead",
-        "ahead-phone": "/ahead",
+        "upcoming": "/upcoming",
+        "upcoming-phone": "/upcoming",
         "templates": "/templates",
         "template": "/templates/rain-warning?channel=phone&to=ada",
         "dead": "/dead",
@@ -44,7 +44,7 @@ def pictures(sample: Sample) -> dict[str, str]:
         "contact": f"/contacts/{sample.contact}",
         "lists": "/lists",
         "list": f"/lists/{sample.list}",
-        "opt-outs": "/opt-outs",
+        "suppressions": "/suppressions",
         "channels": "/channels",
         "channel": "/channels/phone",
         "rollout": "/rollout/mail",
@@ -66,7 +66,7 @@ def pictures(sample: Sample) -> dict[str, str]:
 
 
 async def take(folder: Path) -> int:
-    """All of them; gives how many."""
+    """Take all screenshots; return their number."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tidings-screenshots-") as place, chdir(place):
         Path("data").mkdir()
@@ -77,16 +77,16 @@ async def take(folder: Path) -> int:
             await first_of(page, f"{stage.url}/cases")
             await watch(stage.app)
             await stage.app.migrations.plan(sample.job, by="ada")
-            await _some_changes(page, stage.url)
-            await _a_busy_quarter(stage.app)
-            wanted = pictures(sample)
+            await _make_changes(page, stage.url)
+            await _fill_charts(stage.app)
+            wanted = screenshots(sample)
             for name, path in wanted.items():
                 await _take(chrome, name, stage.url + path, folder)
             return len(wanted)
 
 
-async def _some_changes(page: Page, url: str) -> None:
-    """By a person, so that the audit trail has something to tell."""
+async def _make_changes(page: Page, url: str) -> None:
+    """Make changes, so that the audit log has entries."""
     for path, body in (
         ("channels/mail/pause", {"reason": "the provider is down"}),
         ("channels/mail/resume", {}),
@@ -96,8 +96,8 @@ async def _some_changes(page: Page, url: str) -> None:
         assert answer.ok, await answer.text()
 
 
-async def _a_busy_quarter(app: App) -> None:
-    """Fifteen minutes of work, as the charts would remember it."""
+async def _fill_charts(app: App) -> None:
+    """Fill the charts with fifteen minutes of data."""
     now, chance = app.clock.now(), random.Random(1)
     steps = [
         Step(
@@ -129,4 +129,4 @@ async def _take(chrome: Browser, name: str, url: str, folder: Path) -> None:
 if __name__ == "__main__":
     if chromium() is None:
         sys.exit("no Chromium: install it (apt-get install chromium)")
-    print(f"{asyncio.run(take(FOLDER))} pictures in {FOLDER}")
+    print(f"{asyncio.run(take(FOLDER))} screenshots in {FOLDER}")

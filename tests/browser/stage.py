@@ -1,4 +1,4 @@
-"""The stage for browsers: an engine that serves, something of everything in it, and a Chromium."""
+"""Fixture for browser tests: a serving engine with sample data, and Chromium."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tidings.outbound.channels.noop import NoopSettings
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from ..acceptance.house import Scripted
-from ..contract.channels.conftest import serving as pretending
+from ..contract.channels.conftest import serving as serving_sandbox
 from ..time_limits import Limit
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
@@ -50,22 +50,22 @@ PEOPLE = ("Ada Lovelace", "Grace Hopper", "Joan Clarke", "Katherine Johnson", "H
 
 
 class Stage(NamedTuple):
-    """An engine that serves."""
+    """A serving engine."""
 
     app: App
     url: str
-    phone: str  # the page of the pretend providers
+    phone: str  # URL of the sandbox phone
 
 
 def chromium() -> str | None:
-    """The browser of this machine, if it has one."""
+    """Return the path of Chromium on this machine, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 @asynccontextmanager
 async def serving(database: str) -> AsyncIterator[Stage]:
-    """Everything in this process, as `tidings serve` does it, with channels that reach nobody outside."""
-    async with pretending() as sandbox, _serving(database, sandbox.url) as stage:
+    """Serve everything in this process, as `tidings serve` does, with channels that send nothing."""
+    async with serving_sandbox() as sandbox, _serving(database, sandbox.url) as stage:
         yield stage
 
 
@@ -110,7 +110,7 @@ async def _serving(database: str, phone: str) -> AsyncIterator[Stage]:
 
 
 def answer(message: Message) -> Outcome:
-    """What the other side says: most is taken, some is not, and of some nobody knows."""
+    """Return the outcome of a send: rejected for `gone`, unknown for `silent`, otherwise done."""
     if message.recipient.startswith("gone"):
         return Reject(Category.PERMANENT, "no such number")
     if message.recipient.startswith("silent"):
@@ -119,7 +119,7 @@ def answer(message: Message) -> Outcome:
 
 
 class Sample(NamedTuple):
-    """Ids of what was put on the stage."""
+    """Ids of the sample data."""
 
     contact: str
     list: str
@@ -131,7 +131,7 @@ class Sample(NamedTuple):
 
 
 async def fill(app: App) -> Sample:
-    """Something of everything, as a relief organisation might have it."""
+    """Create sample data of every kind, as of a relief organization."""
     desk, timezone = app.desk, app.settings.timezone
     contacts = [
         await desk.contacts.create(
@@ -181,7 +181,7 @@ async def fill(app: App) -> Sample:
 
 
 async def _hear(app: App) -> None:
-    """A shift that is clear, and one that needs a person."""
+    """Receive a clear shift request, and one that needs a person."""
     await app.inbound.roster.put({"sender": "u7", "name": "Ann", "squad": "42"})
     for number, (conversation, text) in enumerate(SAID):
         now = app.clock.now()
@@ -192,7 +192,7 @@ async def _hear(app: App) -> None:
 
 
 async def _move(app: App) -> str:
-    """A job of twenty people, two of them without a usable address; gives its id."""
+    """Create a migration of twenty people, two of them with invalid addresses; return its id."""
     assert app.settings.database_path is not None
     folder = app.settings.database_path.absolute().parent
     for name in ("old", "new"):
@@ -216,13 +216,13 @@ async def _move(app: App) -> str:
 
 
 async def disappoint(app: App) -> None:
-    """A dozen messages to people who are gone."""
+    """Send a dozen messages that fail."""
     for number in range(12):
         await _send(app, to=f"gone-too-{number}", text="Hello?")
 
 
 async def watch(app: App) -> None:
-    """Look at the engine as its guard does, now and not in 15 seconds."""
+    """Evaluate alerts now instead of after 15 seconds."""
     await AlertEvaluator(app.store, app.clock, app.messages, app.desk.alerts.figures)._evaluate(0.0)
 
 
@@ -235,14 +235,14 @@ async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:
 
 
 async def settled(page: Page, url: str) -> None:
-    """Until what is due has been sent, and failed what fails: read from the page itself."""
+    """Wait until the overview shows the expected failures."""
     await page.goto(url)
     await page.locator(".tile.failed dd a", has_text="3").wait_for()
-    await page.locator(".tile.held dd a", has_text="1").wait_for()
+    await page.locator(".tile.uncertain dd a", has_text="1").wait_for()
 
 
 async def first_of(page: Page, url: str) -> str:
-    """The first row's own page, once the list has one: what comes in is worked on beside us."""
+    """Return the link of the first row, once the list has one: messages are processed in the background."""
     limit = Limit(60)
     while True:
         await page.goto(url)
@@ -253,7 +253,7 @@ async def first_of(page: Page, url: str) -> str:
 
 
 def places(sample: Sample) -> list[str]:
-    """Every page with something on it: those of the navigation, and one of each kind behind them."""
+    """Return every page: those of the navigation, and one of each kind behind them."""
     from tidings.dashboard.navigation import GROUPS
 
     linked = [entry.path for group in GROUPS for entry in group.entries]
@@ -283,7 +283,7 @@ def places(sample: Sample) -> list[str]:
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    """Chromium, without a window."""
+    """Start headless Chromium."""
     async with async_playwright() as playwright:
         # Root, as in a container, has no sandbox.
         started = await playwright.chromium.launch(

@@ -229,7 +229,7 @@ async def test_duplicates_are_removed_and_reported_with_their_rows(house: House)
 
 async def test_one_bad_row_refuses_all_and_says_which(house: House) -> None:
     """Nothing half done: the rows are named, nothing is written."""
-    with pytest.raises(Invalid, match=r"row 2: the address is empty.*row 4: there is no time zone"):
+    with pytest.raises(Invalid, match=r"row 2: the address is empty.*row 4: unknown time zone"):
         await house.cast("ada", " ", "bob", {"address": "eve", "timezone": "Europe/Berln"})
 
     assert not (await house.broadcasts.page()).items

@@ -229,8 +229,8 @@ async def test_the_page_shows_a_week_with_its_gaps(home: House) -> None:
     done = await ask(home)
     html = (await home.http.get("/calendar?week=2027-W02")).text
     text = " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
-    assert "Calendar, 2027-W02" in text and "Fri 15 Jan" in text
-    assert "1800–0600" in text and "Nobody" in text
+    assert "Shifts, 2027-W02" in text and "Fri 15 Jan" in text
+    assert "1800–0600" in text and "Gaps" in text
     assert html.count('class="gap"') == 7 and "2027-W01" in html and 'rel="next"' in html
     assert f'action="/calendar/changes/{done["id"]}/undo?week=2027-W02"' in html
     answer = await home.http.post(f"/calendar/changes/{done['id']}/undo?week=2027-W02")

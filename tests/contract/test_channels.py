@@ -661,9 +661,9 @@ def test_a_recipient_that_can_never_be_reached_is_refused_at_once(kind: str, rec
     ("kind", "options", "field", "words"),
     [
         ("webhok", {}, "kind", "'webhook'"),
-        ("carrier pigeon", {}, "kind", "Known are: "),
+        ("carrier pigeon", {}, "kind", "Known names: "),
         ("webhook", {"deadlin": 5}, "deadlin", "'deadline'"),
-        ("console", {"zzz": 5}, "zzz", "Known are"),
+        ("console", {"zzz": 5}, "zzz", "Known names"),
         ("webhook", {"deadline": "soon"}, "deadline", "duration"),
         ("webhook", {"deadline": 0}, "deadline", "greater than zero"),
         ("webhook", {"deadline": True}, "deadline", "duration"),

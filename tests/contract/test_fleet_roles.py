@@ -132,7 +132,7 @@ def test_a_process_is_recycled_after_so_many_messages_or_so_much_memory(
 
 async def test_a_recycled_process_asks_for_its_stop_and_ends_with_75(monkeypatch: pytest.MonkeyPatch) -> None:
     """On which a supervisor starts it again; what was sent by transports counts as well."""
-    monkeypatch.setattr("tidings.cli.process_recycler._LOOK", 0)
+    monkeypatch.setattr("tidings.cli.process_recycler._INTERVAL", 0)
     asked: list[bool] = []
     recycler = Recycler(100, None, lambda: asked.append(True))
     recycler.take(BatchSettled(1, 60, {"done": 60}, 1.0))

@@ -28,7 +28,16 @@ from tidings.store.postgres import PostgresStore
 from .test_alerts import watched
 from .world import World
 
-TABLES = ("nodes", "tasks", "history", "messages", "tallies", "keys", "schedules", "occurrences")
+TABLES = (
+    "nodes",
+    "tasks",
+    "history",
+    "messages",
+    "attempt_tallies",
+    "idempotency_keys",
+    "schedules",
+    "occurrences",
+)
 
 
 class Tail:

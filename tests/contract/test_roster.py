@@ -128,7 +128,7 @@ def test_an_entry_is_read_with_a_remedy_for_each_mistake() -> None:
         ({"name": "Ada", "squad": "42"}, "sender is missing"),
         ({"sender": "1", "name": "A\x07", "squad": "42"}, "control characters"),
         ({"sender": "1", "name": "Ada", "squad": "42", "source": "nowhere"}, "use one of: crew"),
-        ({"sender": "1", "name": "Ada", "squad": True}, "squad is not a text"),
+        ({"sender": "1", "name": "Ada", "squad": True}, "squad is not a string"),
         ([], "not a JSON object"),
     ):
         with pytest.raises(Invalid) as error:

@@ -529,7 +529,7 @@ async def test_a_providers_own_error_can_be_asked_for(
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     (line,) = read_ledger(path)
     assert (line.did, line.code, line.delivered) == (FaultKind.REFUSED, code, False)
-    assert f"answered with error {code}" in (await phone.get("/")).text
+    assert f"failed with error {code}" in (await phone.get("/")).text
 
 
 async def test_a_fault_ends_by_itself(phone: httpx.AsyncClient, hand: Hand) -> None:
@@ -706,7 +706,7 @@ async def test_the_page_opens_the_conversation_in_its_address(phone: httpx.Async
     newest = (await phone.get("/")).text
     picked = (await phone.get("/?channel=phone&to=flaky-2")).text
     assert 'data-key="phone/ada" data-to="ada"' in newest
-    assert "attempt 1 answered with 500" in picked
+    assert "attempt 1 failed with 500" in picked
     assert '<body data-root="" class="picked">' in picked
 
 

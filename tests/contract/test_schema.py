@@ -18,6 +18,7 @@ from tidings.kernel.task_actions import TaskActionResult
 from tidings.model.errors import InProgress, StoreUnavailable, StoreUnusable
 from tidings.model.task import TRANSITIONS, NewTask, NodeId, Task, TaskState, Transition, can_transition
 from tidings.model.time import SECOND
+from tidings.store import migrations
 from tidings.store.migrations import load_migrations, pending_migrations
 from tidings.store.port import ClaimRequest, IdempotencyRecord, Step, Store
 from tidings.store.postgres import PostgresStore
@@ -55,17 +56,20 @@ def test_a_database_newer_than_the_code_is_refused() -> None:
 def test_a_changed_migration_is_refused() -> None:
     """What was applied must be what the file says."""
     with pytest.raises(StoreUnusable, match="other contents"):
-        pending_migrations("sqlite", {1: ("0001_engine", "another checksum")}, upgrade=True)
+        pending_migrations("sqlite", {1: ("0001_schema", "another checksum")}, upgrade=True)
 
 
-def test_an_old_database_is_upgraded_only_when_asked() -> None:
-    """A backup comes first."""
-    have = {m.number: (m.name, m.checksum) for m in load_migrations("sqlite")}
-    last = max(have)
-    older = {**{k: v for k, v in have.items() if k < last}}
-    if older:
-        with pytest.raises(StoreUnusable, match="tidings db upgrade"):
-            pending_migrations("sqlite", older, upgrade=False)
+def test_an_old_database_is_upgraded_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backup comes first: a newer program refuses the older schema until it is told to upgrade."""
+    (first,) = load_migrations("sqlite")
+    second = migrations.SchemaMigration(2, "0002_more", "create table more (n integer);")
+    monkeypatch.setattr(migrations, "load_migrations", lambda _dialect: [first, second])
+    have = {first.number: (first.name, first.checksum)}
+
+    with pytest.raises(StoreUnusable, match="tidings db upgrade"):
+        pending_migrations("sqlite", have, upgrade=False)
+    assert pending_migrations("sqlite", have, upgrade=True) == [second]
+    have[second.number] = (second.name, second.checksum)
     assert pending_migrations("sqlite", have, upgrade=False) == []
 
 

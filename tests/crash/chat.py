@@ -48,7 +48,7 @@ _OWN = ("effect_", "shift_", "hearing_", "workflow_", "case_", "notice_", "inbox
 _LEFT = (
     "select (select count(*) from tasks where state in ('pending', 'processing')),"
     " (select count(*) from notices where sent_at is null),"
-    " (select count(*) from handled_messages where held in ('queued', 'person') and released_at is null),"
+    " (select count(*) from handled_messages where deferred in ('queued', 'person') and released_at is null),"
     " (select count(*) from inbox)"
 )
 

@@ -28,7 +28,7 @@ class Line:
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
         self.port: int = listening.getsockname()[1]
-        self.accepted: set[asyncio.StreamWriter] = set()
+        self.accepted: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
 
     def lose(self, share: float) -> None:
         """This share of what arrives is lost from now on; 1 is a dead line."""
@@ -47,28 +47,45 @@ def _attach(one: socket.socket, share: float) -> None:
 
 @contextlib.asynccontextmanager
 async def lossy(behind: int) -> AsyncIterator[Line]:
-    """A line to a port of this machine."""
+    """Yield a line to a port of this machine.
+
+    At the end the line is cut: the receiver has read all that the line had accepted, and what still waits in
+    the kernel of a sender, to be retransmitted, never arrives.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     line = Line(listening)
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line.accepted.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        if not server.is_serving():
+            writer.transport.abort()
+            return
+        line.accepted[writer] = task
         try:
             far = await asyncio.open_connection("127.0.0.1", behind)
             await asyncio.gather(_copy(reader, far[1]), _copy(far[0], writer))
+            far[1].close()
         finally:
-            line.accepted.discard(writer)
+            writer.close()
+            del line.accepted[writer]
 
     server = await asyncio.start_server(connected, sock=listening)
     try:
         yield line
     finally:
         server.close()
+        tasks = list(line.accepted.values())
+        for writer in line.accepted:
+            writer.transport.abort()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
+    """Pass on everything and then the end, so that the other side's own end says that it has read it all."""
+    with contextlib.suppress(OSError):
         while data := await reader.read(65_536):
             writer.write(data)
             await writer.drain()
-    writer.close()
+    with contextlib.suppress(OSError):
+        writer.write_eof()

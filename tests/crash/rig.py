@@ -19,7 +19,7 @@ from typing import Any
 
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
-from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.checker import DrillVerdict, InjectedFault, InjectionKind
 from tidings.drill.engine_records import count_unfinished, in_flight_messages, read_engine_records
 from tidings.drill.harness import DrillHarness as BaseRig
 from tidings.drill.harness import DrillProcess, ProcessHandle, run_receiver, spawn
@@ -34,6 +34,10 @@ from .worker import CHANNEL
 ROOT = Path(__file__).parents[2]
 SCALE = float(os.environ.get("TIDINGS_CRASH_SCALE", "1"))
 IS_FULL = SCALE >= 4  # the numbers that the project promises
+_HISTORY = """
+    select m.recipient, h.at, h.attempt, h.node, h.origin, h.state, h.category, h.detail
+    from {0}history h join {0}messages m on m.task = h.task where m.recipient in ({refs})
+"""
 STANDSTILL = 60.0  # seconds without any progress after which a drill does not wait any longer
 
 
@@ -183,6 +187,34 @@ class Rig(BaseRig):
         sender.process.send_signal(signal.SIGTERM)
         assert await until(lambda: not sender.is_alive, 40), "it does not stop"
         return int(sender.process.returncode)
+
+    async def verdict(self) -> DrillVerdict:
+        """Judge, and print the record of each message of a violation: pytest shows it if the test fails."""
+        verdict = await super().verdict()
+        if verdict.violations:
+            print(verdict.violations, *await self._record(verdict.violations), sep="\n")
+        return verdict
+
+    async def _record(self, violations: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return the faults, and everything known of these messages, each in the order of time."""
+        refs = {ref for found in violations.values() for ref in found}
+        quoted = ", ".join("'" + ref.replace("'", "''") + "'" for ref in refs)
+        try:
+            rows = await self.database.rows(_HISTORY.replace("{refs}", quoted))
+        except Exception as error:  # such as a damaged file: the violations matter more
+            rows = [("", 0, f"no history: {error}")]
+        tried = [line for line in self.tried() if line.ref in refs]
+        known = [
+            *((line.ref, line.tried, f"tried, due {line.due:.3f}") for line in tried),
+            *((line.ref, line.acked, "accepted") for line in tried if line.acked is not None),
+            *((copy.ref, copy.at, f"arrived: {copy}") for copy in self.copies() if copy.ref in refs),
+            *((row[0], row[1] / 1e6, f"history: {tuple(row)[2:]}") for row in rows),
+        ]
+        faults = [
+            fault._replace(held={ref: begun for ref, begun in fault.held.items() if ref in refs})
+            for fault in self.faults
+        ]
+        return [*map(str, faults), *(f"{ref} {at:.3f} {what}" for ref, at, what in sorted(known))]
 
     def end(self) -> None:
         """End whatever still runs, each by its pid."""

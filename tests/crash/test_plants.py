@@ -32,6 +32,16 @@ async def killed(rig: Rig, plant: str, *, patience: float = 20) -> DrillVerdict:
     return await rig.verdict()
 
 
+def check_record(ref: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The output explains a violation: the faults, every copy of the message and its history."""
+    printed = capsys.readouterr().out.splitlines()
+    record = [line for line in printed if line.startswith(f"{ref} ")]
+
+    assert any(line.startswith("InjectedFault(") for line in printed)
+    assert sum("arrived: " in line for line in record) >= 2
+    assert any("history: " in line and "'done'" in line for line in record)
+
+
 async def test_a_worker_that_writes_done_before_it_sends_is_caught(
     tmp_path: Path, sqlite_database: SqliteFile
 ) -> None:
@@ -42,7 +52,7 @@ async def test_a_worker_that_writes_done_before_it_sends_is_caught(
 
 @pytest.mark.postgres
 async def test_a_worker_that_sends_without_a_start_mark_is_caught(
-    tmp_path: Path, postgres_database: PostgresDatabase
+    tmp_path: Path, postgres_database: PostgresDatabase, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a channel that holds there are duplicates, and the engine knows nothing of them."""
     async with drill(
@@ -51,16 +61,18 @@ async def test_a_worker_that_sends_without_a_start_mark_is_caught(
         verdict = await killed(rig, "no_start_mark")
 
     assert verdict.duplicates and verdict.unflagged
+    check_record(verdict.unflagged[0], capsys)
 
 
 async def test_a_worker_that_resends_in_silence_is_caught(
-    tmp_path: Path, sqlite_database: SqliteFile
+    tmp_path: Path, sqlite_database: SqliteFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each duplicate has its witness, but no flag."""
     async with drill(tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2)) as rig:
         verdict = await killed(rig, "no_flag")
 
     assert verdict.unflagged and not verdict.unexplained
+    check_record(verdict.unflagged[0], capsys)
 
 
 async def test_a_worker_that_renames_its_messages_is_caught(

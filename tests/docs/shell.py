@@ -48,7 +48,7 @@ await() {  # until a port answers ($2 = yes) or does not answer any more ($2 = n
 }
 ready() {  # until an engine says that all its ports answer
   for _ in $(seq 1200); do
-    if grep -q "Ctrl-C stops" "$1"; then return 0; fi
+    if grep -q "Ctrl-C to stop" "$1"; then return 0; fi
     sleep 0.1
   done
   echo "it never got ready" >&2

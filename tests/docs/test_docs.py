@@ -191,7 +191,7 @@ def test_every_command_answers_in_json() -> None:
 
 def test_what_all_commands_share_is_told_once() -> None:
     """So that no command needs to repeat it."""
-    rows = named(sections(page("reference/cli.md"))["What all of them share"], "option")
+    rows = named(sections(page("reference/cli.md"))["Shared options"], "option")
 
     assert set(rows) == SHARED
 
@@ -241,8 +241,8 @@ def told_routes(text: str) -> set[str]:
 
 
 async def test_every_route_has_its_entry(api: FastAPI) -> None:
-    """Of the API, of the pages and of the pretend phone; nothing else is told."""
-    text, head, phone = page("reference/api.md").partition("\n## The pretend phone\n")
+    """Of the API, of the pages and of the simulated phone; nothing else is told."""
+    text, head, phone = page("reference/api.md").partition("\n## The simulated phone\n")
     assert head
 
     assert set(routes(api.routes)) == told_routes(text)
@@ -335,7 +335,7 @@ def test_every_event_has_its_entry() -> None:
 
 def test_every_event_for_others_has_its_entry() -> None:
     """With what it tells, in the words of the program."""
-    rows = named(sections(page("reference/events.md"))["Told to others"], "type")
+    rows = named(sections(page("reference/events.md"))["Events for subscribers"], "type")
 
     assert dict(event_types.EVENT_TYPES) == {name: row["what it tells"] for name, row in rows.items()}
 
@@ -410,7 +410,7 @@ def test_the_diagram_is_the_table_of_moves() -> None:
 
 WORDS = """
     task, message, schedule, occurrence, broadcast, channel, inbox message, workflow, migration job, batch,
-    record, outcome, dead letter, node, claim, fence, lease, slot, lane, turn, tally, duty, park, pause
+    record, outcome, dead letter, node, claim, fence, lease, slot, lane, turn, tally, duty, throttle, pause
 """
 
 

@@ -25,7 +25,7 @@ def test_a_command_gets_all_that_is_its_callers_and_ends_as_it_would(tmp_path: P
             [command, "serve"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         assert served.stdout is not None
-        said = b"".join(iter(served.stdout.readline, b"  Ctrl-C stops in order.\n")).decode()
+        said = b"".join(iter(served.stdout.readline, b"  Press Ctrl-C to stop.\n")).decode()
         served.kill()
 
         assert wrong.returncode == 2 and "there is no message" in wrong.stderr
@@ -45,7 +45,7 @@ def test_a_signal_reaches_the_command(tmp_path: Path, asked: signal.Signals) -> 
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert served.stdout is not None
-        list(iter(served.stdout.readline, b"  Ctrl-C stops in order.\n"))
+        list(iter(served.stdout.readline, b"  Press Ctrl-C to stop.\n"))
         served.send_signal(asked)
 
         assert served.wait(20) == 0

@@ -65,7 +65,7 @@ def served(folder: Path, database: str, more: str = "") -> Iterator[Serving]:
 def engine(folder: Path, database: str) -> Iterator[tuple[str, list[str]]]:
     """Its address, and its log as it grows."""
     with served(folder, database) as running:
-        yield running.address("page"), running.logged
+        yield running.address("dashboard"), running.logged
 
 
 def fill(url: str) -> dict[str, list[str]]:

@@ -289,7 +289,7 @@ async def attack(folder: Path, database: str, *, seconds: float, seed: int = 1) 
     async with mail:
         more = MAIL.format(port=mail.sockets[0].getsockname()[1])
         with served(folder, database, more) as running:
-            found = await Attack(running.address("page"), running.process.pid, seconds, seed).run()
+            found = await Attack(running.address("dashboard"), running.process.pid, seconds, seed).run()
             if await asyncio.to_thread(running.stop) != 0:
                 found.wrong.append("it did not stop gracefully")
     expected = '"event":"alert_raised"'  # of the channel whose server answers with noise

@@ -23,7 +23,7 @@ def test_times_are_said_on_a_terminal_and_exact_in_a_pipe(
     """Programs get what they can parse, people what they can read."""
     monkeypatch.setattr(output, "on_terminal", lambda: on_terminal)
 
-    assert output.spoken(SAID) == said
+    assert output.readable(SAID) == said
 
 
 def test_a_page_says_times_in_its_own_zone() -> None:

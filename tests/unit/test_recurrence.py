@@ -306,7 +306,7 @@ def test_what_was_decided_is_noted() -> None:
     plain = next(rule.after(instant(datetime(2027, 6, 1, tzinfo=BERLIN))))
 
     assert "forward" in str(gap.note) and "02:30 does not exist" in str(gap.note)
-    assert "back" in str(twice.note) and "02:30 comes twice" in str(twice.note)
+    assert "back" in str(twice.note) and "02:30 occurs twice" in str(twice.note)
     assert plain.note is None
 
 

@@ -1,10 +1,10 @@
-"""Keys: made, listed, rotated with an overlap, revoked. The secret is shown once and kept only as a hash.
+"""API keys: create, list, rotate with an overlap, revoke. A secret is shown once; only its hash is stored.
 
-A key is `tdk_PREFIX_SECRET`. The prefix names it, in lists as well; the secret has 256 random bits, so a
-plain SHA-256 of it is as good as any slower hash. Each change and its audit line share a transaction.
+A key is `tdk_PREFIX_SECRET`. The prefix identifies it. The secret has 256 random bits, so a plain SHA-256 is
+as safe as a slow password hash. Each change and its audit entry share a transaction.
 
-Two rules keep the engine from being taken over or locked: a key never grants, rotates or revokes more than it
-may do itself, and the last admin key is never revoked. Both are checked here, for every face alike.
+Two rules prevent privilege escalation and lock-out, for every interface: a key never grants, rotates or
+revokes a key with more permissions than its own, and the last admin key is never revoked.
 """
 
 from __future__ import annotations
@@ -30,47 +30,49 @@ from .caller import NO_KEY_NAMES, RESERVED_NAMES, Caller, current_caller
 from .permissions import AREAS, DEFAULT_TENANT, Role
 
 KEY_MARKER = "tdk_"
-OVERLAP = timedelta(hours=24)  # how long the secret before still opens
-LONGEST_OVERLAP = timedelta(days=30)
-LONGEST_LIFE = timedelta(days=3650)
-FASTEST = 100_000
+OVERLAP = timedelta(hours=24)  # for which the previous secret stays valid
+MAX_OVERLAP = timedelta(days=30)
+MAX_LIFETIME = timedelta(days=3650)
+MAX_RATE = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FORM = re.compile(rf"{KEY_MARKER}([{_ALPHABET}]{{8}})_[\w-]{{43}}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}")
 _TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 FIELDS: Mapping[str, Field] = {
-    "name": Field("string", "who it is for; shown in the audit trail", "billing", required=True),
+    "name": Field("string", "name of the key, shown in the audit log", "billing", required=True),
     "role": Field("string", "admin, operator, sender, viewer or metrics", "sender", required=True),
-    "tenant": Field("string", "for whom; another than the caller's only from the tenant default", "default"),
-    "scopes": Field("array", "areas that it is for; left out, all that its role may", ["messages"]),
-    "rate": Field("integer", "calls a second, over all processes; left out, any number", 20),
-    "expires_in": Field("string", "how long it is good; left out, until it is revoked", "90d"),
+    "tenant": Field(
+        "string", "tenant of the key; only keys of the tenant default may name another", "default"
+    ),
+    "scopes": Field("array", "areas that the key may use; default: all areas of its role", ["messages"]),
+    "rate": Field("integer", "calls per second over all processes; default: no limit", 20),
+    "expires_in": Field("string", "lifetime; default: until it is revoked", "90d"),
 }
 ROTATE_FIELDS: Mapping[str, Field] = {
-    "overlap": Field("string", "how long the secret before still opens; at most 30d", "24h")
+    "overlap": Field("string", "how long the previous secret stays valid; at most 30d", "24h")
 }
 
 
 def new_secret() -> tuple[str, str]:
-    """The public part of a new key, and the whole of it."""
+    """Return the prefix of a new key and the key itself."""
     prefix = "".join(secrets.choice(_ALPHABET) for _ in range(8))
     return prefix, _whole(prefix)
 
 
 def prefix_of(key: str) -> str | None:
-    """The public part of what looks like a key of ours."""
+    """Return the prefix of a key, or None if the text does not look like a key."""
     found = _FORM.fullmatch(key)
     return None if found is None else found[1]
 
 
 def digest(text: str) -> str:
-    """What is kept of a secret."""
+    """Return the hash of a secret, as it is stored."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def owner_of(row: Row) -> Caller:
-    """The caller that a key stands for."""
+    """Return the caller that a key authenticates."""
     scopes = frozenset(orjson.loads(row["scopes"]))
     expires_at = row["expires_at"]
     return Caller(
@@ -79,7 +81,7 @@ def owner_of(row: Row) -> Caller:
 
 
 class ApiKeys:
-    """All that faces may do with keys."""
+    """The operations on API keys."""
 
     def __init__(
         self,
@@ -89,9 +91,9 @@ class ApiKeys:
         *,
         has_configured: bool = False,
     ) -> None:
-        """`changed` is called after a change, for whoever remembers keys.
+        """`changed` is called after a change, to clear caches.
 
-        `has_configured`: the settings have a key, too, so no admin key of the database is the last one.
+        `has_configured`: the settings have a key, so no admin key of the database is the last one.
         """
         self._store = store
         self._clock = clock
@@ -99,7 +101,7 @@ class ApiKeys:
         self._has_configured = has_configured
 
     async def create(self, body: object, *, tenant: str = DEFAULT_TENANT) -> Row:
-        """A new key with its secret, which is not shown again."""
+        """Create a key and return it with its secret, which is not shown again."""
         given = check_fields(body, FIELDS)
         prefix, whole = new_secret()
         id_, name = self._clock.new_id(), _name(given["name"])
@@ -116,12 +118,12 @@ class ApiKeys:
             "expires_at": self._end(given.get("expires_in")),
         }
         _check_grant(owner_of(row))
-        steps = [Step("access_key_add", row), self._line("keys.create", id_, f"{row['role']} {name}")]
+        steps = [Step("access_key_add", row), self._entry("keys.create", id_, f"{row['role']} {name}")]
         if not (await self._store.write(steps))[0]:
             raise Conflict(
-                f"there is a key called {name!r} already",
+                f"a key named {name!r} already exists",
                 field="name",
-                remedy="use another name, or rotate or revoke that one",
+                remedy="use another name, or rotate or revoke that key",
             )
         self._changed()
         return {**await self.show(id_, tenant=tenant), "key": whole}
@@ -134,20 +136,20 @@ class ApiKeys:
         after: str | None = None,
         tenant: str = DEFAULT_TENANT,
     ) -> Page:
-        """Keys, newest first, without their secrets; `of` is another tenant, or * for all."""
+        """List keys, newest first, without their secrets; `of` is another tenant, or * for all."""
         which = audit.visible_tenant(of, tenant)
         rows = await self._store.read("access_key_page", tenant=which, before=after, limit=page_size(limit))
         items = [described(row, self._clock.now()) for row in rows]
         return Page(items, rows[-1]["id"] if len(rows) == limit else None)
 
     async def show(self, id_: str, *, tenant: str = DEFAULT_TENANT) -> Row:
-        """One key, without its secret."""
+        """Show one key without its secret."""
         return described(await self._find(id_, tenant), self._clock.now())
 
     async def rotate(
         self, id_: str, *, overlap: str | timedelta | None = None, tenant: str = DEFAULT_TENANT
     ) -> Row:
-        """Another secret, shown this once; the one before still opens for a while. Its sessions end."""
+        """Replace the secret and end all sessions; the previous secret stays valid for the overlap."""
         row, length = await self._find(id_, tenant), _overlap(overlap)
         if current_caller().lacks(owner_of(row)) is not None:
             raise _may_do_more(row["name"])
@@ -159,7 +161,7 @@ class ApiKeys:
         return {**await self.show(row["id"], tenant=tenant), "key": whole}
 
     async def revoke(self, id_: str, *, tenant: str = DEFAULT_TENANT) -> Row:
-        """Let it open nothing any more, with every session that it opened. Never the last admin key."""
+        """Revoke a key and end its sessions. Raises Conflict for the last admin key."""
         row = await self._find(id_, tenant)
         if current_caller().lacks(owner_of(row)) in ("role", "tenant", "scopes"):
             raise _may_do_more(row["name"])
@@ -175,49 +177,48 @@ class ApiKeys:
             )
         return await self.show(row["id"], tenant=tenant)
 
-    async def _change(self, steps: list[Step], what: str, row: Row, *also: Step) -> bool:
-        """Whether the last of these steps found the key as it has to be; only then the rest is written."""
+    async def _change(self, steps: list[Step], action: str, row: Row, *also: Step) -> bool:
+        """Write the steps; if the last one changed a row, also write the rest and return True."""
         last = len(steps) - 1
-        rest = [self._line(what, row["id"], row["name"]), *also]
+        rest = [self._entry(action, row["id"], row["name"]), *also]
         done = await self._store.write([*steps, *(one._replace(only_if=last) for one in rest)])
         self._changed()
         return bool(done[last])
 
     async def _find(self, id_: str, tenant: str) -> Row:
-        """Those who run the engine reach every key; others those of their tenant."""
+        """Find a key of the tenant; the tenant default finds every key."""
         of = None if tenant == DEFAULT_TENANT else tenant
         rows = await self._store.read("access_key_find", id=id_, tenant=of)
         if not rows:
             raise NotFound(f"there is no key {id_[:60]!r}", field="id", remedy="see: tidings keys list")
         return rows[0]
 
-    def _line(self, what: str, id_: str, detail: str) -> Step:
-        return audit.step([audit.audit_entry(current_caller(), what, target=id_, detail=detail)])._replace(
-            only_if=0
-        )
+    def _entry(self, action: str, id_: str, detail: str) -> Step:
+        entry = audit.audit_entry(current_caller(), action, target=id_, detail=detail)
+        return audit.step([entry])._replace(only_if=0)
 
     def _end(self, text: str | None) -> int | None:
         if text is None:
             return None
-        length = _length(text, "expires_in")
-        if length > LONGEST_LIFE:
+        lifetime = _duration(text, "expires_in")
+        if lifetime > MAX_LIFETIME:
             raise Invalid(
-                "expires_in is too long", field="expires_in", remedy="use at most 3650d, or leave it out"
+                "expires_in is too long", field="expires_in", remedy="use at most 3650d, or omit it"
             )
-        return self._clock.now() + micros(length)
+        return self._clock.now() + micros(lifetime)
 
 
 def _check_grant(wanted: Caller) -> None:
-    """Raises unless the present caller may make this key."""
+    """Raise Forbidden unless the current caller may create this key."""
     giver = current_caller()
     if giver.who in NO_KEY_NAMES and not _runs_engine(wanted):
         raise Forbidden(
-            "the first key ends no-key mode, so it must be an admin key",
+            "the first key must be an admin key, because it ends no-key mode",
             field="role",
-            remedy="create an admin key of the tenant default without scopes first",
+            remedy="first create an admin key of the tenant default without scopes",
         )
     if (field := giver.lacks(wanted)) is not None:
-        remedy = "ask for no more than your own key has, or use a key that has more"
+        remedy = "request no more than your own key has, or use a key with more permissions"
         raise Forbidden("a key cannot grant more than it has", field=field, remedy=remedy)
 
 
@@ -227,12 +228,14 @@ def _runs_engine(owner: Caller) -> bool:
 
 def _may_do_more(name: str) -> Forbidden:
     return Forbidden(
-        f"the key {name!r} may do more than yours", field="id", remedy="use a key that may do as much"
+        f"the key {name!r} has more permissions than yours", field="id", remedy="use a key with as many"
     )
 
 
 def _was_revoked(name: str) -> Conflict:
-    return Conflict(f"the key {name!r} was revoked", field="id", remedy="make a new one: tidings keys create")
+    return Conflict(
+        f"the key {name!r} was revoked", field="id", remedy="create a new one: tidings keys create"
+    )
 
 
 def _whole(prefix: str) -> str:
@@ -241,20 +244,20 @@ def _whole(prefix: str) -> str:
 
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text) or text in RESERVED_NAMES:
-        remedy = "use letters, digits, spaces and . _ @ -, at most 63 of them"
-        raise Invalid(f"the name {text[:80]!r} cannot be used", field="name", remedy=remedy)
+        remedy = "use up to 63 letters, digits, spaces and . _ @ -"
+        raise Invalid(f"invalid name {text[:80]!r}", field="name", remedy=remedy)
     return text
 
 
 def _tenant(text: str | None, own: str) -> str:
-    """The tenant of a new key: the caller's own, unless the caller runs the engine."""
+    """Return the tenant of a new key: the caller's own, or any if that is the tenant default."""
     if text is None or text == own:
         return own
     if own != DEFAULT_TENANT:
-        raise Invalid("this key can make keys of its own tenant only", field="tenant", remedy="leave it out")
+        raise Invalid("a key can only create keys of its own tenant", field="tenant", remedy="omit it")
     if not _TENANT.fullmatch(text):
-        remedy = "use small letters, digits, - and _, at most 63 of them"
-        raise Invalid(f"the tenant {text[:80]!r} cannot be used", field="tenant", remedy=remedy)
+        remedy = "use up to 63 lowercase letters, digits, - and _"
+        raise Invalid(f"invalid tenant {text[:80]!r}", field="tenant", remedy=remedy)
     return text
 
 
@@ -263,45 +266,45 @@ def _role(text: str) -> Role:
         return Role(text)
     except ValueError:
         remedy = f"use one of: {', '.join(Role)}"
-        raise Invalid(f"there is no role {text[:60]!r}", field="role", remedy=remedy) from None
+        raise Invalid(f"unknown role {text[:60]!r}", field="role", remedy=remedy) from None
 
 
 def _scopes(given: list[Any]) -> list[str]:
     unknown = next((one for one in given if one not in AREAS), None)
     if unknown is not None:
         remedy = f"use some of: {', '.join(AREAS)}"
-        raise Invalid(f"there is no area {str(unknown)[:60]!r}", field="scopes", remedy=remedy)
+        raise Invalid(f"unknown area {str(unknown)[:60]!r}", field="scopes", remedy=remedy)
     return sorted(set(given))
 
 
 def _rate(number: int | None) -> int | None:
-    if number is not None and not 1 <= number <= FASTEST:
-        raise Invalid(f"the rate is {number}", field="rate", remedy=f"use 1 to {FASTEST:,} calls a second")
+    if number is not None and not 1 <= number <= MAX_RATE:
+        raise Invalid(f"rate is {number}", field="rate", remedy=f"use 1 to {MAX_RATE:,} calls per second")
     return number
 
 
 def _overlap(given: str | timedelta | None) -> timedelta:
-    length = OVERLAP if given is None else given
-    if isinstance(length, str):
-        length = timedelta(0) if length.strip() in ("0", "0s") else _length(length, "overlap")
-    if not timedelta(0) <= length <= LONGEST_OVERLAP:
-        raise Invalid("the overlap is too long", field="overlap", remedy="use at most 30d; 0 ends it at once")
-    return length
+    overlap = OVERLAP if given is None else given
+    if isinstance(overlap, str):
+        overlap = timedelta(0) if overlap.strip() in ("0", "0s") else _duration(overlap, "overlap")
+    if not timedelta(0) <= overlap <= MAX_OVERLAP:
+        raise Invalid("overlap is too long", field="overlap", remedy="use at most 30d, or 0 for none")
+    return overlap
 
 
-def _length(text: str, field: str) -> timedelta:
+def _duration(text: str, field: str) -> timedelta:
     try:
-        length = durations.parse(text)
+        found = durations.parse(text)
     except ValueError as error:
         remedy = "use a duration such as 12h, 30d or 52w"
         raise Invalid(f"{field} is {text[:60]!r}: {error}", field=field, remedy=remedy) from None
-    if not length:
-        raise Invalid(f"{field} is no time at all", field=field, remedy="use a duration such as 12h or 30d")
-    return length
+    if not found:
+        raise Invalid(f"{field} must be greater than zero", field=field, remedy="use a duration such as 12h")
+    return found
 
 
 def described(row: Row, now: int) -> Row:
-    """A key as people see it."""
+    """Return a key as interfaces show it."""
     return {
         "id": row["id"],
         "name": row["name"],

@@ -1,13 +1,13 @@
-"""The audit trail: who did what, when, to what, from where. Lines are only ever added, and forgotten by age.
+"""The audit log: who did what, when, to which target, from which address. Append-only, pruned by age.
 
-Lines form a chain: each has the SHA-256 of its content and of the hash before it (`audit_chain`), so a line
-that is changed or deleted breaks it. Retention prunes the oldest lines and moves the beginning of the chain.
+Entries form a hash chain: each has the SHA-256 of its content and of the previous hash (`audit_chain`), so a
+changed or deleted entry breaks the chain. Retention prunes the oldest entries and moves the chain's start.
 
-A line never holds a body, a query or a secret: what was done, its target, and how it ended.
+An entry never contains a body, a query or a secret: only the action, its target and its result. Written:
 
-    keys              in the transaction of the change
-    other changes     right after the change, before the caller is told; a crash in between loses the line
-    made messages     after the caller is told, in batches (`note_soon`): the message itself is the record
+    key changes       in the transaction of the change
+    other changes     after the change, before the response; a crash in between loses the entry
+    new messages      after the response, in batches (`note_soon`): the message itself is the record
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..store.port import Row, Step, Store
 from .caller import Caller
 from .permissions import DEFAULT_TENANT
 
-LONGEST = 200
+MAX_TEXT = 200
 PAGE = 1000
 PRUNE = ("audit_checkpoint", "audit_prune")  # in one transaction, in this order
 _SECRET = re.compile(r"tdk_([0-9a-z]{8})_[\w-]+")
@@ -36,7 +36,7 @@ _log = logging.getLogger("tidings.access")
 
 
 class AuditEntry(NamedTuple):
-    """One thing that was done or tried."""
+    """One action, whether it succeeded or not."""
 
     tenant: str
     actor: str
@@ -50,7 +50,7 @@ class AuditEntry(NamedTuple):
 
 
 def audit_entry(caller: Caller, action: str, *, target: str | None = None, **more: Any) -> AuditEntry:
-    """A line about this caller, with secrets and control characters taken out."""
+    """Return an entry for this caller, without secrets and control characters."""
     fields: dict[str, Any] = {
         name: sanitize(value) if isinstance(value, str) else value for name, value in more.items()
     }
@@ -60,26 +60,26 @@ def audit_entry(caller: Caller, action: str, *, target: str | None = None, **mor
 
 
 def sanitize(text: str | None) -> str | None:
-    """A text fit for the trail: short, printable, with the public part of a key only."""
+    """Shorten a text, replace unprintable characters, and mask the secret part of keys."""
     if text is None:
         return None
-    masked = _SECRET.sub(r"tdk_\1_***", text)[:LONGEST]
+    masked = _SECRET.sub(r"tdk_\1_***", text)[:MAX_TEXT]
     return masked if masked.isprintable() else "".join(c if c.isprintable() else " " for c in masked)
 
 
-def step(lines: Sequence[AuditEntry]) -> Step:
-    """Lines for a transaction of somebody's."""
-    rows = [{**one._asdict(), "digest": digest(one)} for one in lines]
+def step(entries: Sequence[AuditEntry]) -> Step:
+    """Return the step that adds entries, for a transaction."""
+    rows = [{**one._asdict(), "digest": digest(one)} for one in entries]
     return Step("audit_add", {"rows": orjson.dumps(rows).decode()})
 
 
 def digest(content: Sequence[Any]) -> str:
-    """The hash of a line's content, its fields in their order."""
+    """Return the hash of an entry's fields in order."""
     return hashlib.sha256(orjson.dumps(list(content))).hexdigest()
 
 
 class AuditLog:
-    """Writes the trail and reads it."""
+    """Writes and reads the audit log."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -87,20 +87,20 @@ class AuditLog:
         self._writing: asyncio.Task[None] | None = None
 
     async def note(self, entry: AuditEntry) -> None:
-        """Write a line down. What was done is done: a line that cannot be written is logged instead."""
+        """Write an entry. If that fails, the entry goes to the log: the action itself has happened."""
         try:
             await self._store.write([step([entry])])
         except TidingsError as error:
-            _log.error("the audit line %s could not be written: %s", entry, error.problem)
+            _log.error("audit entry %s could not be written: %s", entry, error.problem)
 
     def note_soon(self, entry: AuditEntry) -> None:
-        """Write a line down without waiting; what comes while one batch is written is the next."""
+        """Write an entry in the background; entries that arrive during a write form the next batch."""
         self._waiting.append(entry)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
 
     async def close(self) -> None:
-        """Write what still waits."""
+        """Wait until all entries are written."""
         if self._writing is not None:
             await self._writing
 
@@ -114,7 +114,7 @@ class AuditLog:
         after: str | None = None,
         tenant: str = DEFAULT_TENANT,
     ) -> Page:
-        """What was done, newest first; `of` is another tenant, or * for all, for those who run the engine."""
+        """List entries, newest first; `of` is another tenant, or * for all (tenant default only)."""
         rows = await self._store.read(
             "audit_page",
             tenant=visible_tenant(of, tenant),
@@ -131,18 +131,18 @@ class AuditLog:
             try:
                 await self._store.write([step(batch)])
             except TidingsError as error:
-                _log.error("%d audit lines could not be written: %s", len(batch), error.problem)
+                _log.error("%d audit entries could not be written: %s", len(batch), error.problem)
 
 
 def visible_tenant(of: str | None, tenant: str) -> str | None:
-    """The tenant that is looked at, None for all; those of another tenant see their own only."""
+    """Return the tenant to show, None for all; only the tenant default may see others."""
     if of is None or of == tenant:
         return tenant
     if tenant != DEFAULT_TENANT:
-        raise NotFound(f"there is no tenant {of[:60]!r}", field="tenant", remedy="leave it out")
+        raise NotFound(f"there is no tenant {of[:60]!r}", field="tenant", remedy="omit it")
     return None if of == "*" else of
 
 
 def described(row: Row) -> Row:
-    """A line as people see it."""
+    """Return an entry as interfaces show it."""
     return {"at": iso(row["at"]), **{name: row[name] for name in AuditEntry._fields}}

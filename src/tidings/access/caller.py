@@ -1,6 +1,6 @@
-"""The caller: on whose behalf work is done. Set by the gate for the length of a request.
+"""The caller (principal) of the current request, set by the middleware.
 
-A caller never grants, rotates or revokes a key that may do more than its own (`lacks`).
+A caller never grants, rotates or revokes a key with more permissions than its own (`lacks`).
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from .permissions import DEFAULT_TENANT, OPEN, ROLE_PERMISSIONS, AccessRule, Per
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who it is, for whom, and what they may do. `key` is the id of their key, where it has one."""
+    """Name, role, tenant and limits of a caller. `key` is the id of its API key, if it is in the database."""
 
     who: str
     role: Role = Role.ADMIN
     tenant: str = DEFAULT_TENANT
     key: str | None = None
-    scopes: frozenset[str] = frozenset()  # areas; none: all of them
-    rate: int | None = None  # calls a second
-    origin: str | None = None  # where they call from
-    expires_at: int | None = field(default=None, compare=False)  # when their key does
+    scopes: frozenset[str] = frozenset()  # areas; empty: all
+    rate: int | None = None  # calls per second
+    origin: str | None = None  # client address
+    expires_at: int | None = field(default=None, compare=False)  # expiry of its key
 
     @property
     def is_known(self) -> bool:
-        """Whether they have shown a key."""
+        """Whether the caller authenticated with a key."""
         return self.who not in RESERVED_NAMES
 
     @property
     def view(self) -> object:
-        """What decides what they see; the same for all who see the same."""
+        """A key for caches: equal for callers that see the same data."""
         return (self.tenant, self.role, self.scopes)
 
     def may(self, action: Permission, *, area: str | None = None, whole: bool = False) -> bool:
-        """Whether they may do this; `area` is the part of the API or of the pages."""
+        """Return whether the caller may do this; `area` is a part of the API or the dashboard."""
         if action is OPEN:
             return True
         in_scope = not self.scopes or area is None or area in self.scopes
         return may(self.role, action) and in_scope and (not whole or self.tenant == DEFAULT_TENANT)
 
     def lacks(self, other: Caller) -> str | None:
-        """The field in which another key may do more than this one; None: in none."""
+        """Return the field in which `other` has more permissions than this caller, or None."""
         beyond = {
             "role": not ROLE_PERMISSIONS[other.role] <= ROLE_PERMISSIONS[self.role],
             "tenant": self.tenant not in (DEFAULT_TENANT, other.tenant),
@@ -55,36 +55,34 @@ class Caller:
         return next((name for name, is_beyond in beyond.items() if is_beyond), None)
 
     def passes(self, rule: AccessRule, area: str) -> bool:
-        """Whether a route is open to them."""
+        """Return whether the caller satisfies the access rule of a route."""
         return self.may(rule.action, area=area, whole=rule.whole)
 
 
 def _is_over(value: int | None, limit: int | None) -> bool:
-    """Whether a value exceeds a limit; None stands for no limit."""
+    """Return whether a value exceeds a limit; None means no limit."""
     return limit is not None and (value is None or value > limit)
 
 
 DASHBOARD = "page"
 COMMAND_LINE = Caller("command line")
-THIS_MACHINE = Caller("this machine")  # on loopback, as long as there is no key
-ANONYMOUS = Caller("nobody", Role.VIEWER)  # where no key is needed
+THIS_MACHINE = Caller("this machine")  # in no-key mode
+ANONYMOUS = Caller("nobody", Role.VIEWER)  # on routes without authentication
 
 NO_KEY_NAMES = frozenset({DASHBOARD, THIS_MACHINE.who})  # callers in no-key mode
-RESERVED_NAMES = frozenset(
-    {DASHBOARD, COMMAND_LINE.who, THIS_MACHINE.who, ANONYMOUS.who}
-)  # no key may be called so
+RESERVED_NAMES = NO_KEY_NAMES | {COMMAND_LINE.who, ANONYMOUS.who}  # not allowed as key names
 
 _current: ContextVar[Caller] = ContextVar("caller", default=COMMAND_LINE)
 
 
 def current_caller() -> Caller:
-    """Whoever this is done for; without a request it is the command line, or the engine itself."""
+    """Return the caller of this request; without a request, the command line."""
     return _current.get()
 
 
 @contextmanager
 def acting_as(caller: Caller) -> Iterator[None]:
-    """Do this on somebody's behalf."""
+    """Set the current caller for the duration of the block."""
     token = _current.set(caller)
     try:
         yield

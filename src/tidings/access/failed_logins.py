@@ -1,9 +1,8 @@
 """Failed authentication: counted, logged, audited, and limited by key prefix and by client address.
 
-After ten wrong keys in a minute, from one address or for one prefix, the next caller from there must wait,
-even with the right key. A key that has worked from the same address in the last hour is let through: neither
-a stranger who knows its prefix nor a neighbor behind the same proxy can lock its owner out. Each process
-counts for itself.
+After ten wrong keys in a minute, from one address or for one prefix, further attempts are rejected, even with
+the right key. A key that has worked from the same address in the last hour is exempt, so neither an attacker
+who knows its prefix nor another client behind the same proxy can lock its owner out. Counted per process.
 """
 
 from __future__ import annotations
@@ -20,56 +19,56 @@ from .caller import ANONYMOUS
 
 MAX_FAILURES = 10
 FAILURE_WINDOW = 60.0  # seconds
-TRUST_WINDOW = 3600.0  # seconds for which a key that worked is let through from its address
-MOST_LINES = 60  # of the audit trail in WRONG_FOR; the metric and the log have all
-_MOST_KNOWN = 10_000
+TRUST_WINDOW = 3600.0  # seconds for which a key that worked is exempt
+MAX_AUDITED = 60  # audit entries per window; metric and log have all
+_MAX_TRACKED = 10_000
 
 
 class FailedLogins:
-    """Wrong keys of late, in this process."""
+    """Counts recent wrong keys in this process."""
 
     def __init__(self, clock: Clock, audit: AuditLog, emit: Emit) -> None:
         self._clock = clock
         self._audit = audit
         self._emit = emit
         self._wrong: dict[str, tuple[int, float]] = {}  # by address and by prefix
-        self._proven: dict[tuple[str, int], float] = {}
-        self._lines = (0, -math.inf)
+        self._trusted: dict[tuple[str, int], float] = {}
+        self._audited = (0, -math.inf)
 
     def check(self, address: str | None, key: str) -> None:
-        """Raise TooOften for an address or a prefix with too many wrong keys."""
-        if not self._wrong or self._is_proven(address, key):
+        """Raise RateLimited for an address or a prefix with too many wrong keys."""
+        if not self._wrong or self._is_trusted(address, key):
             return
         left = max(self._left(name) for name in _names(address, key))
         if left > 0:
             self._emit(AuthenticationLimited(_network(address), _shown(key)))
-            raise RateLimited("too many wrong keys were shown", seconds=math.ceil(left))
+            raise RateLimited("too many failed logins", seconds=math.ceil(left))
 
     def passed(self, address: str | None, key: str) -> None:
-        """Remember that this key works from this address."""
+        """Record that this key works from this address."""
         pair = (_network(address), hash(key))
-        if pair not in self._proven and len(self._proven) >= _MOST_KNOWN:
-            del self._proven[next(iter(self._proven))]
-        self._proven[pair] = self._clock.monotonic()
+        if pair not in self._trusted and len(self._trusted) >= _MAX_TRACKED:
+            del self._trusted[next(iter(self._trusted))]
+        self._trusted[pair] = self._clock.monotonic()
 
     def failed(self, address: str | None, key: str, *, where: str, request: str) -> None:
-        """Take down a wrong key; `where` is the face that it was shown to."""
+        """Record a wrong key; `where` is the interface that received it."""
         now = self._clock.monotonic()
-        self._proven.pop((_network(address), hash(key)), None)
+        self._trusted.pop((_network(address), hash(key)), None)
         for name in _names(address, key):
             self._wrong[name] = _one_more(self._wrong.pop(name, (0, now)), now)
-        while len(self._wrong) > _MOST_KNOWN:
+        while len(self._wrong) > _MAX_TRACKED:
             del self._wrong[next(iter(self._wrong))]
         self._emit(AuthenticationFailed(_network(address), _shown(key), where))
-        self._lines = _one_more(self._lines, now)
-        if self._lines[0] <= MOST_LINES:
-            told = audit_entry(
+        self._audited = _one_more(self._audited, now)
+        if self._audited[0] <= MAX_AUDITED:
+            entry = audit_entry(
                 ANONYMOUS, "authentication.failed", target=_shown(key), status=401, request=request
             )
-            self._audit.note_soon(told._replace(origin=address, detail=where))
+            self._audit.note_soon(entry._replace(origin=address, detail=where))
 
-    def _is_proven(self, address: str | None, key: str) -> bool:
-        at = self._proven.get((_network(address), hash(key)), -math.inf)
+    def _is_trusted(self, address: str | None, key: str) -> bool:
+        at = self._trusted.get((_network(address), hash(key)), -math.inf)
         return self._clock.monotonic() - at < TRUST_WINDOW
 
     def _left(self, name: str) -> float:
@@ -83,19 +82,19 @@ def _one_more(counted: tuple[int, float], now: float) -> tuple[int, float]:
 
 
 def _names(address: str | None, key: str) -> list[str]:
-    """What a wrong key is counted under."""
-    prefix = prefix_of(key)
-    return [_network(address), *([] if prefix is None else [KEY_MARKER + prefix])]
+    """Return the names under which a wrong key is counted: its network and its prefix."""
+    shown = _shown(key)
+    return [_network(address), *([] if shown is None else [shown])]
 
 
 def _shown(key: str) -> str | None:
-    """The public part of a key; nothing of what does not look like one."""
+    """Return the public part of a key, or None if the text does not look like a key."""
     prefix = prefix_of(key)
     return None if prefix is None else KEY_MARKER + prefix
 
 
 def _network(address: str | None) -> str:
-    """An address, or the network of an IPv6 address: one host has a whole /64 to choose from."""
+    """Return an IPv4 address, or the /64 of an IPv6 address, which one host controls."""
     if address is None or ":" not in address:
         return address or ""
     try:

@@ -1,15 +1,13 @@
-"""Rules: which role may do what, as data. Pure.
+"""Authorization: roles, permissions, and the access rule that every route declares. Pure.
 
-Every route states its own, in one way per face:
-
-    @router.post("/v1/things/{id}/pause", ...)          API: the line below the route
-    @allowed(OPERATE)
+    @router.post("/v1/things/{id}/pause", ...)                    API: below the route decorator
+    @requires(OPERATE)
     async def pause(...): ...
 
-    Way("POST", "/things/{id}/{action}", view, OPERATE)    pages: the last field; a GET without one is READ
+    ViewRoute("POST", "/things/{id}/{action}", view, OPERATE)     dashboard: the last field; GET is READ
 
-`whole=True` is for what belongs to the engine and not to a tenant (channels, nodes, the shift calendar): only
-callers of the tenant `default` reach it. A route without a rule is for admins only, and fails the build
+`whole=True` marks resources of the whole engine (channels, nodes, the shift calendar): only the tenant
+`default` may use them. A route without a rule is for admins only and fails a test
 (tests/access/test_routes.py).
 """
 
@@ -26,7 +24,7 @@ DEFAULT_TENANT = "default"
 
 
 class Role(StrEnum):
-    """What a key is for."""
+    """The role of a key."""
 
     ADMIN = "admin"
     OPERATOR = "operator"
@@ -36,14 +34,14 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """The classes of what can be done."""
+    """Classes of actions."""
 
-    OPEN = "open"  # needs no key: health, sign-in; or has its own proof (signatures, feed tokens)
-    SCRAPE = "scrape"  # read the metrics, and nothing else
-    READ = "read"  # look at things
-    SEND = "send"  # make messages, and stop one's own
-    OPERATE = "operate"  # change what exists: pause, retry, edit, import
-    ADMIN = "admin"  # keys, the audit trail, and where events go
+    OPEN = "open"  # no key: health, sign-in, and routes with a signature or a token
+    SCRAPE = "scrape"  # read metrics
+    READ = "read"  # read data
+    SEND = "send"  # create and cancel messages
+    OPERATE = "operate"  # pause, retry, edit, import
+    ADMIN = "admin"  # keys, the audit log, subscriptions
 
 
 OPEN, SCRAPE, READ, SEND, OPERATE, ADMIN = Permission
@@ -53,7 +51,7 @@ AREAS = (
     "inbox", "keys", "lists", "log", "messages", "metrics", "migrations", "nodes", "notices", "overview",
     "rollout", "roster", "schedules", "settings", "sources", "subscriptions", "suppressions", "templates",
 )  # fmt: skip
-"""What a key's scopes may name: the first part of a path, of the API and of the pages alike."""
+"""The scopes of keys: the first path segment, in the API and in the dashboard."""
 
 ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
     {
@@ -66,26 +64,26 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
 )
 
 
-_ALIASES = {"ahead": "messages", "opt-outs": "suppressions"}  # pages that are called otherwise
+_ALIASES = {"upcoming": "messages"}  # a dashboard page without an area of its own
 
 
 def area_of(path: str) -> str:
-    """The area that a path lies in; what stands at the root is the overview's."""
+    """Return the area of a path; other paths belong to the overview."""
     first = path.removeprefix("/v1").strip("/").partition("/")[0].partition(":")[0]
     return _ALIASES.get(first, first if first in AREAS else "overview")
 
 
 def may(role: Role, action: Permission) -> bool:
-    """Whether a role covers a class of actions."""
+    """Return whether a role has a permission."""
     return action in ROLE_PERMISSIONS[role]
 
 
 class AccessRule(NamedTuple):
-    """What a route asks of its caller."""
+    """What a route requires of its caller."""
 
     action: Permission
-    whole: bool = False  # belongs to the engine, not to a tenant
-    noted: bool = False  # what it calls writes its own line into the audit trail
+    whole: bool = False  # a resource of the engine, not of a tenant
+    noted: bool = False  # writes its own audit entry
 
 
 DEFAULT_RULE = AccessRule(ADMIN, whole=True)
@@ -94,7 +92,7 @@ DEFAULT_RULE = AccessRule(ADMIN, whole=True)
 def requires(
     action: Permission, *, whole: bool = False, noted: bool = False
 ) -> Callable[[Endpoint], Endpoint]:
-    """State the rule of a route; stands right below the route's own decorator."""
+    """Declare the access rule of a route; place it below the route decorator."""
 
     def state(endpoint: Endpoint) -> Endpoint:
         return with_rule(endpoint, AccessRule(action, whole, noted))
@@ -103,12 +101,12 @@ def requires(
 
 
 def with_rule(endpoint: Endpoint, rule: AccessRule | None) -> Endpoint:
-    """The endpoint with its rule."""
+    """Attach a rule to an endpoint."""
     if rule is not None:
         endpoint.rule = rule  # type: ignore[attr-defined]
     return endpoint
 
 
 def rule_of(endpoint: object) -> AccessRule | None:
-    """The rule that an endpoint states."""
+    """Return the rule of an endpoint, or None."""
     return getattr(endpoint, "rule", None)

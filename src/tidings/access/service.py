@@ -1,4 +1,4 @@
-"""The desk of access: keys, the audit trail, and the door that every face stands behind."""
+"""AccessService: wires API keys, audit log, authentication and rate limits together."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from .rate_limits import ApiKeyRateLimiter
 
 @dataclass(frozen=True, slots=True)
 class AccessService:
-    """The parts, each with its own rules."""
+    """The parts of access control."""
 
     keys: ApiKeys
     audit: AuditLog
-    door: Authenticator
-    limiter: ApiKeyRateLimiter
-    failures: FailedLogins
+    authenticator: Authenticator
+    rate_limiter: ApiKeyRateLimiter
+    failed_logins: FailedLogins
 
 
 def open_access(
     store: Store, clock: Clock, configured: Sequence[str], *, is_local: bool, emit: Emit = discard_event
 ) -> AccessService:
-    """Put the parts together; `configured` are the keys of the settings."""
-    door = Authenticator(store, clock, configured, is_local=is_local)
+    """Build the service; `configured` are the keys of the settings."""
+    authenticator = Authenticator(store, clock, configured, is_local=is_local)
     audit = AuditLog(store)
     return AccessService(
-        ApiKeys(store, clock, door.forget, has_configured=bool(configured)),
+        ApiKeys(store, clock, authenticator.forget, has_configured=bool(configured)),
         audit,
-        door,
+        authenticator,
         ApiKeyRateLimiter(store, clock),
         FailedLogins(clock, audit, emit),
     )

@@ -1,7 +1,7 @@
-"""On behalf: an engine as faces get it, in which everything is done for the tenant of the present caller.
+"""Tenant scope: a proxy of the engine that acts for the tenant of the current caller.
 
-Every method of a desk that concerns a tenant takes `tenant`. Here it is filled in from the caller, so no
-route can forget it. What takes none belongs to the whole engine, and its routes say so (`whole=True`).
+Service methods that concern a tenant take `tenant`. The proxy fills it in from the caller, so no route can
+forget it. Methods without it concern the whole engine, and their routes declare `whole=True`.
 """
 
 from __future__ import annotations
@@ -13,44 +13,44 @@ from typing import Any, TypeVar, cast
 
 from .caller import current_caller
 
-Thing = TypeVar("Thing")
+Scoped = TypeVar("Scoped")
 
-_PARTS = ("tidings.app", "tidings.outbound", "tidings.inbound", "tidings.migration", "tidings.access")
-_NO_PARTS = (  # modules of plain values
+_PACKAGES = ("tidings.app", "tidings.outbound", "tidings.inbound", "tidings.migration", "tidings.access")
+_VALUE_MODULES = (  # their objects are not wrapped
     "settings", "thresholds", "permissions", "caller", "rules", "rule_parser", "validation",
     "rule_interpreter",
 )  # fmt: skip
 
 
-def scope_to_tenant(thing: Thing) -> Thing:
-    """The same thing, for the tenant of whoever calls."""
-    return cast(Thing, _TenantScoped(thing))
+def scope_to_tenant(target: Scoped) -> Scoped:
+    """Wrap an object so that it acts for the tenant of the current caller."""
+    return cast(Scoped, _TenantScoped(target))
 
 
 class _TenantScoped:
-    """Passes everything on; its parts are wrapped alike."""
+    """Delegates to the wrapped object; its parts are wrapped, too."""
 
-    __slots__ = ("_thing",)
+    __slots__ = ("_target",)
 
-    def __init__(self, thing: object) -> None:
-        self._thing = thing
+    def __init__(self, target: object) -> None:
+        self._target = target
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._thing, name)
+        found = getattr(self._target, name)
         if inspect.ismethod(found):
             return partial(_call, found) if _concerns_tenant(found.__func__) else found
-        is_part = _has_parts(type(found).__module__) and not isinstance(found, tuple | str | int | dict)
-        return _TenantScoped(found) if is_part else found
+        is_service = _is_service(type(found).__module__) and not isinstance(found, tuple | str | int | dict)
+        return _TenantScoped(found) if is_service else found
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _TenantScoped.__slots__:
             object.__setattr__(self, name, value)
         else:
-            setattr(self._thing, name, value)
+            setattr(self._target, name, value)
 
 
 def _call(method: Callable[..., Any], *args: Any, **more: Any) -> Any:
-    """Call it for the caller of this moment, not of the moment when the method was looked up."""
+    """Call a method for the caller at the time of the call, not of the attribute lookup."""
     return method(*args, **{"tenant": current_caller().tenant, **more})
 
 
@@ -60,5 +60,5 @@ def _concerns_tenant(function: Any) -> bool:
 
 
 @cache
-def _has_parts(module: str) -> bool:
-    return module.startswith(_PARTS) and module.rpartition(".")[2] not in _NO_PARTS
+def _is_service(module: str) -> bool:
+    return module.startswith(_PACKAGES) and module.rpartition(".")[2] not in _VALUE_MODULES

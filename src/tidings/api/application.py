@@ -1,4 +1,4 @@
-"""The application: routes behind one gate. Whoever calls this opens and closes the engine."""
+"""create_api: all routes behind the middleware. The caller opens and closes the engine."""
 
 from __future__ import annotations
 
@@ -41,42 +41,42 @@ from .routes import (
 
 
 def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
-    """The HTTP API of one engine. Pages that are added to it stand behind the same gate.
+    """Build the HTTP API of one engine; dashboard pages added to it pass the same middleware.
 
-    `metrics_` is what counts in this process, if anything does.
+    `metrics_` are the counters of this process, if it has any.
     """
     settings, access = app.settings, app.access
-    app = scope_to_tenant(app)  # everything that a route reaches is done for its caller's tenant
-    desk = app.desk
+    app = scope_to_tenant(app)  # routes act for their caller's tenant
+    outbound = app.desk
     calendar_ = settings.inbound.calendar
-    largest = 3 * settings.max_body + 16_384  # as escaped JSON a text may be three times as long
+    largest = 3 * settings.max_body + 16_384  # escaped JSON can be three times as long
     api = FastAPI(
         title="Tidings", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False,
         description="Every message, on time, once, and you can see why.",
     )  # fmt: skip
     for router in (
-        messages.routes(desk, settings.timezone),
-        bulk.routes(desk, settings.timezone, largest=largest, most=settings.max_bulk),
-        broadcasts.routes(desk, largest=largest, most=settings.max_bulk),
-        dead_letters.routes(desk),
-        channels.routes(desk),
-        alerts.routes(desk),
-        log.routes(desk),
-        subscriptions.routes(desk),
-        templates.routes(desk),
-        schedules.routes(desk, settings.timezone),
-        contacts.routes(desk, largest=largest, most=settings.max_bulk),
-        lists.routes(desk),
-        suppressions.routes(desk, largest=largest, most=settings.max_bulk),
-        health.routes(desk),
-        metrics.routes(desk, metrics_ or Metrics()),
-        rollout.routes(desk, settings.timezone, largest=largest, most=settings.max_bulk),
+        messages.routes(outbound, settings.timezone),
+        bulk.routes(outbound, settings.timezone, largest=largest, most=settings.max_bulk),
+        broadcasts.routes(outbound, largest=largest, most=settings.max_bulk),
+        dead_letters.routes(outbound),
+        channels.routes(outbound),
+        alerts.routes(outbound),
+        log.routes(outbound),
+        subscriptions.routes(outbound),
+        templates.routes(outbound),
+        schedules.routes(outbound, settings.timezone),
+        contacts.routes(outbound, largest=largest, most=settings.max_bulk),
+        lists.routes(outbound),
+        suppressions.routes(outbound, largest=largest, most=settings.max_bulk),
+        health.routes(outbound),
+        metrics.routes(outbound, metrics_ or Metrics()),
+        rollout.routes(outbound, settings.timezone, largest=largest, most=settings.max_bulk),
         migrations.routes(app.migrations, most=settings.max_bulk),
         sessions.routes(access, is_https=settings.is_https),
         keys.routes(app.access),
         audit.routes(app.access),
         calendar.routes(app.shifts, access, feed_token=None if calendar_ is None else calendar_.feed_token),
-        callbacks.routes(desk),
+        callbacks.routes(outbound),
         inbound_webhooks.routes(app.inbound),
         inbox.routes(app.inbound),
         cases.routes(app.workflows),

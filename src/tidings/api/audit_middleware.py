@@ -1,4 +1,4 @@
-"""Noting: a request that changes something leaves one line in the audit trail, however it ends."""
+"""Audit of requests: every request that changes something leaves one audit entry, whatever its result."""
 
 from __future__ import annotations
 
@@ -14,48 +14,49 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class RequestAudit:
-    """Of one request. The line is written before the caller is told; that of a made message soon after."""
+    """Audits one request. The entry is written before the response; that of a new message soon after it."""
 
-    def __init__(self, trail: AuditLog, found: RouteMatch, caller: Caller, request_id: str) -> None:
-        self._trail = trail
-        self._found = found
+    def __init__(self, log: AuditLog, match: RouteMatch, caller: Caller, request_id: str) -> None:
+        self._log = log
+        self._match = match
         self._caller = caller
         self._request_id = request_id
-        place = found.place
         self._is_due = (
-            place is not None and place.method not in SAFE_METHODS and found.rule.action not in (OPEN, READ)
+            match.entry is not None
+            and match.entry.method not in SAFE_METHODS
+            and match.rule.action not in (OPEN, READ)
         )
 
     def before(self, send: Send) -> Send:
-        """A way out on which the answer's status is noted first."""
+        """Wrap `send` so that the entry is written before the response starts."""
         if not self._is_due:
             return send
 
-        async def answer(message: Message) -> None:
+        async def respond(message: Message) -> None:
             if message["type"] == "http.response.start":
-                await self._note(message["status"], made=_made(dict(message["headers"])))
+                await self._write(message["status"], created=_created_id(dict(message["headers"])))
             await send(message)
 
-        return answer
+        return respond
 
     async def failed(self, error: Exception) -> None:
-        """It came to nothing."""
-        await self._note(error.status if isinstance(error, TidingsError) else 500)
+        """Write the entry of a request that raised an error."""
+        await self._write(error.status if isinstance(error, TidingsError) else 500)
 
-    async def _note(self, status: int, *, made: str | None = None) -> None:
-        found = self._found
-        if not self._is_due or (found.rule.noted and status < 400):
+    async def _write(self, status: int, *, created: str | None = None) -> None:
+        match = self._match
+        if not self._is_due or (match.rule.noted and status < 400):
             return
         self._is_due = False
-        target = found.target or made
-        told = audit_entry(self._caller, found.what, target=target, status=status, request=self._request_id)
-        if found.rule.action is SEND:
-            self._trail.note_soon(told)
+        target = match.target or created
+        entry = audit_entry(self._caller, match.what, target=target, status=status, request=self._request_id)
+        if match.rule.action is SEND:
+            self._log.note_soon(entry)
         else:
-            await self._trail.note(told)
+            await self._log.note(entry)
 
 
-def _made(headers: dict[bytes, bytes]) -> str | None:
-    """The id of what was made: the API tells where it is."""
-    place = headers.get(b"location", b"").decode("latin-1")
-    return place.rpartition("/")[2] if place.startswith("/v1/") else None
+def _created_id(headers: dict[bytes, bytes]) -> str | None:
+    """Return the id of the created resource from the Location header."""
+    location = headers.get(b"location", b"").decode("latin-1")
+    return location.rpartition("/")[2] if location.startswith("/v1/") else None

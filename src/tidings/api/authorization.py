@@ -1,4 +1,7 @@
-"""The rulebook: which rule a request comes under, looked up in the routes themselves, in their own order."""
+"""Authorization of a request: finds the route that it matches and the access rule that the route declares.
+
+Routes are matched in the framework's own order, so the rule found is that of the route that will answer.
+"""
 
 from __future__ import annotations
 
@@ -10,55 +13,57 @@ import fastapi.routing
 from fastapi import FastAPI
 from starlette.routing import Mount
 
+from ..access.caller import Caller
 from ..access.permissions import DEFAULT_RULE, OPEN, READ, AccessRule, area_of, rule_of
+from ..model.errors import Forbidden
 
 STATIC = "/static/"
 _BUILT_IN = {"/openapi.json": AccessRule(READ)}  # the framework's own routes
 
 
 class RouteEntry(NamedTuple):
-    """One route, as the gate needs to know it."""
+    """One route with the access rule that it declares."""
 
     method: str
     path: str
     pattern: re.Pattern[str]
-    name: str  # of the function that answers
-    stated: AccessRule | None
+    name: str  # of the endpoint function
+    declared: AccessRule | None
 
     @property
     def rule(self) -> AccessRule:
-        """What it asks; a route that says nothing is for admins only."""
-        return self.stated or DEFAULT_RULE
+        """The declared rule; a route without one is for admins only."""
+        return self.declared or DEFAULT_RULE
 
     @property
     def area(self) -> str:
-        """The part of the API or of the pages that it belongs to."""
+        """The area of the API or of the dashboard that it belongs to."""
         return area_of(self.path)
 
 
 class RouteMatch(NamedTuple):
-    """Where a request leads. No place: its path is known, but not with this method."""
+    """The route of a request; `entry` is None if the path exists only with other methods."""
 
-    place: RouteEntry | None
-    names: Mapping[str, str]  # the parts of its path
-    is_open: bool = False  # without a place: whether its path is one that needs no key
+    entry: RouteEntry | None
+    names: Mapping[str, str]  # path parameters
+    is_open: bool = False  # without an entry: whether the path needs no key
 
     @property
     def rule(self) -> AccessRule:
-        """What it asks of its caller."""
-        if self.place is None:
+        """The rule that applies to the request."""
+        if self.entry is None:
             return AccessRule(OPEN if self.is_open else READ)
-        return self.place.rule
+        return self.entry.rule
 
     @property
     def what(self) -> str:
-        """What is done, as the audit trail says it."""
-        assert self.place is not None
-        return f"{self.place.area}.{self.names.get('action', self.place.name)}"
+        """The action in the audit log, such as `messages.cancel`."""
+        assert self.entry is not None
+        return f"{self.entry.area}.{self.names.get('action', self.entry.name)}"
 
     @property
     def target(self) -> str | None:
-        """What it is done to."""
+        """The path parameters that name the target, for the audit log."""
         return " ".join(value for name, value in self.names.items() if name != "action") or None
 
 
@@ -68,42 +73,42 @@ _STATIC_FILES = RouteMatch(
 
 
 class RouteTable:
-    """Of one application; made with the first request, because pages are added after the API is built."""
+    """The routes of one application, built on the first request: the dashboard is added after the API."""
 
     def __init__(self) -> None:
-        self._places: list[RouteEntry] = []
-        self._plain: dict[tuple[str, str], RouteMatch] = {}  # paths without parts, the busy ones among them
-        self._made_of = -1
+        self._entries: list[RouteEntry] = []
+        self._plain: dict[tuple[str, str], RouteMatch] = {}  # paths without parameters
+        self._route_count = -1
 
     def find(self, api: FastAPI, method: str, path: str) -> RouteMatch | None:
-        """Where a request leads; None where there is nothing at all."""
-        if self._made_of != len(api.routes):
-            self._make(api)
-        return self._plain.get((method, path)) or self._look(method, path)
+        """Return the route of a request, or None if the path is unknown."""
+        if self._route_count != len(api.routes):
+            self._build(api)
+        return self._plain.get((method, path)) or self._match(method, path)
 
-    def _make(self, api: FastAPI) -> None:
-        self._places, self._made_of = list_routes(api), len(api.routes)
+    def _build(self, api: FastAPI) -> None:
+        self._entries, self._route_count = list_routes(api), len(api.routes)
         self._plain = {
-            (place.method, place.path): found
-            for place in self._places
-            if "{" not in place.path and (found := self._look(place.method, place.path)) is not None
+            (entry.method, entry.path): found
+            for entry in self._entries
+            if "{" not in entry.path and (found := self._match(entry.method, entry.path)) is not None
         }
 
-    def _look(self, method: str, path: str) -> RouteMatch | None:
+    def _match(self, method: str, path: str) -> RouteMatch | None:
         if path.startswith(STATIC):
             return _STATIC_FILES
         others = []
-        for place in self._places:
-            match = place.pattern.match(path)
-            if match is not None and place.method == method:
-                return RouteMatch(place, match.groupdict())
+        for entry in self._entries:
+            match = entry.pattern.match(path)
+            if match is not None and entry.method == method:
+                return RouteMatch(entry, match.groupdict())
             if match is not None:
-                others.append(place)
-        return RouteMatch(None, {}, any(place.rule.action is OPEN for place in others)) if others else None
+                others.append(entry)
+        return RouteMatch(None, {}, any(entry.rule.action is OPEN for entry in others)) if others else None
 
 
 def list_routes(api: FastAPI) -> list[RouteEntry]:
-    """Every route of an application, in the order in which they are tried."""
+    """List every route of an application in matching order."""
     found = []
     for route in _flat(api.routes):
         if not isinstance(getattr(route, "original_route", route), Mount):
@@ -117,6 +122,20 @@ def list_routes(api: FastAPI) -> list[RouteEntry]:
 
 
 def _flat(routes: Iterable[Any]) -> Iterable[Any]:
-    """Routes of included routers too; older releases of the framework have them in one list already."""
+    """Flatten included routers; older releases of the framework have one list already."""
     flatten = getattr(fastapi.routing, "iter_route_contexts", None)
     return routes if flatten is None else flatten(list(routes))
+
+
+def permission_denied(caller: Caller, match: RouteMatch) -> Forbidden:
+    """Return the error that says whether the tenant, the scopes or the role are not sufficient."""
+    action = match.rule.action
+    if match.entry is not None and caller.may(action, area=match.entry.area):
+        problem, remedy = "this belongs to the whole engine", "use a key of the tenant default"
+    elif caller.may(action):
+        problem = f"the scopes of the key {caller.who!r} do not include this area"
+        remedy = "use a key without scopes, or with this one"
+    else:
+        problem = f"a key with the role {caller.role} may not do this"
+        remedy = f"use a key that may {action}; see the table of roles in the documentation"
+    return Forbidden(problem, remedy=remedy)

@@ -1,4 +1,4 @@
-"""One envelope for everything that goes wrong: what happened, to which field, what to do, in which call."""
+"""The error envelope of all responses: code, message, field, remedy and request id; and Retry-After."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _SECONDS = {InProgress: 1, TemporaryError: 5}  # Retry-After
 
 
 class MalformedBody(CallerError):
-    """The body cannot be read at all."""
+    """The body cannot be parsed."""
 
     code = "malformed"
 
 
 class Unauthorized(CallerError):
-    """No key, or a wrong one; both are told in the same words."""
+    """The key is missing or wrong; the response does not say which."""
 
     code = "unauthorized"
     status = 401
 
 
 class BodyTimeout(CallerError):
-    """The body of a caller without a key does not come in time."""
+    """The body of a request without a key did not arrive in time."""
 
     code = "timeout"
     status = 408
 
 
 class InternalError(TidingsError):
-    """Our own mistake; the log has the details, the answer has none."""
+    """A bug in Tidings; details are in the log, not in the response."""
 
     code = "internal"
 
@@ -47,7 +47,7 @@ _PLACE = "#/components/schemas/{model}"
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """The content of the error envelope."""
 
     code: str
     message: str
@@ -57,24 +57,24 @@ class Problem(BaseModel):
 
 
 class ErrorEnvelope(BaseModel):
-    """The body of every error."""
+    """The body of every error response."""
 
     error: Problem
 
 
 def error_response(error: TidingsError, request_id: str) -> Response:
-    """The answer to a request that failed."""
+    """Return the response for an error, with Retry-After where it applies."""
     headers = {"retry-after": str(s)} if (s := _seconds(error)) else {}
     if isinstance(error, Unauthorized):
         headers["www-authenticate"] = "Bearer"
     if isinstance(error, BodyTimeout):
-        headers["connection"] = "close"  # the rest of its body is not waited for
+        headers["connection"] = "close"  # do not wait for the rest of the body
     body = orjson.dumps({"error": error_body(error, request_id)})
     return Response(body, error.status, headers, media_type="application/json")
 
 
 def error_body(error: TidingsError, request_id: str) -> dict[str, Any]:
-    """The inside of the envelope."""
+    """Return the content of the error envelope."""
     return {
         "code": error.code,
         "message": error.problem,
@@ -85,29 +85,29 @@ def error_body(error: TidingsError, request_id: str) -> dict[str, Any]:
 
 
 def error_schemas() -> dict[str, Any]:
-    """The envelope and what is in it, for the reference."""
+    """Return the JSON schemas of the envelope for openapi.json."""
     envelope = ErrorEnvelope.model_json_schema(ref_template=_PLACE)
     return {**envelope.pop("$defs"), ErrorEnvelope.__name__: envelope}
 
 
 def error_response_schema(description: str) -> dict[str, Any]:
-    """How the reference says that an answer is the envelope.
+    """Declare an error response in OpenAPI by reference.
 
-    By its name: the framework would build a reader for every answer of every route, more than a thousand.
+    With the model itself the framework would build a parser for each of more than a thousand responses.
     """
     schema = {"$ref": _PLACE.format(model=ErrorEnvelope.__name__)}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
 def install(api: FastAPI) -> None:
-    """Answer every error of the framework and of ours with the envelope."""
+    """Register handlers that answer every error with the envelope."""
     api.add_exception_handler(TidingsError, _ours)
     api.add_exception_handler(HTTPException, _of_routing)
     api.add_exception_handler(RequestValidationError, _of_parameters)
 
 
 def request_id_of(request: Request) -> str:
-    """The id under which this request is known, in its answer and in the log."""
+    """Return the request id, which is in the response and in the log."""
     return str(getattr(request.state, "request_id", ""))
 
 
@@ -117,39 +117,39 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 
 async def _of_routing(request: Request, error: Exception) -> Response:
-    """No such route, or not with this method."""
+    """Handle 404 and 405 of the framework's router."""
     assert isinstance(error, HTTPException)
     asked = f"{request.method} {request.url.path[:100]}"
-    told: TidingsError
+    problem: TidingsError
     if error.status_code == 405:
-        told = _FrameworkError(
-            405, "method_not_allowed", f"there is no {asked}", f"allowed here: {_allowed(request)}"
+        problem = _FrameworkError(
+            405, "method_not_allowed", f"unknown route {asked}", f"allowed here: {_allowed(request)}"
         )
     elif error.status_code == 404:
-        told = route_not_found(request.method, request.url.path)
+        problem = route_not_found(request.method, request.url.path)
     else:
-        told = _FrameworkError(error.status_code, "refused", str(error.detail), "see /docs")
-    answer = error_response(told, request_id_of(request))
+        problem = _FrameworkError(error.status_code, "refused", str(error.detail), "see /docs")
+    response = error_response(problem, request_id_of(request))
     if error.status_code == 405:
-        answer.headers["allow"] = _allowed(request)
-    return answer
+        response.headers["allow"] = _allowed(request)
+    return response
 
 
 async def _of_parameters(request: Request, error: Exception) -> Response:
-    """A path or query parameter of the wrong type."""
+    """Handle a path or query parameter of the wrong type."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])
-    told = _FrameworkError(
-        422, "invalid", f"{name} cannot be read: {first['msg']}", "correct it, or leave it out", name
+    problem = _FrameworkError(
+        422, "invalid", f"{name} is invalid: {first['msg']}", "correct it, or omit it", name
     )
-    return error_response(told, request_id_of(request))
+    return error_response(problem, request_id_of(request))
 
 
 def route_not_found(method: str, path: str) -> TidingsError:
-    """What is said of an address that leads nowhere."""
+    """Return the error for an unknown path."""
     return _FrameworkError(
-        404, "not_found", f"there is no {method} {path[:100]}", "the routes are listed at /docs"
+        404, "not_found", f"unknown route {method} {path[:100]}", "see /docs for all routes"
     )
 
 
@@ -160,7 +160,7 @@ def _seconds(error: TidingsError) -> int | None:
 
 
 def _allowed(request: Request) -> str:
-    """The methods that this path does have; the framework names those of one route only."""
+    """Return all methods of a path; the framework names those of one route only."""
     paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
     asked = request.url.path
     if asked in paths:
@@ -170,7 +170,7 @@ def _allowed(request: Request) -> str:
 
 
 class _FrameworkError(TidingsError):
-    """An error of the framework, in our words."""
+    """An error of the framework, for the envelope."""
 
     def __init__(self, status: int, code: str, problem: str, remedy: str, field: str | None = None) -> None:
         super().__init__(problem, remedy=remedy, field=field)

@@ -1,14 +1,7 @@
-"""The gate every request passes: its id, its host, its origin, its caller, its rule, its size.
-
-Loopback is no protection by itself: any page in the user's browser can send requests to it, and a name that
-is made to point at 127.0.0.1 can read the answers. So on loopback only local names are served, and a request
-that changes something must not come from another site. In no-key mode a request that a proxy handed on is
-refused: whoever sent it is not on this machine.
-"""
+"""The middleware that every request passes: request id, host, origin, caller, access rule, body limits."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,20 +12,27 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..access.caller import ANONYMOUS, DASHBOARD, THIS_MACHINE, Caller, acting_as
+from ..access.caller import ANONYMOUS, Caller, acting_as
 from ..access.permissions import OPEN
 from ..access.service import AccessService
-from ..model.errors import Forbidden, TidingsError, TooLarge
-from ..wire.origin_checks import host_name, is_cross_site, is_loopback
+from ..model.errors import TidingsError
 from .audit_middleware import SAFE_METHODS, RequestAudit
-from .authorization import RouteMatch, RouteTable
-from .credentials import RequestCredentials, read_credentials
-from .errors import BodyTimeout, InternalError, Unauthorized, error_response, route_not_found
-from .proxies import ClientAddresses, is_forwarded
+from .authentication import (
+    RequestCredentials,
+    authenticate,
+    client_address_of,
+    read_credentials,
+    with_origin,
+)
+from .authorization import RouteMatch, RouteTable, permission_denied
+from .body_limits import check_content_length, with_size_limit, with_timeout
+from .csrf import check_host, check_origin
+from .errors import InternalError, Unauthorized, error_response, route_not_found
+from .proxies import ClientAddresses
 
-CALLBACKS = "/callbacks/"  # providers call here: what they send is known by its signature
-CALENDAR_FEED_PATH = "/calendar.ics"  # calendar programs have no headers: the route looks at its own token
-INBOUND = "/inbound/"  # sources call here, likewise
+CALLBACKS = "/callbacks/"  # called by providers, authenticated by signature
+INBOUND = "/inbound/"  # called by sources, authenticated by signature
+CALENDAR_FEED_PATH = "/calendar.ics"  # calendar programs send no headers: the route checks a token
 SIGN_IN_PATH = "/sign-in"
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -41,12 +41,12 @@ SECURITY_HEADERS = (
      b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
      b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"),
 )  # fmt: skip
-_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _log = logging.getLogger("tidings.api")
 
 
 class AccessMiddleware:
-    """Wraps the whole application. Whatever the inside fails to answer is answered here."""
+    """Wraps the whole application and answers every error that the application does not answer."""
 
     def __init__(
         self,
@@ -60,19 +60,19 @@ class AccessMiddleware:
         body_seconds: float,
         trusted_proxies: Sequence[str] = (),
     ) -> None:
+        """`unlimited` paths limit their bodies themselves; `body_seconds` is for calls without a key."""
         self._app = app
         self._access = access
         self._route_table = RouteTable()
         self._clients = ClientAddresses(trusted_proxies)
-        self._local_only = is_loopback(host)
-        self._host = host.lower()
+        self._host = host
         self._new_id = new_id
         self._largest = largest
-        self._unlimited = _any_of(unlimited)  # routes that watch the size by themselves
-        self._body_seconds = body_seconds  # for a caller without a key
+        self._unlimited = _any_of(unlimited)
+        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -81,7 +81,7 @@ class AccessMiddleware:
         scope.setdefault("state", {})["request_id"] = request_id
         started = False
 
-        async def answer(message: Message) -> None:
+        async def respond(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
@@ -89,204 +89,96 @@ class AccessMiddleware:
             await send(message)
 
         try:
-            await self._pass(scope, headers, receive, answer)
+            await self._handle(scope, headers, receive, respond)
         except TidingsError as error:
-            await _error_answer(error, scope, headers)(scope, receive, answer)
+            await _error_response(error, scope, headers)(scope, receive, respond)
         except ClientDisconnect:
-            return  # in the middle of its body: nobody is left to be answered
-        except Exception:  # the last resort: the caller gets an answer, the log gets the reason
+            return
+        except Exception:
             _log.exception("request %s failed", request_id)
             if started:
                 raise
             remedy = f"look for request {request_id} in the log"
-            await error_response(InternalError("something went wrong in here", remedy=remedy), request_id)(
-                scope, receive, answer
+            await error_response(InternalError("internal error", remedy=remedy), request_id)(
+                scope, receive, respond
             )
 
-    async def _pass(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _handle(
+        self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
         path: str = scope["path"]
-        # A proxy hands call-backs on under the name that the provider knows.
-        if not path.startswith((CALLBACKS, INBOUND)):
-            self._check_host(headers)
+        if not path.startswith((CALLBACKS, INBOUND)):  # proxies forward these under the public host name
+            check_host(headers, self._host)
         if scope["method"] not in SAFE_METHODS:
             check_origin(headers)
-        found = self._route_table.find(scope["app"], scope["method"], path)
+        match = self._route_table.find(scope["app"], scope["method"], path)
         scope["state"]["address"] = self._clients.address(scope)
-        if found is not None and found.rule.action is OPEN:
-            caller, shows = (
-                replace(ANONYMOUS, origin=client_address_of(scope)),
-                RequestCredentials(None, None),
-            )
-            receive = _with_body_timeout(receive, self._body_seconds)
+        if match is not None and match.rule.action is OPEN:
+            caller, credentials = replace(ANONYMOUS, origin=client_address_of(scope)), RequestCredentials()
+            receive = with_timeout(receive, self._body_seconds)
         else:
-            shows = scope["state"]["shown"] = read_credentials(headers)
-            known = await authenticate(self._access, shows, scope)
+            credentials = scope["state"]["shown"] = read_credentials(headers)
+            known = await authenticate(self._access, credentials, scope)
             if known is None:
-                await self._unauthorized_response(scope, headers)(scope, receive, send)
+                await _unauthorized_response(scope, headers)(scope, receive, send)
                 return
-            caller = _with_origin(known, scope)
-        if found is None:
+            caller = with_origin(known, scope)
+        if match is None:
             raise route_not_found(scope["method"], path)
-        noting = RequestAudit(self._access.audit, found, caller, scope["state"]["request_id"])
+        audit = RequestAudit(self._access.audit, match, caller, scope["state"]["request_id"])
         with acting_as(caller):
             try:
-                await self._check(found, caller, shows, headers)
+                await self._authorize(match, caller, credentials, headers)
                 if not self._unlimited.fullmatch(path):
-                    self._check_length(headers)
-                    receive = self._counted(receive)
-                await self._app(scope, receive, noting.before(send))
+                    check_content_length(headers, self._largest)
+                    receive = with_size_limit(receive, self._largest)
+                await self._app(scope, receive, audit.before(send))
             except Exception as error:
-                await noting.failed(error)
+                await audit.failed(error)
                 raise
 
-    async def _check(
-        self, found: RouteMatch, caller: Caller, shows: RequestCredentials, headers: Mapping[bytes, bytes]
+    async def _authorize(
+        self,
+        match: RouteMatch,
+        caller: Caller,
+        credentials: RequestCredentials,
+        headers: Mapping[bytes, bytes],
     ) -> None:
-        """Raises unless this caller may do this now."""
-        place = found.place
-        if place is None or found.rule.action is OPEN:
+        """Raise Forbidden or RateLimited unless the caller may make this request now."""
+        entry = match.entry
+        if entry is None or match.rule.action is OPEN:
             return
-        if place.method not in SAFE_METHODS and shows.session is not None:
-            check_origin(headers, certainly=True)
-        await self._access.limiter.spend(caller)
-        if not caller.passes(found.rule, place.area):
-            raise _permission_denied(caller, found)
+        if entry.method not in SAFE_METHODS and credentials.session is not None:
+            check_origin(headers, has_session=True)
+        await self._access.rate_limiter.spend(caller)
+        if not caller.passes(match.rule, entry.area):
+            raise permission_denied(caller, match)
 
     def _request_id(self, headers: Mapping[bytes, bytes]) -> str:
         given = headers.get(b"x-request-id", b"")
-        return given.decode() if _ID.fullmatch(given) else self._new_id()
-
-    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        if not self._local_only:
-            return
-        name = host_name(headers.get(b"host", b"").decode("latin-1"))
-        if name != self._host and not is_loopback(name):
-            raise Forbidden(
-                f"this address does not serve the host {name[:100]!r}", remedy="use http://localhost"
-            )
-
-    def _unauthorized_response(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Response:
-        """A person is shown the way in; a program is told what is missing."""
-        if scope["method"] in SAFE_METHODS and b"text/html" in headers.get(b"accept", b""):
-            return RedirectResponse(f"{SIGN_IN_PATH}?next={quote(scope['path'])}", 303)
-        remedy = "send Authorization: Bearer KEY, or X-API-Key: KEY, with a key that is good"
-        return error_response(
-            Unauthorized("a valid API key is needed", remedy=remedy), scope["state"]["request_id"]
-        )
-
-    def _check_length(self, headers: Mapping[bytes, bytes]) -> None:
-        length = headers.get(b"content-length", b"")
-        if length.isdigit() and int(length) > self._largest:
-            raise body_too_large(self._largest)
-
-    def _counted(self, receive: Receive) -> Receive:
-        """Counts what really comes in, whatever was announced."""
-        taken = 0
-
-        async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self._largest:
-                raise body_too_large(self._largest)
-            return message
-
-        return counted
+        return given.decode() if _REQUEST_ID.fullmatch(given) else self._new_id()
 
 
-def _with_body_timeout(receive: Receive, seconds: float) -> Receive:
-    """The same, as long as the whole body comes within that time of the first look at it."""
-    until: float | None = None
-    is_whole = False
-
-    async def hurried() -> Message:
-        nonlocal until, is_whole
-        if is_whole:
-            return await receive()
-        until = until or asyncio.get_running_loop().time() + seconds
-        try:
-            async with asyncio.timeout_at(until):
-                message = await receive()
-        except TimeoutError:
-            remedy = "send it at once; the limit is the setting header_timeout"
-            raise BodyTimeout("the body did not come in time", remedy=remedy) from None
-        is_whole = not message.get("more_body", False)
-        return message
-
-    return hurried
+def _unauthorized_response(scope: Scope, headers: Mapping[bytes, bytes]) -> Response:
+    """Redirect browsers to the sign-in form; answer programs with 401."""
+    if scope["method"] in SAFE_METHODS and b"text/html" in headers.get(b"accept", b""):
+        return RedirectResponse(f"{SIGN_IN_PATH}?next={quote(scope['path'])}", 303)
+    remedy = "send Authorization: Bearer KEY, or X-API-Key: KEY, with a valid key"
+    error = Unauthorized("a valid API key is required", remedy=remedy)
+    return error_response(error, scope["state"]["request_id"])
 
 
 def _any_of(templates: Iterable[str]) -> re.Pattern[str]:
-    """One pattern for paths, in which {name} stands for one part."""
+    """Compile one pattern for path templates in which {name} matches one segment."""
     return re.compile("|".join(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) for path in templates))
 
 
-def body_too_large(largest: int) -> TooLarge:
-    """What is said of a body over the limit."""
-    remedy = "send less at a time; the limit follows from the setting max_body"
-    return TooLarge(f"the body has more than {largest:,} bytes", remedy=remedy)
-
-
-def check_origin(headers: Mapping[bytes, bytes], *, certainly: bool = False) -> None:
-    """Refuse what another site makes a browser send. Programs send neither header; who has a cookie must."""
-    if is_cross_site(headers, certainly=certainly):
-        raise Forbidden(
-            "another site made this request", remedy="use the page or the API of this server itself"
-        )
-
-
-async def authenticate(access: AccessService, shows: RequestCredentials, scope: Scope) -> Caller | None:
-    """Whoever shows this, None for nobody. Wrong keys are recorded; too many of them are refused unseen."""
-    failures, address = access.failures, client_address_of(scope)
-    if shows.key is not None:
-        failures.check(address, shows.key)
-    known = await access.door.caller(*shows)
-    if known is THIS_MACHINE:
-        if is_forwarded(name for name, _ in scope["headers"]):
-            raise Forbidden(
-                "a proxy handed this request on, and there is no key yet",
-                remedy="create one on this machine: tidings keys create NAME --role admin",
-            )
-    elif shows.key is not None and known is not None:
-        failures.passed(address, shows.key)
-    elif shows.key is not None:
-        failures.failed(address, shows.key, where="api", request=scope["state"]["request_id"])
-    return known
-
-
-def _error_answer(error: TidingsError, scope: Scope, headers: Mapping[bytes, bytes]) -> Response:
-    """A refusal: on a page for a person, where there are pages."""
+def _error_response(error: TidingsError, scope: Scope, headers: Mapping[bytes, bytes]) -> Response:
+    """Answer browsers with the dashboard's error page, if there is one, and programs with JSON."""
     page: Callable[[TidingsError], Response] | None = getattr(scope["app"].state, "problem_page", None)
     if page is not None and b"text/html" in headers.get(b"accept", b"") and scope["path"][:4] != "/v1/":
         return page(error)
     return error_response(error, scope["state"]["request_id"])
-
-
-def client_address_of(scope: Scope) -> str | None:
-    """The client's address, as the gate found it."""
-    address: str | None = scope["state"]["address"]
-    return address
-
-
-def _with_origin(caller: Caller, scope: Scope) -> Caller:
-    """The caller, with where they call from; on an open door the pages are told from the API."""
-    is_page = caller is THIS_MACHINE and not scope["path"].startswith("/v1/")
-    return replace(caller, origin=client_address_of(scope), who=DASHBOARD if is_page else caller.who)
-
-
-def _permission_denied(caller: Caller, found: RouteMatch) -> Forbidden:
-    rule = found.rule
-    if found.place is not None and caller.may(rule.action, area=found.place.area):
-        problem, remedy = "this belongs to the whole engine", "use a key of the tenant default"
-    elif caller.may(rule.action):
-        problem, remedy = (
-            f"the key {caller.who!r} is not for this area",
-            "use a key without scopes, or with this",
-        )
-    else:
-        problem = f"a key with the role {caller.role} may not do this"
-        remedy = f"use a key that may {rule.action}; see the table of roles in the documentation"
-    return Forbidden(problem, remedy=remedy)
 
 
 def _added(given: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:

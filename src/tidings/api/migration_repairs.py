@@ -1,6 +1,6 @@
-"""Records that were set aside, out as CSV or NDJSON and back again; memory flat, and nothing half taken.
+"""Export of quarantined migration records as CSV or NDJSON, and upload of repaired ones, in constant memory.
 
-An upload is read through once before anything is changed, so a row that is not understood changes nothing.
+An upload is validated completely before anything is changed, so an invalid row changes nothing.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from .csv_export import csv_header, csv_rows
 
 FORMS = ("ndjson", "csv", "csv-exact")
 LARGEST_ROW = 64 << 20
-_AT_ONCE = 200
 
 
 async def export_records(
     migrations: MigrationService, id_: str, *, form: str, cause: str | None = None, type_: str | None = None
 ) -> AsyncIterator[bytes]:
-    """What was set aside, in pieces."""
+    """Yield the quarantined records in chunks."""
     if form == "ndjson":
         async for record in migrations.export(id_, fingerprint=cause, type=type_):
             yield dead_letter_files.line(record)
@@ -37,10 +36,10 @@ async def export_records(
 
 @asynccontextmanager
 async def read_repaired(
-    pieces: AsyncIterator[bytes], form: UploadFormat, *, most: int
+    chunks: AsyncIterator[bytes], form: UploadFormat, *, most: int
 ) -> AsyncIterator[AsyncIterator[Repaired]]:
-    """The records of an upload, once all of them are known to be understood."""
-    kept = RewindableStream(pieces)
+    """Yield the records of an upload after all of them have been validated."""
+    kept = RewindableStream(chunks)
     try:
         yield await dead_letter_files.valid_repairs(lambda: numbered_rows(kept.pieces(), form, most=most))
     finally:
@@ -48,12 +47,12 @@ async def read_repaired(
 
 
 async def numbered_rows(
-    pieces: AsyncIterator[bytes], form: UploadFormat, *, most: int
+    chunks: AsyncIterator[bytes], form: UploadFormat, *, most: int
 ) -> AsyncIterator[NumberedRow]:
-    """Rows of either form, with their numbers."""
+    """Yield the rows of a CSV or NDJSON upload with their numbers."""
     if form == "csv":
-        async for row in read_rows(pieces, form, largest=LARGEST_ROW, most_lines=most, exact=True):
+        async for row in read_rows(chunks, form, largest=LARGEST_ROW, most_lines=most, exact=True):
             yield row
         return
-    async for number, line in read_lines(pieces, largest=LARGEST_ROW, most_lines=most):
+    async for number, line in read_lines(chunks, largest=LARGEST_ROW, most_lines=most):
         yield number, line if isinstance(line, TidingsError) else dead_letter_files.row_of(line)

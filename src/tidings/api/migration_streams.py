@@ -1,4 +1,4 @@
-"""What takes long, as it goes: a line for each thing when it is found, the result as the last line."""
+"""Verification and undo of a migration as NDJSON: one line per finding, then the result as the last line."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ from ..migration.service import MigrationService
 from ..model.errors import TidingsError, error_text
 
 _END = b""
-_MOST_WAITING = 1000  # lines that a slow reader may leave; further ones are counted only
+_MAX_BUFFERED = 1000  # lines buffered for a slow reader; more are counted and dropped
 
-Tell = Callable[[object], None]
+Report = Callable[[object], None]
 
 
 async def stream_verification(migrations: MigrationService, id_: str) -> AsyncIterator[bytes]:
-    """A verification: every difference, then the report."""
+    """Yield every difference, then the report."""
 
-    async def verify(tell: Tell) -> dict[str, Any]:
-        report = await migrations.verify(id_, tell=lambda one: tell({"difference": one.plainly()}))
-        return {"report": report.plainly()}
+    async def verify(report: Report) -> dict[str, Any]:
+        result = await migrations.verify(id_, tell=lambda one: report({"difference": one.plainly()}))
+        return {"report": result.plainly()}
 
-    async for line in _lines(verify, "verify it again"):
+    async for line in _lines(verify, "run the verification again"):
         yield line
 
 
 async def stream_undo(
     migrations: MigrationService, id_: str, *, by: str, dry_run: bool
 ) -> AsyncIterator[bytes]:
-    """An undoing: every record with its fate, then how many had which."""
+    """Yield every record with its result, then the counts."""
 
-    async def undo(tell: Tell) -> dict[str, Any]:
+    async def undo(report: Report) -> dict[str, Any]:
         counts = await migrations.undo(
-            id_, by=by, dry_run=dry_run, tell=lambda one: tell({"record": serializers.undone_record(one)})
+            id_, by=by, dry_run=dry_run, tell=lambda one: report({"record": serializers.undone_record(one)})
         )
         return {"undone": {"id": id_, "dry_run": dry_run, "counts": {str(k): n for k, n in counts.items()}}}
 
-    async for line in _lines(undo, "undo it again: it goes on"):
+    async for line in _lines(undo, "run the undo again; it continues"):
         yield line
 
 
-async def _lines(work: Callable[[Tell], Awaitable[dict[str, Any]]], again: str) -> AsyncIterator[bytes]:
-    """NDJSON; whoever stops reading stops the work."""
+async def _lines(work: Callable[[Report], Awaitable[dict[str, Any]]], remedy: str) -> AsyncIterator[bytes]:
+    """Run the work and yield its lines; the work is cancelled when the reader stops."""
     lines: asyncio.Queue[bytes] = asyncio.Queue()
-    not_told = 0
+    omitted = 0
 
-    def tell(found: object) -> None:
-        nonlocal not_told
-        if lines.qsize() < _MOST_WAITING:
+    def report(found: object) -> None:
+        nonlocal omitted
+        if lines.qsize() < _MAX_BUFFERED:
             lines.put_nowait(_line(found))
         else:
-            not_told += 1
+            omitted += 1
 
     async def run() -> None:
         try:
-            result = await work(tell)
-            lines.put_nowait(_line({**result, "omitted": not_told}))
+            result = await work(report)
+            lines.put_nowait(_line({**result, "omitted": omitted}))
         except TidingsError as error:
             lines.put_nowait(_line({"error": {"problem": error.problem, "remedy": error.remedy}}))
-        except Exception as error:  # the answer has begun: its last line must say that it is not whole
-            lines.put_nowait(_line({"error": {"problem": error_text(error), "remedy": again}}))
+        except Exception as error:  # the response has started, so its last line reports the error
+            lines.put_nowait(_line({"error": {"problem": error_text(error), "remedy": remedy}}))
         finally:
             lines.put_nowait(_END)
 

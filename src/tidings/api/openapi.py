@@ -1,4 +1,4 @@
-"""The description of the API (openapi.json): what the framework says of it, the envelope, who may call."""
+"""openapi.json: adds the error envelope and the security schemes to the document of the framework."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _SECURITY_SCHEMES = {
 
 
 def install(api: FastAPI) -> None:
-    """Let the application describe itself completely; routes may still be added until it is first asked."""
-    described_by_framework = api.openapi
+    """Complete openapi.json on first use, so routes can be added until then."""
+    framework_openapi = api.openapi
 
     def openapi() -> dict[str, Any]:
         is_new = api.openapi_schema is None
-        document = described_by_framework()
+        document = framework_openapi()
         if is_new:
             _complete(
                 document,
-                {(place.method, place.path) for place in list_routes(api) if place.rule.action is OPEN},
+                {(entry.method, entry.path) for entry in list_routes(api) if entry.rule.action is OPEN},
             )
         return document
 
     api.openapi = openapi  # type: ignore[method-assign]
 
 
-def _complete(document: dict[str, Any], unlocked: set[tuple[str, str]]) -> None:
-    """`unlocked` are the routes that need no key: they have a signature or a token of their own, or none."""
-    parts = document.setdefault("components", {})
-    parts.setdefault("schemas", {}).update(errors.error_schemas())
-    parts["securitySchemes"] = _SECURITY_SCHEMES
+def _complete(document: dict[str, Any], open_routes: set[tuple[str, str]]) -> None:
+    """`open_routes` need no key: they check a signature or a token, or are public."""
+    components = document.setdefault("components", {})
+    components.setdefault("schemas", {}).update(errors.error_schemas())
+    components["securitySchemes"] = _SECURITY_SCHEMES
     document["security"] = [{name: []} for name in _SECURITY_SCHEMES]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            if (method.upper(), path) in unlocked:
+            if (method.upper(), path) in open_routes:
                 operation["security"] = []

@@ -1,7 +1,6 @@
-"""Clients: the address that a request comes from, and whether a proxy handed it on.
+"""The client's address behind trusted proxies (X-Forwarded-For).
 
-X-Forwarded-For is believed only from the proxies of the setting `trusted_proxies`; from anybody else it is a
-claim that everybody can make.
+X-Forwarded-For is trusted only from the proxies in the setting `trusted_proxies`; others could forge it.
 """
 
 from __future__ import annotations
@@ -11,35 +10,35 @@ from collections.abc import Iterable
 
 from starlette.types import Scope
 
-_MARKS = frozenset(
+_PROXY_HEADERS = frozenset(
     {b"forwarded", b"via", b"x-real-ip", b"cf-connecting-ip", b"true-client-ip", b"x-client-ip"}
 )
-_MOST_HOPS = 20
+_MAX_HOPS = 20
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_forwarded(names: Iterable[bytes]) -> bool:
-    """Whether one of these headers says that a proxy hands on what somebody else sent."""
-    return any(name in _MARKS or name.startswith(b"x-forwarded") for name in names)
+    """Return whether one of these header names was added by a proxy."""
+    return any(name in _PROXY_HEADERS or name.startswith(b"x-forwarded") for name in names)
 
 
 class ClientAddresses:
-    """Finds the address of whoever sent a request."""
+    """Determines client addresses."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         self._trusted = [ipaddress.ip_network(one) for one in trusted]
 
     def address(self, scope: Scope) -> str | None:
-        """The client's address: the nearest one that is not a trusted proxy."""
+        """Return the nearest address that is not a trusted proxy."""
         client = scope.get("client")
         peer = str(client[0]) if client else None
-        if not self._trusted or not self._is_trusted(_read(peer or "")):
+        if not self._trusted or not self._is_trusted(_parse(peer or "")):
             return peer
-        named = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
+        forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
         found = peer
-        for text in reversed(named.decode("latin-1").split(",")[-_MOST_HOPS:]):
-            hop = _read(text)
+        for text in reversed(forwarded.decode("latin-1").split(",")[-_MAX_HOPS:]):
+            hop = _parse(text)
             if hop is None:
                 return found
             found = str(hop)
@@ -51,8 +50,8 @@ class ClientAddresses:
         return address is not None and any(address in network for network in self._trusted)
 
 
-def _read(text: str) -> Address | None:
-    """An address as proxies write it: alone, with a port, or in brackets."""
+def _parse(text: str) -> Address | None:
+    """Parse an address, which may have a port or brackets."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text = text[1:].partition("]")[0]

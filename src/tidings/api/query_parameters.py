@@ -1,7 +1,7 @@
-"""Queries: a parameter nobody knows is refused, because a misspelt filter would silently show everything.
+"""Query parameters: unknown ones are rejected, because a misspelled filter would silently return everything.
 
-A dependency costs a quarter of a request, so only routes that have parameters carry it; the others refuse any
-query where they read their body.
+A dependency costs a quarter of a request, so only routes with parameters have it; the others reject any query
+when they read their body.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..inputs.fields import hint
 from ..model.errors import Invalid
 
 
-async def _refuse_unknown(request: Request) -> None:
+async def _reject_unknown(request: Request) -> None:
     if not request.url.query:
         return
     route = request.scope["route"]
@@ -23,15 +23,19 @@ async def _refuse_unknown(request: Request) -> None:
         if name not in known:
             raise Invalid(f"unknown parameter {name[:60]!r}", field=name[:60], remedy=hint(name, known))
         if not value.isprintable():
-            raise Invalid(f"{name} has control characters", field=name, remedy="leave them out")
+            raise Invalid(f"{name} contains control characters", field=name, remedy="remove them")
 
 
-After = Annotated[str | None, Query(description="the `next` of the page before")]
-STRICT_QUERY = [Depends(_refuse_unknown)]
+After = Annotated[str | None, Query(description="Cursor: `next` of the previous page.")]
+State = Annotated[str | None, Query(description="Filter by state.")]
+OtherTenant = Annotated[
+    str | None, Query(description="Another tenant, or * for all. Only for keys of the tenant default.")
+]
+STRICT_QUERY = [Depends(_reject_unknown)]
 
 
 def reject_query(request: Request) -> None:
-    """For calls whose parameters are all in the body."""
+    """Reject query parameters of calls that take all parameters in the body."""
     if request.scope["query_string"]:
         name = request.url.query.partition("=")[0][:60]
-        raise Invalid(f"unknown parameter {name!r}", field=name, remedy="write it into the body")
+        raise Invalid(f"unknown parameter {name!r}", field=name, remedy="put it into the body")

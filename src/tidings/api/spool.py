@@ -1,7 +1,6 @@
-"""A spool between a writer and a slower reader: in memory at first, then in a file without a name.
+"""Buffer between a fast writer and a slow reader: in memory up to 1 MiB, then in a temporary file.
 
-A caller may send its whole request before it reads the first line of the answer. If the answer could not be
-put aside, both sides would wait for each other for ever.
+A client may send its whole request before it reads the response. Without a buffer both sides would deadlock.
 """
 
 from __future__ import annotations
@@ -11,49 +10,49 @@ from collections.abc import AsyncGenerator
 from tempfile import SpooledTemporaryFile
 
 IN_MEMORY = 1 << 20
-PIECE = 1 << 16
+CHUNK = 1 << 16
 
 
 class Spool:
-    """Written at one end, read at the other; both in one event loop."""
+    """A buffer with one writer and one reader in the same event loop."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (closed with the reader)
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (closed by the reader)
         self._written = 0
         self._read = 0
         self._is_ended = False
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def write(self, data: bytes) -> None:
-        """Add to the end; never waits."""
+        """Append data; never blocks."""
         self._file.seek(self._written)
         self._file.write(data)
         self._written += len(data)
-        self._news.set()
+        self._changed.set()
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """Mark the end of the data."""
         self._is_ended = True
-        self._news.set()
+        self._changed.set()
 
-    async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """All that was written, as it comes."""
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the data as it is written, until its end."""
         with self._file:
             while True:
-                self._news.clear()
+                self._changed.clear()
                 if self._read < self._written:
                     yield self._next()
                 elif self._is_ended:
                     return
                 else:
-                    await self._news.wait()
+                    await self._changed.wait()
 
     def _next(self) -> bytes:
         self._file.seek(self._read)
-        piece = self._file.read(PIECE)
-        self._read += len(piece)
-        if self._read == self._written:  # the reader keeps up: the space is used again
+        chunk = self._file.read(CHUNK)
+        self._read += len(chunk)
+        if self._read == self._written:  # the reader has caught up: reuse the space
             self._read = self._written = 0
             self._file.seek(0)
             self._file.truncate()
-        return piece
+        return chunk

@@ -1,9 +1,9 @@
-"""The command line: parse, call one function, answer. One module per command, named after it.
+"""The command-line interface, built with Typer. One module per command, named after it.
 
-Modules here import at their top only what `--help` needs; the engine is imported when a command runs.
-Command modules give the audit log its action names (`broadcasts.pause`). The other modules:
+Modules import at the top only what `--help` needs; the engine is imported when a command runs.
+A command module also names the audit actions (`broadcasts.pause`). The other modules:
 
-banner: what `serve` prints when it is ready and when it stops.
+banner: text that `serve` prints when it is ready and when it stops.
 broadcast_progress: live progress of a broadcast.
 broadcast_recipients: `tidings broadcasts recipients`, `export` and `reports`.
 bulk: bulk sending from a file.
@@ -16,14 +16,14 @@ engine: settings and an open engine for one command.
 errors: error messages and exit codes.
 files: input and output files, with a progress bar.
 fleet: processes without the API: workers, schedulers, pollers, dispatchers, transports.
-help: help texts by section.
+help: the sections of `tidings --help`, and examples.
 http_server: uvicorn without its signal handlers.
 import_: `tidings import`.
 library_logs: logs of libraries in our format.
-message_progress: waiting for one message (`tidings send --wait`).
+message_progress: live progress of one message (`tidings send --wait`).
 migrate_records: `tidings migrate` for records: log, export, repair, replay, undo, crosswalk.
 migration_progress: live progress of a migration.
-options: options that several commands share.
+options: shared options, and parsers for JSON and NAME=VALUE.
 output: tables, tab-separated lines and JSON.
 ports: listening sockets.
 process_recycler: restart after max_messages_per_process or max_memory_per_process.
@@ -40,7 +40,7 @@ import sys
 
 
 def main() -> None:
-    """The entry point `tidings`."""
+    """Run the program `tidings` and exit."""
     from .errors import run_safely
     from .program import program
 

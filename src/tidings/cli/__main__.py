@@ -1,4 +1,4 @@
-"""`python -m tidings.cli`, where the script `tidings` is not on the path."""
+"""Run the program as `python -m tidings.cli`."""
 
 from . import main
 

@@ -1,4 +1,4 @@
-"""`tidings alerts`: what the engine found wrong with itself, and who takes care of it."""
+"""`tidings alerts`: problems that the engine detected, and their acknowledgment."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from .help import examples
 from .options import After, AsJson, ConfigFile, Limit, argument, option
 from .output import Column
 
-group = typer.Typer(help="Alerts: what is wrong with the engine, and who takes care.", no_args_is_help=True)
+group = typer.Typer(
+    help="List and acknowledge alerts; export the rules for Prometheus.", no_args_is_help=True
+)
 
 
 @command(group, "list", epilog=examples("tidings alerts list", "tidings alerts list --past --json"))
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    past: Annotated[bool, typer.Option("--past", help="Those that are over, too.")] = False,
+    past: Annotated[bool, typer.Option("--past", help="Include resolved alerts.")] = False,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Alerts that are open, newest first."""
-    page = await ask.desk.alerts.page(past=past, limit=limit, after=after)
-    now = ask.desk.clock.now()
+    """List open alerts, newest first."""
+    page = await ctx.outbound.alerts.page(past=past, limit=limit, after=after)
+    now = ctx.outbound.clock.now()
     columns = [
         *Column.plain("state", "severity", "rule", "problem"),
         Column.time("since", "first_at", now),
-        Column("taken by", lambda row: row["acknowledged_by"]),
+        Column("acknowledged by", lambda row: row["acknowledged_by"]),
         Column("runbook", lambda row: row["runbook"], spare=True),
         Column("id", lambda row: row["id"], keep=True),
     ]
-    ask.listing(page.items, columns, more=page.next, nothing="nothing is wrong")
+    ctx.listing(page.items, columns, more=page.next, nothing="no alerts")
 
 
 @command(group, epilog=examples("tidings alerts ack 0198c2f0-… --by Ada"))
 async def ack(
-    ask: CommandContext,
-    alert: Annotated[str, argument("ALERT", "The alert's id.")],
+    ctx: CommandContext,
+    alert: Annotated[str, argument("ALERT", "Alert id.")],
     *,
-    by: Annotated[str, option("--by", "NAME", "Who takes it on.", show_default=False)],
+    by: Annotated[str, option("NAME", "Person who handles the alert.", show_default=False)],
 ) -> None:
-    """Take an alert on, so that everybody sees who takes care of it."""
-    row = await ask.desk.alerts.acknowledge(alert, by)
-    ask.answer(
-        row, lambda: output.say((row["title"], "bold"), f": {row['acknowledged_by']} takes care of it")
-    )
+    """Acknowledge an alert, so that others see who handles it."""
+    row = await ctx.outbound.alerts.acknowledge(alert, by)
+    ctx.answer(row, lambda: output.say((row["title"], "bold"), f": acknowledged by {row['acknowledged_by']}"))
 
 
 @group.command(epilog=examples("tidings alerts rules > tidings.rules.yml", "promtool check rules FILE"))
 def rules(as_json: AsJson = False, config: ConfigFile = None) -> None:
-    """The rules with your thresholds, as a file for Prometheus."""
+    """Print the alert rules with your thresholds as a Prometheus rules file."""
     from ..outbound.alerts import prometheus_rules
 
     limits = engine.settings(config, None).alerts

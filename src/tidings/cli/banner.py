@@ -1,4 +1,4 @@
-"""What `serve` says when it is ready: where to look, and a line to paste."""
+"""The startup banner of `serve`: addresses, database, and a command to paste."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .sandbox_phone import SandboxPhone
 def show(
     app: App, phone: SandboxPhone | None, *, share: ProcessShare, config: Path | None, is_open: bool
 ) -> None:
-    """Addresses, database, whether this process works, and a ready `tidings send` line."""
+    """Print the addresses, the database, whether this process sends, and a `tidings send` command."""
     settings = app.settings
     lines = [
-        ("page", f"http://{display_host(settings.host)}:{settings.port}/", ""),
+        ("dashboard", f"http://{display_host(settings.host)}:{settings.port}/", ""),
         ("database", mask_url(settings.database), ""),
-        ("working", *_working(app, share)),
+        ("sending", *_sending(app, share)),
         ("access", *_access(is_open=is_open)),
     ]
     if phone is not None:
-        about = "messages to the pretend phone arrive here" if phone.is_ours else "run by another process"
-        lines.insert(1, ("phone", f"{phone.url}/", about))
+        about = "simulated phone: test messages arrive here" if phone.is_ours else "run by another process"
+        lines.insert(1, ("sandbox", f"{phone.url}/", about))
     output.say(("Tidings ", "bold"), (__version__, "bold"), " is ready.")
     output.say()
     for name, value, about in lines:
@@ -41,14 +41,14 @@ def show(
     output.say("  Send a message from another terminal:")
     output.say(("    " + send_line(settings, config), "bold green"))
     output.say()
-    output.say(("  Ctrl-C stops in order.", "dim"))
+    output.say(("  Press Ctrl-C to stop.", "dim"))
     sys.stdout.flush()
 
 
 def show_roles(settings: Settings, share: ProcessShare, problem: str | None = None) -> None:
-    """A process without pages: what it does, and on what; or what it waits for."""
-    stands = " is ready: " if problem is None else " waits for its broker: "
-    output.say(("Tidings ", "bold"), (__version__, "bold"), stands, ", ".join(sorted(share.roles)))
+    """Print the roles of a process without the API, or why it is not ready yet."""
+    state = " is ready: " if problem is None else " is waiting for its broker: "
+    output.say(("Tidings ", "bold"), (__version__, "bold"), state, ", ".join(sorted(share.roles)))
     if share.needs_database:
         output.say(("  database  ", "dim"), mask_url(settings.database))
     if settings.broker:
@@ -61,18 +61,18 @@ def show_roles(settings: Settings, share: ProcessShare, problem: str | None = No
 
 
 def stopping() -> None:
-    """The first signal came."""
-    output.say("\nStopping: what is in hand is finished or given back. Once more stops at once.")
+    """Print that a graceful shutdown has begun."""
+    output.say("\nStopping gracefully. Press Ctrl-C again to stop immediately.")
     sys.stdout.flush()
 
 
 def stopped() -> None:
-    """Everything is down."""
+    """Print that the shutdown is complete."""
     output.say("Stopped.")
 
 
 def send_line(settings: Settings, config: Path | None) -> str:
-    """A command that works when it is pasted into a terminal in the same folder."""
+    """Return a `tidings send` command that works in a terminal in the same folder."""
     channel = next((name for name in ("phone", *settings.channels) if name in settings.channels), "phone")
     words = [*program(), "send"]
     if config is not None:
@@ -87,7 +87,7 @@ def send_line(settings: Settings, config: Path | None) -> str:
 
 
 def program() -> list[str]:
-    """How the user would call this program: by its name where that finds it, else by its path."""
+    """Return the words that start this program: its name if that is on the path, otherwise its path."""
     called = Path(sys.argv[0])
     found = shutil.which(called.name)
     if called.name == "__main__.py":
@@ -100,15 +100,15 @@ def program() -> list[str]:
 
 def _access(*, is_open: bool) -> tuple[str, str]:
     if is_open:
-        return "no key needed on this machine", "`tidings keys create NAME --role admin` ends that"
-    return "with a key", ""
+        return "no API key needed on this machine", "to require one: tidings keys create NAME --role admin"
+    return "API key required", ""
 
 
-def _working(app: App, share: ProcessShare) -> tuple[str, str]:
+def _sending(app: App, share: ProcessShare) -> tuple[str, str]:
     if not share.works:
-        return "no", "accepts and shows, but sends nothing"
+        return "no", "API only"
     if not share.roles & {ProcessRole.WORKER, ProcessRole.DISPATCHER}:
-        return ", ".join(sorted(share.roles)), "sends nothing: that needs a worker, or a dispatcher"
+        return ", ".join(sorted(share.roles)), "needs the role worker or dispatcher to send"
     if app.store.may_work():
-        return f"yes, up to {app.settings.concurrency:,} messages at once", ""
-    return "not yet", "another process does; this one accepts and reads, and takes over when that one ends"
+        return f"up to {app.settings.concurrency:,} messages concurrently", ""
+    return "standby", "another process is active; this one takes over when it ends"

@@ -1,4 +1,4 @@
-"""`tidings broadcasts recipients`, `export` and `reports`: who got it, as a list or a file; groups summed."""
+"""`tidings broadcasts recipients`, `export` and `reports`: results per recipient and per xref."""
 
 from __future__ import annotations
 
@@ -8,52 +8,50 @@ from typing import Annotated
 import typer
 
 from . import engine, files, output
-from .broadcasts import Id, counted, group, people
+from .broadcasts import Id, count_columns, group, people
 from .commands import CommandContext, command
 from .help import examples
 from .options import After, ConfigFile, Database, Limit, option
 from .output import Column
 
-GROUP = group  # of broadcasts, with what is added here
+GROUP = group
 
 
 @command(GROUP, epilog=examples("tidings broadcasts recipients ID --state failed"))
 async def recipients(
-    ask: CommandContext,
+    ctx: CommandContext,
     broadcast: Id,
     *,
-    state: Annotated[
-        str | None, option("--state", "NAME", "waiting, processing, sent, failed, held …")
-    ] = None,
+    state: Annotated[str | None, option("NAME", "waiting, processing, sent, failed, unknown …")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Who gets it, each with its tries and what the other side said."""
-    page = await ask.desk.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
+    """List the recipients with their state, attempts and the provider's answer."""
+    page = await ctx.outbound.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
     columns = [
         Column("address", lambda row: row["address"], keep=True),
         Column("state", lambda row: row["state"], output.state),
         Column("attempts", lambda row: row["attempts"], right=True),
         Column("timezone", lambda row: row["timezone"], spare=True),
-        Column("said", lambda row: row["said"]),
+        Column("detail", lambda row: row["said"]),
         Column("id", lambda row: row["id"], spare=True),
     ]
-    ask.listing(page.items, columns, more=page.next, nothing="nobody")
+    ctx.listing(page.items, columns, more=page.next, nothing="no recipients")
 
 
 @GROUP.command(epilog=examples("tidings broadcasts export ID > people.csv"))
 def export(
     broadcast: Id,
     *,
-    state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
+    state: Annotated[str | None, option("NAME", "Filter by state.")] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Change no cell: for programs, and to upload it again.")
+        bool, typer.Option("--exact", help="Do not escape cells that a spreadsheet would run as formulas.")
     ] = False,
-    output_file: Annotated[Path | None, option("--output", "-o", "FILE", "Write it there.")] = None,
+    output_file: Annotated[Path | None, option("--output", "-o", "FILE", "Write to FILE. [stdout]")] = None,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """All recipients as CSV, safe for spreadsheets unless --exact says otherwise."""
+    """Export all recipients as CSV, safe for spreadsheets unless --exact is given."""
 
     async def work() -> int:
         from ..api.csv_export import csv_header, csv_rows
@@ -73,26 +71,26 @@ def export(
     to_file = output_file is not None
     written = engine.run(work())
     if to_file and output.on_terminal():
-        output.say(("✓ ", "green"), f"{output_file} has {people(written)}")
+        output.say(("✓ ", "green"), f"wrote {people(written)} to {output_file}")
 
 
 @command(GROUP, epilog=examples("tidings broadcasts reports --xref flood-2026"))
 async def reports(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    xref: Annotated[str | None, option("--xref", "KEY", "Only this group.")] = None,
+    xref: Annotated[str | None, option("KEY", "Show only this xref.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Broadcasts added up by their xref."""
+    """Sum up broadcasts by xref."""
     if xref is not None:
-        items, more = [await ask.desk.broadcasts.report(xref)], None
+        items, more = [await ctx.outbound.broadcasts.report(xref)], None
     else:
-        items, more = await ask.desk.broadcasts.reports(limit=limit, after=after)
+        items, more = await ctx.outbound.broadcasts.reports(limit=limit, after=after)
     columns = [
         Column("xref", lambda row: row["xref"], keep=True),
         Column("broadcasts", lambda row: row["broadcasts"], right=True),
         Column("total", lambda row: row["total"], right=True),
-        *counted(),
+        *count_columns(),
     ]
-    ask.listing(items, columns, more=more, nothing="no broadcast has an xref")
+    ctx.listing(items, columns, more=more, nothing="no broadcasts with an xref")

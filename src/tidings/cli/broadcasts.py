@@ -1,40 +1,41 @@
-"""`tidings broadcasts`: one message for many people; made, filled, started, stopped, counted and exported."""
+"""`tidings broadcasts`: create, start, pause, resume, cancel, retry and watch broadcasts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import files, output, shell_completion
 from .commands import CommandContext, command
 from .help import examples
-from .options import After, Limit, argument, channel_option, option
+from .options import (
+    After,
+    At,
+    In,
+    InputFile,
+    InputFormat,
+    Key,
+    Limit,
+    Var,
+    argument,
+    channel_option,
+    drop_none,
+    option,
+    parse_json,
+    parse_pairs,
+)
 from .output import Column, Row
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ..app import App
     from ..outbound.service import OutboundService
 
-group = typer.Typer(help="Broadcasts: one message for many people.", no_args_is_help=True)
+group = typer.Typer(help="Send one message to many recipients.", no_args_is_help=True)
 
-Id = Annotated[str, argument("ID", "The broadcast's id.", complete=shell_completion.broadcasts)]
-Form = Annotated[str | None, option("--form", "csv|ndjson", "Without it as the file is called.")]
-Reason = Annotated[str | None, option("--reason", "TEXT", "Shown with it.")]
-Expect = Annotated[int | None, option("--expect", "N", "Refuse it unless there are N rows.")]
-File = Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - is standard input.")]
-STYLES = {
-    "loading": "yellow",
-    "new": "cyan",
-    "pending": "blue",
-    "paused": "yellow",
-    "completed": "green",
-    "failed": "bold red",
-    "cancelled": "dim",
-    "expired": "yellow",
-}
+Id = Annotated[str, argument("ID", "Broadcast id.", complete=shell_completion.broadcasts)]
+Reason = Annotated[str | None, option("--reason", "TEXT", "Reason, shown with the broadcast.")]
+Expect = Annotated[int | None, option("--expect", "N", "Reject the file unless it has N rows.")]
 _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
 
 
@@ -48,219 +49,221 @@ _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
     fast=True,
 )
 async def create(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    channel: Annotated[str, channel_option("The way out.")],
-    to: Annotated[list[str] | None, option("--to", "WHO", "An address; as often as needed.")] = None,
-    file: Annotated[str | None, option("--file", "FILE", "Addresses as CSV or NDJSON; - is input.")] = None,
+    channel: Annotated[str, channel_option("Channel to send on.")],
+    to: Annotated[list[str] | None, option("RECIPIENT", "Recipient. Repeatable.")] = None,
+    file: Annotated[str | None, option("FILE", "CSV or NDJSON file of recipients, or - for stdin.")] = None,
     list_: Annotated[
-        str | None, option("--list", "NAME", "A list of contacts.", complete=shell_completion.lists)
+        str | None, option("--list", "NAME", "List of contacts to send to.", complete=shell_completion.lists)
     ] = None,
-    text: Annotated[str | None, option("--text", "-t", "TEXT", "The words.")] = None,
-    subject: Annotated[str | None, option("--subject", "TEXT", "A headline.")] = None,
-    data: Annotated[str | None, option("--data", "JSON", "Anything else.")] = None,
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "Message text.")] = None,
+    subject: Annotated[str | None, option("TEXT", "Subject, for channels that have one.")] = None,
+    data: Annotated[str | None, option("JSON", "JSON object with channel-specific content.")] = None,
     template: Annotated[
-        str | None, option("--template", "NAME", "Or a template.", complete=shell_completion.templates)
+        str | None,
+        option(
+            "--template",
+            "NAME",
+            "Render this template instead of a text.",
+            complete=shell_completion.templates,
+        ),
     ] = None,
-    var: Annotated[list[str] | None, option("--var", "NAME=VALUE", "The same for everybody.")] = None,
-    name: Annotated[str | None, option("--name", "TEXT", "What people call it.")] = None,
-    xref: Annotated[str | None, option("--xref", "KEY", "To group broadcasts by.")] = None,
-    manual: Annotated[bool, typer.Option("--manual", help="Wait for `tidings broadcasts trigger`.")] = False,
-    at: Annotated[str | None, option("--at", "WHEN", "Start then.")] = None,
-    in_: Annotated[str | None, option("--in", "LENGTH", "Start so much later.")] = None,
-    max_attempts: Annotated[
-        int | None, option("--max-attempts", "N", "Tries, the first one included.")
+    var: Var = None,
+    name: Annotated[str | None, option("TEXT", "Display name.")] = None,
+    xref: Annotated[str | None, option("KEY", "Key that groups broadcasts in reports.")] = None,
+    manual: Annotated[
+        bool, typer.Option("--manual", help="Do not start before `tidings broadcasts trigger`.")
+    ] = False,
+    at: At = None,
+    in_: In = None,
+    max_attempts: Annotated[int | None, option("N", "Attempts per recipient, including the first.")] = None,
+    attempt_interval: Annotated[float | None, option("MINUTES", "Minutes between two attempts.")] = None,
+    per_second: Annotated[float | None, option("N", "Maximum first attempts per second.")] = None,
+    spread: Annotated[
+        float | None, option("SECONDS", "Add a random delay (jitter) of up to 10 seconds.")
     ] = None,
-    attempt_interval: Annotated[
-        float | None, option("--attempt-interval", "MINUTES", "Between two tries.")
+    error_limit: Annotated[float | None, option("PERCENT", "Pause when more recipients have failed.")] = None,
+    canary: Annotated[
+        int | None, option("N", "Send to N recipients first, then pause until `resume`.")
     ] = None,
-    per_second: Annotated[
-        float | None, option("--per-second", "N", "First tries a second at the most.")
+    quiet_hours: Annotated[
+        str | None,
+        option("22:00-07:00", "Do not send in these hours of the recipient's local time."),
     ] = None,
-    spread: Annotated[float | None, option("--spread", "SECONDS", "Spread starts over 0 to 10 s.")] = None,
-    error_limit: Annotated[
-        float | None, option("--error-limit", "PERCENT", "Stop when more have failed.")
+    timezone: Annotated[
+        str | None, option("NAME", "Time zone for --at and for recipients without one.")
     ] = None,
-    canary: Annotated[int | None, option("--canary", "N", "Send to N first, then wait for resume.")] = None,
-    quiet: Annotated[str | None, option("--quiet", "22:00-07:00", "Hours without a message.")] = None,
-    timezone: Annotated[str | None, option("--timezone", "NAME", "Of --at, and of whoever has none.")] = None,
     recipient_timezone: Annotated[
-        bool, typer.Option("--recipient-timezone", help="Everybody at that time by their own clock.")
+        bool, typer.Option("--recipient-timezone", help="Apply --at in each recipient's time zone.")
     ] = False,
-    priority: Annotated[int | None, option("--priority", "0-9", "0 first, 9 last.")] = None,
-    webhook: Annotated[str | None, option("--webhook", "URL", "Told when it has ended.")] = None,
+    priority: Annotated[int | None, option("0-9", "0 is sent first.")] = None,
+    webhook: Annotated[str | None, option("URL", "URL to notify when it ends.")] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave bad rows out; otherwise one refuses all.")
+        bool, typer.Option("--skip-bad", help="Skip invalid rows instead of rejecting the file.")
     ] = False,
-    form: Form = None,
+    format_: InputFormat = None,
     expect: Expect = None,
-    key: Annotated[str | None, option("--key", "TEXT", "The same key makes it once.")] = None,
+    key: Key = None,
 ) -> None:
-    """Make a broadcast; it starts at once unless a time or --manual says otherwise."""
+    """Create a broadcast. It starts immediately unless --at, --in or --manual is given."""
     from ..model.errors import CallerError, Invalid
 
     if not (to or file or list_):
-        raise Invalid("nobody is to get it", field="to", remedy="give --to, --file or --list")
+        raise Invalid("no recipients are given", field="to", remedy="add --to, --file or --list")
     if "{{" in (text or ""):
-        output.warn("{{ is sent as it stands; gaps are filled in a template: tidings templates add")
+        output.warn("{{ in --text is sent literally; for variables, use a template: tidings templates add")
     body = {
         "channel": channel, "addresses": to or None, "list": list_, "text": text, "subject": subject,
-        "data": _json(data), "template": template, "variables": _pairs(var), "name": name, "xref": xref,
+        "data": parse_json(data, "--data"), "template": template,
+        "variables": parse_pairs(var, "--var") or None, "name": name, "xref": xref,
         "trigger": "MANUAL" if manual else None, "at": at, "in": in_, "maxAttempts": max_attempts,
         "attemptIntervalMinutes": attempt_interval, "per_second": per_second, "spread": spread,
-        "error_limit": error_limit, "canary": canary, "quiet": _quiet(quiet), "timezone": timezone,
-        "recipient_timezone": recipient_timezone or None, "priority": priority, "webhook": webhook,
-        "skip_bad": skip_bad or None,
-        "recipients": "upload" if file is not None else None,
+        "error_limit": error_limit, "canary": canary, "quiet": _quiet_hours(quiet_hours),
+        "timezone": timezone, "recipient_timezone": recipient_timezone or None, "priority": priority,
+        "webhook": webhook, "skip_bad": skip_bad or None, "recipients": "upload" if file else None,
     }  # fmt: skip
-    given = {field: value for field, value in body.items() if value is not None}
-    made = await ask.desk.broadcast_creator.create(given, key=key)
+    given = drop_none(**body)
+    made = await ctx.outbound.broadcast_creator.create(given, key=key)
     row = made.answer
     if made.replayed:
-        row = await ask.desk.broadcasts.show(row["id"])
+        row = await ctx.outbound.broadcasts.show(row["id"])
     if file is not None and row["state"] == "loading":
-        if not ask.as_json:
+        if not ctx.as_json:
             output.say(("loading ", "dim"), row["id"])
         try:
-            row = await _fill(ask.app, ask.desk, row["id"], file, form, expect, as_json=ask.as_json)
+            row = await _fill(ctx.app, ctx.outbound, row["id"], file, format_, expect, as_json=ctx.as_json)
         except CallerError as error:
-            if not made.replayed:  # an earlier call's upload may still go on
-                await ask.desk.broadcast_creator.withdraw(row["id"], reason=error.problem, key=key)
+            if not made.replayed:  # the upload of an earlier call may still be running
+                await ctx.outbound.broadcast_creator.withdraw(row["id"], reason=error.problem, key=key)
             raise
-    _made(row, as_json=ask.as_json)
+    _made(row, as_json=ctx.as_json)
 
 
 @command(group, epilog=examples("tidings broadcasts upload ID people.csv --expect 12000"), fast=True)
 async def upload(
-    ask: CommandContext,
-    broadcast: Id,
-    file: File,
-    *,
-    form: Form = None,
-    expect: Expect = None,
+    ctx: CommandContext, broadcast: Id, file: InputFile, *, format_: InputFormat = None, expect: Expect = None
 ) -> None:
-    """Fill a broadcast that is loading; an upload that broke off goes on where it stopped."""
-    row = await _fill(ask.app, ask.desk, broadcast, file, form, expect, as_json=ask.as_json)
-    _made(row, as_json=ask.as_json)
+    """Upload recipients to a broadcast that is loading. An interrupted upload continues where it stopped."""
+    row = await _fill(ctx.app, ctx.outbound, broadcast, file, format_, expect, as_json=ctx.as_json)
+    _made(row, as_json=ctx.as_json)
 
 
 async def _fill(
     app: App,
-    desk: OutboundService,
+    service: OutboundService,
     id_: str,
     name: str,
-    form: str | None,
+    format_: str | None,
     expect: int | None,
     *,
     as_json: bool,
 ) -> Row:
     from ..outbound.contacts.uploads import read_rows
 
-    read_as = files.form_of(name, form)
+    read_as = files.format_of(name, format_)
     with files.opened(name) as file, files.progress(file, is_shown=not as_json) as show:
         largest = 3 * app.settings.max_body + 16_384
         found = read_rows(
             files.pieces(file, show), read_as, largest=largest, most_lines=app.settings.max_bulk
         )
-        return await desk.broadcast_creator.upload(id_, found, expected=expect)
+        return await service.broadcast_creator.upload(id_, found, expected=expect)
 
 
 @command(group, "list", epilog=examples("tidings broadcasts list", "tidings broadcasts list --state paused"))
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
-    xref: Annotated[str | None, option("--xref", "KEY", "Only of this group.")] = None,
+    state: Annotated[str | None, option("NAME", "Filter by state.")] = None,
+    xref: Annotated[str | None, option("KEY", "Filter by xref.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Broadcasts, newest first, with their tally."""
-    page = await ask.desk.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
-    columns = _columns(ask.desk.clock.now())
-    ask.listing(page.items, columns, more=page.next, nothing="no broadcasts")
+    """List broadcasts with their counts, newest first."""
+    page = await ctx.outbound.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
+    columns = _columns(ctx.outbound.clock.now())
+    ctx.listing(page.items, columns, more=page.next, nothing="no broadcasts")
 
 
 @command(group, epilog=examples("tidings broadcasts show ID"))
-async def show(ask: CommandContext, broadcast: Id) -> None:
-    """One broadcast: its options, its times, its exact tally."""
-    row = await ask.desk.broadcasts.show(broadcast)
-    ask.answer(row, lambda: _print(ask.app, row))
+async def show(ctx: CommandContext, broadcast: Id) -> None:
+    """Show a broadcast with its options, times and exact counts."""
+    row = await ctx.outbound.broadcasts.show(broadcast)
+    ctx.answer(row, lambda: _print(ctx.app, row))
 
 
 @command(group, epilog=examples("tidings broadcasts trigger ID"))
-async def trigger(ask: CommandContext, broadcast: Id) -> None:
-    """Start it now; what has started already is left alone."""
-    _moved(ask, await ask.desk.broadcasts.trigger(broadcast), "started")
+async def trigger(ctx: CommandContext, broadcast: Id) -> None:
+    """Start a broadcast now. No effect if it has already started."""
+    _moved(ctx, await ctx.outbound.broadcasts.trigger(broadcast), "started")
 
 
 @command(group, epilog=examples('tidings broadcasts pause ID --reason "wrong date in the text"'))
-async def pause(ask: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
-    """Start nothing more of it; what is being sent ends as it would."""
-    _moved(ask, await ask.desk.broadcasts.pause(broadcast, **_given(reason=reason)), "paused")
+async def pause(ctx: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
+    """Pause a broadcast. Messages that are being sent are finished."""
+    _moved(ctx, await ctx.outbound.broadcasts.pause(broadcast, **drop_none(reason=reason)), "paused")
 
 
 @command(group, epilog=examples("tidings broadcasts resume ID"))
-async def resume(ask: CommandContext, broadcast: Id) -> None:
-    """Go on after a pause, a canary, or a stop by errors."""
-    _moved(ask, await ask.desk.broadcasts.resume(broadcast), "goes on")
+async def resume(ctx: CommandContext, broadcast: Id) -> None:
+    """Resume after a pause, a canary or an error limit."""
+    _moved(ctx, await ctx.outbound.broadcasts.resume(broadcast), "resumed")
 
 
 @command(group, epilog=examples('tidings broadcasts cancel ID --reason "the water is back"'))
-async def cancel(ask: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
-    """Give it up: what waits is cancelled."""
-    _moved(ask, await ask.desk.broadcasts.cancel(broadcast, **_given(reason=reason)), "cancelled")
+async def cancel(ctx: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
+    """Cancel a broadcast and its pending messages."""
+    _moved(ctx, await ctx.outbound.broadcasts.cancel(broadcast, **drop_none(reason=reason)), "cancelled")
 
 
 @command(group, epilog=examples("tidings broadcasts retry ID", "tidings broadcasts retry ID --uncertain"))
 async def retry(
-    ask: CommandContext,
+    ctx: CommandContext,
     broadcast: Id,
     *,
-    unknown: Annotated[
-        bool, typer.Option("--uncertain", help="Retry uncertain ones too: they may arrive twice.")
+    uncertain: Annotated[
+        bool, typer.Option("--uncertain", help="Also retry uncertain messages, which may then arrive twice.")
     ] = False,
 ) -> None:
-    """Start its failed ones afresh, with all their tries."""
-    _moved(ask, await ask.desk.broadcasts.retry(broadcast, unknown=unknown), "retries its failed ones")
+    """Retry the failed messages with a full set of attempts."""
+    _moved(
+        ctx, await ctx.outbound.broadcasts.retry(broadcast, unknown=uncertain), "retrying its failed messages"
+    )
 
 
 @command(group, epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
 async def rate(
-    ask: CommandContext,
+    ctx: CommandContext,
     broadcast: Id,
-    per_second: Annotated[str, typer.Argument(metavar="N", help="First tries a second, or none.")],
+    per_second: Annotated[str, typer.Argument(metavar="N", help="First attempts per second, or none.")],
 ) -> None:
-    """Another rate while it runs."""
+    """Change the rate of a running broadcast; none removes the limit."""
     from ..model.errors import Invalid
 
     try:
         body = {"per_second": None if per_second == "none" else float(per_second)}
     except ValueError:
         raise Invalid(
-            f"{per_second!r} is not a number", field="per_second", remedy="give one, or none"
+            f"{per_second!r} is not a number", field="per_second", remedy="give a number, or none"
         ) from None
-    _moved(ask, await ask.desk.broadcasts.change(broadcast, body), "has its new rate")
+    _moved(ctx, await ctx.outbound.broadcasts.change(broadcast, body), "has a new rate")
 
 
 @command(group, epilog=examples("tidings broadcasts watch ID"))
-async def watch(ask: CommandContext, broadcast: Id) -> int:
-    """Stay until it has ended, and show how far it is."""
+async def watch(ctx: CommandContext, broadcast: Id) -> int:
+    """Show the progress of a broadcast until it ends. Exit code 1 unless it completes."""
     from .broadcast_progress import follow
 
-    row = await follow(ask.desk, broadcast, as_json=ask.as_json)
+    row = await follow(ctx.outbound, broadcast, as_json=ctx.as_json)
     return 0 if row["state"] == "completed" else 1
 
 
-def _moved(ask: CommandContext, row: Row, words: str) -> None:
-    ask.answer(row, lambda: output.say((row["id"], "bold"), f" {words}: ", _tally(row)))
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _moved(ctx: CommandContext, row: Row, words: str) -> None:
+    ctx.answer(row, lambda: output.say((row["id"], "bold"), f" {words}: ", _tally(row)))
 
 
 def people(count: int) -> str:
-    """How many, in words."""
+    """Return a number of recipients in words."""
     return f"{count:,} recipient{'' if count == 1 else 's'}"
 
 
@@ -269,12 +272,12 @@ def _made(row: Row, *, as_json: bool) -> None:
         output.say_json(row)
         return
     output.say((row["id"], "bold"), f" {row['state']}: {people(row['total'])}")
-    for word, what in (("duplicates", "duplicate"), ("refused", "bad row")):
+    for word, label in (("duplicates", "duplicate"), ("refused", "invalid row")):
         if (number := row[word]) and "samples" in row:
             sample = row["samples"][word][:5]
             rows = ", ".join(str(one["row"]) for one in sample) + (" …" if number > len(sample) else "")
-            left_out = f"{number:,} {what}{'' if number == 1 else 's'} left out (row {rows})"
-            output.say((left_out, "yellow"))
+            skipped = f"{number:,} {label}{'' if number == 1 else 's'} skipped (row {rows})"
+            output.say((skipped, "yellow"))
 
 
 def _print(app: App, row: Row) -> None:
@@ -284,7 +287,7 @@ def _print(app: App, row: Row) -> None:
     output.facts(
         [
             *output.fields(row, "id", "name"),
-            ("state", row["state"], _state(row)),
+            ("state", row["state"], output.state(row)),
             *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
             ("template", row["template"], None),
@@ -297,8 +300,8 @@ def _print(app: App, row: Row) -> None:
             ("total", row["total"], f"{row['total']:,}"),
             *((word, n, f"{n:,}" if n else "") for word, n in row["counts"].items()),
             ("duplicates", row["duplicates"], f"{row['duplicates']:,}" if row["duplicates"] else ""),
-            ("refused", row["refused"], f"{row['refused']:,}" if row["refused"] else ""),
-            ("you can", ", ".join(row["actions"]), None),
+            ("rejected", row["refused"], f"{row['refused']:,}" if row["refused"] else ""),
+            ("actions", ", ".join(row["actions"]), None),
         ]
     )
 
@@ -306,17 +309,17 @@ def _print(app: App, row: Row) -> None:
 def _columns(now: int) -> list[Column]:
     return [
         Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], _state),
+        Column("state", lambda row: row["state"], output.state),
         Column.time("accepted", "accepted_at", now),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("total", lambda row: row["total"], right=True),
-        *counted(),
+        *count_columns(),
         Column("name", lambda row: row["name"]),
     ]
 
 
-def counted() -> list[Column]:
-    """How many ended how."""
+def count_columns() -> list[Column]:
+    """Return the columns of the counts."""
     return [
         Column("sent", lambda row: row["counts"]["sent"], right=True),
         Column("failed", lambda row: row["counts"]["failed"] + row["counts"]["unknown"], right=True),
@@ -324,43 +327,12 @@ def counted() -> list[Column]:
     ]
 
 
-def _state(row: Row) -> Text:
-    from rich.text import Text
-
-    return Text(row["state"], STYLES.get(row["state"], ""))
-
-
 def _tally(row: Row) -> str:
     counted = [f"{n:,} {word}" for word, n in row["counts"].items() if n]
-    return f"{', '.join(counted) or 'nobody'} of {row['total']:,}"
+    return f"{', '.join(counted) or 'no recipients'} of {row['total']:,}"
 
 
-def _pairs(given: list[str] | None) -> dict[str, str] | None:
-    from ..model.errors import Invalid
-
-    if not given:
-        return None
-    pairs = [entry.partition("=") for entry in given]
-    for name, sign, _ in pairs:
-        if not name or not sign:
-            raise Invalid(f"{name!r} has no value", field="var", remedy="write --var NAME=VALUE")
-    return {name: value for name, _, value in pairs}
-
-
-def _json(text: str | None) -> Any:
-    import orjson
-
-    from ..model.errors import Invalid
-
-    try:
-        return None if text is None else orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise Invalid(
-            f"--data is not JSON ({error})", field="data", remedy='write {"name": "value"}'
-        ) from None
-
-
-def _quiet(text: str | None) -> dict[str, str] | None:
+def _quiet_hours(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
     begin, _, end = text.partition("-")

@@ -1,6 +1,6 @@
-"""Many messages from a file: streamed, a chunk a transaction, each line on its own.
+"""Bulk sending from an NDJSON file: streamed, one transaction per chunk.
 
-A bad line is told and skipped. With a key, a call that broke off can simply be repeated.
+An invalid line is reported and skipped. With an idempotency key, an interrupted call can be repeated.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..model.message import Draft
 
-_REMEDY = 'write one object a line: {"to": "ada", "text": "hello"}'
+_REMEDY = 'write one JSON object per line: {"to": "ada", "text": "hello"}'
 
 
 async def send_file(
-    chosen: Settings, name: str, usual: Mapping[str, Any], *, key: str | None, as_json: bool
+    chosen: Settings, name: str, defaults: Mapping[str, Any], *, key: str | None, as_json: bool
 ) -> int:
-    """Accept every line; the exit code says whether all of them were good."""
+    """Accept every valid line. Return exit code 0, or 2 if a line was rejected."""
     accepted = refused = 0
     with files.opened(name) as file:
         async with engine.opened(chosen) as app, audited(app, "messages.accept_many"):
-            reading = DraftParser(now=app.clock.now(), timezone=chosen.timezone)
+            parser = DraftParser(now=app.clock.now(), timezone=chosen.timezone)
             with files.progress(file, is_shown=not as_json) as show:
-                drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)
+                drafts = _drafts(file, parser, defaults, show, most=chosen.max_bulk)
                 try:
                     async for lines in app.desk.messages.accept_many(drafts, key=key):
                         bad = [(line.number, line.error) for line in lines if line.error is not None]
                         files.print_bad_rows(bad, word="line", room=files.MAX_REPORTED - refused)
                         accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)
-                except BaseException:  # a signal, too: whoever broke it off must know what stands
-                    print(f"broken off: {accepted:,} were accepted before that", file=sys.stderr)
+                except BaseException:  # includes signals
+                    print(f"interrupted: {accepted:,} messages were accepted", file=sys.stderr)
                     raise
     if as_json:
         output.say_json({"accepted": accepted, "refused": refused})
     elif output.on_terminal():
         output.say(
             ("✓ " if not refused else "! ", "green" if not refused else "yellow"),
-            f"{accepted:,} accepted" + (f", {refused:,} refused" if refused else ""),
+            f"{accepted:,} accepted" + (f", {refused:,} rejected" if refused else ""),
         )
     else:
         print(f"accepted\t{accepted}\nrefused\t{refused}")
@@ -54,7 +54,7 @@ async def send_file(
 
 
 async def _drafts(
-    file: BinaryIO, reading: DraftParser, usual: Mapping[str, Any], show: files.Show, *, most: int
+    file: BinaryIO, parser: DraftParser, defaults: Mapping[str, Any], show: files.Show, *, most: int
 ) -> AsyncIterator[tuple[int, Draft | TidingsError]]:
     read = 0
     for number, line in enumerate(file, 1):
@@ -62,23 +62,23 @@ async def _drafts(
         if number % 1000 == 0:
             show(read)
         if number > most:
-            raise TooLarge(f"there are more than {most:,} lines", remedy="split the file, or raise max_bulk")
+            raise TooLarge(f"more than {most:,} lines", remedy="split the file, or raise max_bulk")
         if not line.isspace():
-            yield number, _draft(line, reading, usual)
+            yield number, _draft(line, parser, defaults)
     show(read)
 
 
-def _draft(line: bytes, reading: DraftParser, usual: Mapping[str, Any]) -> Draft | TidingsError:
-    """One line; what it does not say is taken from the flags."""
+def _draft(line: bytes, parser: DraftParser, defaults: Mapping[str, Any]) -> Draft | TidingsError:
+    """Parse one line; the options fill in missing fields."""
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return Invalid(f"this is not JSON: {error.msg} at character {error.pos}", remedy=_REMEDY)
+        return Invalid(f"not JSON: {error.msg} at character {error.pos}", remedy=_REMEDY)
     if not isinstance(fields, dict):
-        return Invalid("this is not a JSON object", remedy=_REMEDY)
-    says_when = not {"at", "in"}.isdisjoint(fields)
-    rest = {name: value for name, value in usual.items() if not (says_when and name in ("at", "in"))}
+        return Invalid("not a JSON object", remedy=_REMEDY)
+    has_time = not {"at", "in"}.isdisjoint(fields)
+    rest = {name: value for name, value in defaults.items() if not (has_time and name in ("at", "in"))}
     try:
-        return reading.draft(rest | fields, keep=True)
+        return parser.draft(rest | fields, keep=True)
     except TidingsError as error:
         return error

@@ -1,4 +1,4 @@
-"""`tidings cases`: what a person is called for, takes over, answers and gives back."""
+"""`tidings cases`: conversations that need a person, and notices to admins."""
 
 from __future__ import annotations
 
@@ -13,126 +13,123 @@ from .options import After, Limit, argument, option
 from .output import Column
 
 group = typer.Typer(
-    help="Cases: what a person takes over from the bot, and what admins were told.", no_args_is_help=True
+    help="Handle conversations that need a person, and notices to admins.", no_args_is_help=True
 )
 
-Case = Annotated[str, argument("CASE", "The case's id.")]
-By = Annotated[str, option("--by", "NAME", "Who does it.", show_default=False)]
+Case = Annotated[str, argument("CASE", "Case id.")]
+By = Annotated[str, option("--by", "NAME", "Name of the person.", show_default=False)]
 
 
 @command(
     group, "list", epilog=examples("tidings cases list", "tidings cases list --reason review --state open")
 )
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
     state: Annotated[
-        str | None, option("--state", "-s", "STATE", "open, claimed, answered or closed.")
+        str | None, option("--state", "-s", "STATE", "Filter by state: open, claimed, answered or closed.")
     ] = None,
-    reason: Annotated[str | None, option("--reason", "WORD", "Only of this reason, such as review.")] = None,
+    reason: Annotated[str | None, option("REASON", "Filter by reason, such as review.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Cases that are not closed, newest first."""
-    page = await ask.app.workflows.cases.page(state=state, reason=reason, limit=limit, after=after)
-    now = ask.desk.clock.now()
+    """List cases, newest first; without --state those that are not closed."""
+    page = await ctx.app.workflows.cases.page(state=state, reason=reason, limit=limit, after=after)
+    now = ctx.outbound.clock.now()
     columns = [
         *Column.plain("state", "reason", "issue"),
         Column("last message", lambda row: row["text"], spare=True),
         Column("squad", lambda row: row["squad"]),
         Column.time("opened", "opened_at", now),
-        Column.time("by", "deadline_at", now, spare=True),
-        Column("holder", lambda row: row["claimed_by"]),
+        Column.time("due", "deadline_at", now, spare=True),
+        Column("claimed by", lambda row: row["claimed_by"]),
         Column("id", lambda row: row["id"], keep=True),
     ]
-    ask.listing(page.items, columns, more=page.next, nothing="no case is open")
+    ctx.listing(page.items, columns, more=page.next, nothing="no open cases")
 
 
 @command(group, epilog=examples("tidings cases show ID"))
-async def show(ask: CommandContext, case: Case) -> None:
-    """One case with the last lines of its conversation."""
-    _say(ask, await ask.app.workflows.cases.show(case))
+async def show(ctx: CommandContext, case: Case) -> None:
+    """Show a case with the last messages of its conversation."""
+    _print(ctx, await ctx.app.workflows.cases.show(case))
 
 
 @command(group, epilog=examples("tidings cases claim 0198c2f0-… --by Ada"))
-async def claim(ask: CommandContext, case: Case, *, by: By) -> None:
-    """Take a case: the bot is silent in its conversation until it is given back."""
-    _say(ask, await ask.app.workflows.cases.claim(case, by))
+async def claim(ctx: CommandContext, case: Case, *, by: By) -> None:
+    """Claim a case. The bot stays silent in its conversation until the case is handed back."""
+    _print(ctx, await ctx.app.workflows.cases.claim(case, by))
 
 
 @command(group, epilog=examples('tidings cases answer 0198c2f0-… --text "Which night do you mean?"'))
 async def answer(
-    ask: CommandContext,
+    ctx: CommandContext,
     case: Case,
     *,
-    text: Annotated[str, option("--text", "TEXT", "What to say to the group.", show_default=False)],
+    text: Annotated[str, option("TEXT", "Text to send to the group.", show_default=False)],
 ) -> None:
-    """Say something to the group in the bot's place."""
-    _say(ask, await ask.app.workflows.cases.answer(case, text))
+    """Answer the group in place of the bot."""
+    _print(ctx, await ctx.app.workflows.cases.answer(case, text))
 
 
 @command(
     group, epilog=examples("tidings cases handback 0198c2f0-…", "tidings cases handback 0198c2f0-… --related")
 )
 async def handback(
-    ask: CommandContext,
+    ctx: CommandContext,
     case: Case,
     *,
     related: Annotated[
         bool | None,
         typer.Option(
-            "--related/--new", help="What a held message is: part of the open request, or a new one."
+            "--related/--new", help="Treat a deferred message as part of the open request, or as a new one."
         ),
     ] = None,
 ) -> None:
-    """Give the conversation back to the bot."""
+    """Hand the conversation back to the bot."""
     verdict = None if related is None else "related" if related else "new"
-    _say(ask, await ask.app.workflows.cases.hand_back(case, verdict=verdict))
+    _print(ctx, await ctx.app.workflows.cases.hand_back(case, verdict=verdict))
 
 
 @command(group, epilog=examples('tidings cases close ID --note "called back"'))
 async def close(
-    ask: CommandContext,
+    ctx: CommandContext,
     case: Case,
     *,
-    note: Annotated[str, option("--note", "TEXT", "What was done about it.")] = "",
+    note: Annotated[str, option("TEXT", "Note about the resolution.")] = "",
 ) -> None:
-    """It is dealt with: its workflow ends, and the bot goes on with what comes next."""
-    _say(ask, await ask.app.workflows.cases.close(case, note=note))
+    """Close a case and end its workflow. The bot handles the next messages."""
+    _print(ctx, await ctx.app.workflows.cases.close(case, note=note))
 
 
 @command(group, epilog=examples("tidings cases notices"))
-async def notices(ask: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
-    """What admins were told, newest first."""
-    page = await ask.app.workflows.cases.notices(limit=limit, after=after)
-    now = ask.desk.clock.now()
+async def notices(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
+    """List notices to admins, newest first."""
+    page = await ctx.app.workflows.cases.notices(limit=limit, after=after)
+    now = ctx.outbound.clock.now()
     columns = [
         *Column.plain("reason", "issue"),
         Column("times", lambda row: row["times"], right=True),
         Column.time("last", "last_at", now),
-        Column.time("told", "sent_at", now),
-        Column("seen by", lambda row: row["acknowledged_by"]),
+        Column.time("sent", "sent_at", now),
+        Column("acknowledged by", lambda row: row["acknowledged_by"]),
         Column("problem", lambda row: row["problem"], spare=True),
         Column("id", lambda row: row["id"], keep=True),
     ]
-    ask.listing(page.items, columns, more=page.next, nothing="nothing had to be told")
+    ctx.listing(page.items, columns, more=page.next, nothing="no notices")
 
 
 @command(group, epilog=examples("tidings cases acknowledge ID --by Ada"))
 async def acknowledge(
-    ask: CommandContext,
-    notice: Annotated[str, argument("NOTICE", "The notice's id.")],
-    *,
-    by: By,
+    ctx: CommandContext, notice: Annotated[str, argument("NOTICE", "Notice id.")], *, by: By
 ) -> None:
-    """Somebody has seen a notice: if the same happens again, it is told again."""
-    await ask.app.workflows.cases.acknowledge(notice, by)
-    ask.answer(
-        {"id": notice, "acknowledged_by": by}, lambda: output.say((notice, "bold"), f" was seen by {by}")
+    """Acknowledge a notice. If the problem occurs again, a new notice is sent."""
+    await ctx.app.workflows.cases.acknowledge(notice, by)
+    ctx.answer(
+        {"id": notice, "acknowledged_by": by}, lambda: output.say((notice, "bold"), f" acknowledged by {by}")
     )
 
 
-def _say(ask: CommandContext, row: output.Row) -> None:
+def _print(ctx: CommandContext, row: output.Row) -> None:
     def in_words() -> None:
         known = {name: value for name, value in row.items() if name != "lines"}
         output.facts(output.fields(known))
@@ -143,4 +140,4 @@ def _say(ask: CommandContext, row: output.Row) -> None:
             for reply in line["replies"]:
                 output.say(("  Tidings: ", "dim"), output.flat(reply))
 
-    ask.answer(row, in_words)
+    ctx.answer(row, in_words)

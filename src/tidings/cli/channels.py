@@ -1,4 +1,4 @@
-"""`tidings channels`: the ways out, how they stand, pause, resume, test and link."""
+"""`tidings channels`: state of the channels; pause, resume, test and link them."""
 
 from __future__ import annotations
 
@@ -14,61 +14,59 @@ from .options import AsJson, ConfigFile, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ..outbound.sessions.qr_codes import SessionQrCode
 
-group = typer.Typer(help="The ways out: how they stand, pause, resume, test, link.", no_args_is_help=True)
+group = typer.Typer(help="Show, pause, resume, test and link channels.", no_args_is_help=True)
 
-Name = Annotated[str, argument("NAME", "The channel's name.", complete=shell_completion.channels)]
+Name = Annotated[str, argument("NAME", "Channel name.", complete=shell_completion.channels)]
 
 
 @command(group, "list", epilog=examples("tidings channels list"))
-async def list_(ask: CommandContext) -> None:
-    """Every channel, and whether it sends."""
-    now = ask.app.clock.now()
+async def list_(ctx: CommandContext) -> None:
+    """List the channels with their state."""
+    now = ctx.app.clock.now()
     columns = [
         Column("name", lambda row: row["name"], keep=True),
         Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
-        Column("state", lambda row: row["state"], _state),
+        Column("state", lambda row: row["state"], output.state),
         Column.time("until", "blocked_until", now, spare=True),
         Column("breaker", lambda row: row["breaker"]),
         Column("per second", lambda row: row["per_second"], right=True, spare=True),
-        Column("if in doubt", lambda row: row["on_unknown"], spare=True),
+        Column("on unknown", lambda row: row["on_unknown"], spare=True),
         Column("reason", _reason),
     ]
-    ask.listing(await ask.desk.channels.all(), columns, nothing="no channels")
+    ctx.listing(await ctx.outbound.channels.all(), columns, nothing="no channels")
 
 
 @command(group, epilog=examples("tidings channels show texts"))
-async def show(ask: CommandContext, name: Name) -> None:
-    """One channel: how it stands, its limits, and the address that its provider is to call."""
-    row = await ask.desk.channels.one(name)
-    ask.answer(row, lambda: _facts(row, is_public=ask.app.settings.public_url is not None))
+async def show(ctx: CommandContext, name: Name) -> None:
+    """Show a channel with its state, limits and callback URL."""
+    row = await ctx.outbound.channels.one(name)
+    ctx.answer(row, lambda: _facts(row, is_public=ctx.app.settings.public_url is not None))
 
 
 @command(group, epilog=examples('tidings channels pause phone --reason "the provider is down"'))
 async def pause(
-    ask: CommandContext,
+    ctx: CommandContext,
     name: Name,
     *,
-    reason: Annotated[str, option("TEXT", "Shown wherever somebody asks why.")] = "paused by hand",
+    reason: Annotated[str, option("TEXT", "Reason, shown with the waiting messages.")] = "paused by hand",
 ) -> None:
-    """Start nothing more on a channel. Its messages wait and spend no attempt."""
-    _answer(ask, await ask.desk.channels.pause(name, reason=reason))
+    """Pause a channel in all processes. Its messages wait without using up attempts."""
+    _answer(ctx, await ctx.outbound.channels.pause(name, reason=reason))
 
 
 @command(group, epilog=examples("tidings channels resume phone"))
-async def resume(ask: CommandContext, name: Name) -> None:
-    """Let a channel send again: lifts a pause, a wait and an open breaker."""
-    _answer(ask, await ask.desk.channels.resume(name))
+async def resume(ctx: CommandContext, name: Name) -> None:
+    """Resume a channel: end a pause, a throttling and an open breaker."""
+    _answer(ctx, await ctx.outbound.channels.resume(name))
 
 
 @group.command(epilog=examples("tidings channels test bot", "tidings channels test bot --json"))
 def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> None:
-    """Ask a channel's provider whether the account works. Sends nothing and needs no database.
+    """Test the account of a channel at its provider. Sends nothing; needs no database.
 
-    The exit code is 1 when it does not work.
+    Exit code 1 if it does not work.
     """
     from ..outbound.channel_probes import probe_channel
 
@@ -92,9 +90,9 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
 @group.command(epilog=examples("tidings channels secret orders https://example.com/hooks"))
 def secret(
     name: Name,
-    to: Annotated[str, argument("URL", "The receiver's URL, or default.")],
+    to: Annotated[str, argument("URL", "URL of the receiver, or default.")],
     *,
-    tenant: Annotated[str, option("TENANT", "Tenant that sends to it.")] = "default",
+    tenant: Annotated[str, option("TENANT", "Sending tenant.")] = "default",
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> None:
@@ -115,9 +113,9 @@ def secret(
 
 @group.command(epilog=examples("tidings channels qr whatsapp"))
 def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> None:
-    """Show the code that links a phone to a channel's session. Needs no database.
+    """Show the QR code that links a phone to the session of a channel. Needs no database.
 
-    The exit code is 1 when there is nothing to scan, though the session is not connected.
+    Exit code 1 if the session is not connected and offers no code.
     """
     from ..outbound.sessions import qr_codes
 
@@ -131,20 +129,22 @@ def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> Non
         output.say_json(scan._asdict())
     else:
         _show_code(scan)
-    if scan.code is None and scan.link != "connected":
+    if scan.code is None and scan.session_state != "connected":
         raise typer.Exit(1)
 
 
 def _show_code(scan: SessionQrCode) -> None:
     from ..outbound.sessions import qr_codes
 
-    words = scan.link.replace("_", " ")
+    words = scan.session_state.replace("_", " ")
     output.say((scan.channel, "bold"), " is ", (words, "yellow" if scan.code else ""), f": {scan.reason}")
     if scan.code is not None:
         sys.stdout.write(qr_codes.render_terminal(scan.code, colours=output.on_terminal()))
-        output.say(("→ on the phone: WhatsApp, Linked devices, Link a device; the code changes often", "dim"))
-    elif scan.link == "logged_out":
-        output.say(("→ no code is offered: start the session where it is held, then ask again", "dim"))
+        output.say(("→ on the phone: WhatsApp, Linked devices, Link a device. The code changes often", "dim"))
+    elif scan.session_state == "logged_out":
+        output.say(
+            ("→ no code available: start the session on its server, then run this command again", "dim")
+        )
 
 
 _VERDICTS = {True: ("works", "green"), False: ("does not work", "bold red"), None: ("not tested", "yellow")}
@@ -152,12 +152,14 @@ _VERDICTS = {True: ("works", "green"), False: ("does not work", "bold red"), Non
 
 def _facts(row: Row, *, is_public: bool) -> None:
     wait = row["per_recipient_s"]
-    in_doubt = f"{row['on_unknown']}: {row['why_on_unknown']}" if row["why_on_unknown"] else row["on_unknown"]
+    on_unknown = (
+        f"{row['on_unknown']}: {row['why_on_unknown']}" if row["why_on_unknown"] else row["on_unknown"]
+    )
     output.facts(
         [
             ("name", row["name"], None),
             ("kind", row["kind"], row["kind"] or "(not configured here)"),
-            ("state", row["state"], _state(row)),
+            ("state", row["state"], output.state(row)),
             ("reason", _reason(row), None),
             ("session", row["session_state"], None),
             ("until", row["blocked_until"], None),
@@ -165,32 +167,28 @@ def _facts(row: Row, *, is_public: bool) -> None:
             ("per recipient", wait, "" if wait is None else f"one in {wait:g} s"),
             ("deadline", row["deadline_s"], f"{row['deadline_s']:g} s"),
             ("policy", row["policy"], None),
-            ("if in doubt", row["on_unknown"], in_doubt),
+            ("on unknown", row["on_unknown"], on_unknown),
             ("callback", row["callback"], None),
-            *[("left alone", one["host"], _left_alone(one)) for one in row["destinations"]],
+            *[("breaker open", one["host"], _breaker_text(one)) for one in row["destinations"]],
         ]
     )
     if row["callback"] and not is_public:
-        output.say(("the provider must reach that address: set public_url to the one it knows", "yellow"))
+        output.say(
+            ("the provider must be able to reach this address: set public_url to the public one", "yellow")
+        )
 
 
-def _left_alone(destination: Row) -> str:
+def _breaker_text(destination: Row) -> str:
     tenant = destination["tenant"]
     whose = "" if tenant == "default" else f" (tenant {tenant})"
     return f"{destination['host']}{whose} until {destination['until']}: {destination['reason']}"
 
 
-def _answer(ask: CommandContext, row: Row) -> None:
-    paused = f" is paused: {row['pause_reason']}" if row["paused"] else " sends again"
-    ask.answer(row, lambda: output.say((row["name"], "bold"), paused))
+def _answer(ctx: CommandContext, row: Row) -> None:
+    paused = f" is paused: {row['pause_reason']}" if row["paused"] else " resumed"
+    ctx.answer(row, lambda: output.say((row["name"], "bold"), paused))
 
 
 def _reason(row: Row) -> object:
     link = row["session_reason"] if row["session_state"] not in (None, "connected") else None
     return row["pause_reason"] or link or row["block_reason"]
-
-
-def _state(row: Row) -> Text:
-    from rich.text import Text
-
-    return Text(row["state"], "green" if row["state"] == "open" else "yellow")

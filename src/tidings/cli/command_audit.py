@@ -1,4 +1,4 @@
-"""Noting: a command that changes something leaves a line in the audit trail, however it ends."""
+"""Audit log entries for commands: one for each command that changes something, whatever its result."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 READ_ONLY_COMMANDS = frozenset(
     {
         "alerts.list", "audit.list", "audit.verify", "broadcast_recipients.recipients",
-        "broadcast_recipients.reports",
-        "broadcasts.list", "broadcasts.show", "broadcasts.watch", "calendar.history", "calendar.show",
-        "cases.list", "cases.notices", "cases.show", "channels.list", "channels.show", "contacts.find",
+        "broadcast_recipients.reports", "broadcasts.list", "broadcasts.show", "broadcasts.watch",
+        "calendar.history", "calendar.show", "cases.list", "cases.notices", "cases.show", "channels.list",
+        "channels.show", "contacts.find",
         "contacts.list", "contacts.show", "conversations.conversation", "conversations.conversations",
         "conversations.replay", "dead.groups", "dead.list", "inbox.list", "inbox.show", "inbox.sources",
-        "keys.list", "lists.list", "lists.members", "lists.show", "messages.list", "messages.show",
-        "messages.why", "migrate.lint", "migrate.list", "migrate.show", "migrate.status", "migrate.verify",
+        "import.list", "keys.list", "lists.list", "lists.members", "lists.show", "log.log", "messages.list",
+        "messages.show", "messages.why", "migrate.lint", "migrate.list",
+        "migrate.show", "migrate.status", "migrate.verify",
         "migrate_records.audit", "migrate_records.crosswalk", "migrate_records.dead",
         "migrate_records.log", "models.calls", "models.costs", "models.prompts", "nodes.list",
         "rollout.compare", "rollout.list", "rollout.show", "roster.list", "schedules.list",
@@ -27,14 +28,14 @@ READ_ONLY_COMMANDS = frozenset(
         "templates.show", "templates.versions", "top.top",
     }
 )  # fmt: skip
-"""Commands that only look. Whatever is not here is written down."""
+"""Commands that write no audit entry."""
 
-_NOTED = "keys."  # these write their line with the change itself
+_SELF_AUDITED = "keys."  # they write the entry in the transaction of the change
 
 
 @asynccontextmanager
 async def audited(app: App, what: str, target: str | None = None) -> AsyncIterator[None]:
-    """The length of one command, done by whoever is logged in on this machine."""
+    """Run the body as the command-line caller, and write the audit entry afterwards."""
     from dataclasses import replace
 
     from ..access.audit import audit_entry
@@ -49,7 +50,7 @@ async def audited(app: App, what: str, target: str | None = None) -> AsyncIterat
             if what not in READ_ONLY_COMMANDS:
                 await app.access.audit.note(audit_entry(caller, what, target=target, status=error.status))
             raise
-        if what not in READ_ONLY_COMMANDS and not what.startswith(_NOTED):
+        if what not in READ_ONLY_COMMANDS and not what.startswith(_SELF_AUDITED):
             await app.access.audit.note(audit_entry(caller, what, target=target, status=200))
 
 

@@ -1,4 +1,4 @@
-"""Commands that ask the engine: the options all of them share, and the database open for their length."""
+"""The `@command` decorator: shared options, an open database, an audit entry."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _SHARED = (
 
 
 class CommandContext(NamedTuple):
-    """What a command asks with, and how its answer is wanted."""
+    """The engine that a command uses, and how it prints its result."""
 
     app: App
-    desk: OutboundService
+    outbound: OutboundService
     as_json: bool
 
     def answer(self, row: output.Row, in_words: Callable[[], None]) -> None:
-        """One thing: JSON if that is wanted, otherwise in words."""
+        """Print one item: as JSON with --json, otherwise by `in_words`."""
         if self.as_json:
             output.say_json(row)
         else:
             in_words()
 
     def done(self, row: output.Row, text: str) -> None:
-        """What was done to one thing: JSON if that is wanted, otherwise its id and a text."""
+        """Print what was done to one item: as JSON with --json, otherwise its id and a text."""
         self.answer(row, lambda: output.say((row["id"], "bold"), f" {text}"))
 
     def listing(
@@ -54,17 +54,17 @@ class CommandContext(NamedTuple):
         nothing: str,
         more: str | None = None,
     ) -> None:
-        """Many things. `more` is where the next page begins, `nothing` what to say when there are none."""
+        """Print a list. `more` is the cursor of the next page; `nothing` is printed for an empty list."""
         output.listing(rows, columns, as_json=self.as_json, more=more, nothing=nothing)
 
 
 def command(
     group: typer.Typer, name: str | None = None, *, epilog: str | None = None, fast: bool = False
 ) -> Callable[[Command], Command]:
-    """Make a command of `async def it(ask, ...)`. What it returns is the exit code; None is 0.
+    """Register `async def name(ctx, ...)` as a command. It returns the exit code; None means 0.
 
-    `--json`, `--database` and `--config` come with it. `fast` takes the quicker event loop, for long work.
-    A parameter that is a dataclass stands for one option per field.
+    Adds `--json`, `--database` and `--config`. `fast` uses uvloop if it is installed. A parameter whose type
+    is a dataclass becomes one option per field.
     """
 
     def register(function: Command) -> Command:
@@ -76,15 +76,15 @@ def command(
                     engine.opened(engine.settings(config, database)) as app,
                     audited(app, what, target),
                 ):
-                    return await function(CommandContext(app, app.desk, as_json), **_gathered(own, given))
+                    return await function(CommandContext(app, app.desk, as_json), **_gather(own, given))
 
             if code := engine.run(work(), fast=fast):
                 raise typer.Exit(code)
 
         signature = inspect.signature(function, eval_str=True)
-        own = list(signature.parameters.values())[1:]  # without `ask`
+        own = list(signature.parameters.values())[1:]  # without the context
         words = [it.name for it in own if it.kind is not Parameter.KEYWORD_ONLY]
-        what = f"{function.__module__.rpartition('.')[2]}.{name or function.__name__.strip('_')}"
+        what = f"{function.__module__.rpartition('.')[2].strip('_')}.{name or function.__name__.strip('_')}"
         shown = [*(one for it in own for one in _spread(it)), *_SHARED]
         call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         call.__annotations__ = {it.name: it.annotation for it in shown}
@@ -95,7 +95,7 @@ def command(
 
 
 def _spread(it: Parameter) -> list[Parameter]:
-    """A parameter; if it is a dataclass, one for each of its fields."""
+    """Return the parameter itself, or one parameter per field of its dataclass."""
     if not is_dataclass(it.annotation):
         return [it]
     hints = get_type_hints(it.annotation, include_extras=True)
@@ -105,8 +105,8 @@ def _spread(it: Parameter) -> list[Parameter]:
     ]
 
 
-def _gathered(own: list[Parameter], given: dict[str, Any]) -> dict[str, Any]:
-    """What the function is called with: its dataclasses made of what was given for their fields."""
+def _gather(own: list[Parameter], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of the function, with dataclasses built from their fields."""
     return {
         it.name: it.annotation(**{one.name: given[one.name] for one in _spread(it)})
         if _spread(it) != [it]

@@ -1,4 +1,4 @@
-"""`tidings config`: every setting, its value and where it came from; secrets are masked."""
+"""`tidings config`: every setting with its value and origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLES = examples("tidings config", "TIDINGS_CONCURRENCY=50 tidings config --j
 
 
 def config(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Every setting: value, origin, purpose. Secrets are masked."""
+    """Show every setting with its value, origin and meaning. Secrets are masked."""
     from dataclasses import fields
 
     chosen = engine.settings(config, database)

@@ -1,4 +1,4 @@
-"""Contacts and opt-outs out of a file: a bar while it runs, bad rows in full, a summary at the end."""
+"""Import of contacts and opt-outs from a file: a progress bar, the invalid rows, a summary."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Note = Callable[[Sequence[tuple[int, TidingsError]]], None]
 _WORDS = ("created", "changed", "unchanged", "refused")
 
 
-async def take_contacts(
+async def import_contacts(
     chosen: Settings,
     name: str,
-    form: str | None,
+    format_: str | None,
     options: Mapping[str, Any],
     *,
     all_or_nothing: bool,
@@ -36,51 +36,51 @@ async def take_contacts(
     report: Path | None,
     as_json: bool,
 ) -> int:
-    """Take every row; the exit code says whether all of them were good."""
-    read_as = files.form_of(name, form)
+    """Import every valid row. Return exit code 0, or 2 if a row was rejected."""
+    read_as = files.format_of(name, format_)
 
-    async def taken(
-        desk: OutboundService, rows: bulk_import.ReadUpload
+    async def run(
+        service: OutboundService, rows: bulk_import.ReadUpload
     ) -> AsyncIterator[bulk_import.BulkImportProgress]:
         columns = bulk_import.ContactColumns(
-            desk.contacts.channels,
+            service.contacts.channels,
             channel=options["channel"],
             names=bulk_import.parse_column_names(options["names"]),
             tags=options["tags"],
             is_table=read_as == "csv",
         )
-        wanted = options["list_"]
-        list_ = None if wanted is None else (await desk.audience.with_members(wanted))["id"]
+        name = options["list_"]
+        list_ = None if name is None else (await service.audience.with_members(name))["id"]
         async for progress in bulk_import.import_contacts(
-            rows, desk.contacts, columns, list_=list_, all_or_nothing=all_or_nothing, dry_run=dry_run
+            rows, service.contacts, columns, list_=list_, all_or_nothing=all_or_nothing, dry_run=dry_run
         ):
             yield progress
         if columns.attributes and not as_json and output.on_terminal():
-            output.say((f"taken for attributes: {', '.join(sorted(columns.attributes))}", "dim"))
+            output.say((f"imported as attributes: {', '.join(sorted(columns.attributes))}", "dim"))
 
-    counts = await _run(chosen, name, read_as, taken, report=report, as_json=as_json)
+    counts = await _run(chosen, name, read_as, run, report=report, as_json=as_json)
     nothing = all_or_nothing and counts["refused"] > 0
     _summary(
         counts,
         as_json=as_json,
-        note="nothing was taken" if nothing else "nothing was written" if dry_run else "",
+        note="nothing was imported" if nothing else "nothing was written" if dry_run else "",
     )
     return CallerError.exit_code if counts["refused"] else 0
 
 
-async def take_opt_outs(
-    chosen: Settings, name: str, form: str | None, *, channel: str | None, as_json: bool
+async def import_opt_outs(
+    chosen: Settings, name: str, format_: str | None, *, channel: str | None, as_json: bool
 ) -> int:
-    """Opt out every row; the exit code says whether all of them were good."""
-    read_as = files.form_of(name, form)
+    """Opt out every valid row. Return exit code 0, or 2 if a row was rejected."""
+    read_as = files.format_of(name, format_)
 
-    async def taken(
-        desk: OutboundService, rows: bulk_import.ReadUpload
+    async def run(
+        service: OutboundService, rows: bulk_import.ReadUpload
     ) -> AsyncIterator[bulk_import.BulkImportProgress]:
-        async for progress in bulk_import.import_opt_outs(rows(), desk.suppressions, channel=channel):
+        async for progress in bulk_import.import_opt_outs(rows(), service.suppressions, channel=channel):
             yield progress
 
-    counts = await _run(chosen, name, read_as, taken, report=None, as_json=as_json)
+    counts = await _run(chosen, name, read_as, run, report=None, as_json=as_json)
     _summary(counts, as_json=as_json)
     return CallerError.exit_code if counts["refused"] else 0
 
@@ -89,50 +89,50 @@ async def _run(
     chosen: Settings,
     name: str,
     form: uploads.UploadFormat,
-    taken: Callable[[OutboundService, bulk_import.ReadUpload], AsyncIterator[bulk_import.BulkImportProgress]],
+    run: Callable[[OutboundService, bulk_import.ReadUpload], AsyncIterator[bulk_import.BulkImportProgress]],
     *,
     report: Path | None,
     as_json: bool,
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
-    with files.opened(name) as file, _noted(report) as note:
+    with files.opened(name) as file, _bad_row_report(report) as note:
         async with engine.opened(chosen) as app, audited(app, "people.import"):
             with files.progress(file, is_shown=not as_json) as show:
                 source = _source(file, show)
 
                 def rows() -> AsyncIterator[uploads.NumberedRow]:
-                    largest = 3 * chosen.max_body + 16_384  # as in a request
+                    largest = 3 * chosen.max_body + 16_384  # the same limit as for a request
                     return uploads.read_rows(source(), form, largest=largest, most_lines=chosen.max_bulk)
 
                 try:
-                    async for progress in taken(app.desk, rows):
+                    async for progress in run(app.desk, rows):
                         files.print_bad_rows(
                             progress.bad, word="row", room=files.MAX_REPORTED - counts["refused"]
                         )
                         note(progress.bad)
                         counts.update(progress.counts)
-                except BaseException:  # a signal, too: whoever broke it off must know what stands
+                except BaseException:  # includes signals
                     if counts:
-                        print(f"broken off: {_told(counts)} before that", file=sys.stderr)
+                        print(f"interrupted after {_counts_text(counts)}", file=sys.stderr)
                     raise
     return counts
 
 
 def _source(file: BinaryIO, show: files.Show) -> Callable[[], AsyncIterator[bytes]]:
-    """Reads the file from its beginning, as often as asked; a pipe is put aside for that."""
+    """Return a function that reads the file from its beginning; a pipe is buffered for that."""
     if not file.seekable():
         return uploads.RewindableStream(files.pieces(file, show)).pieces
 
-    def again() -> AsyncIterator[bytes]:
+    def read() -> AsyncIterator[bytes]:
         file.seek(0)
         return files.pieces(file, show)
 
-    return again
+    return read
 
 
 @contextmanager
-def _noted(report: Path | None) -> Iterator[Note]:
-    """Writes every bad row into a file: its number, the field, what is wrong, what to do."""
+def _bad_row_report(report: Path | None) -> Iterator[Note]:
+    """Write the invalid rows to a CSV file: row, field, problem, remedy."""
     if report is None:
         yield lambda _: None
         return
@@ -153,11 +153,11 @@ def _summary(counts: Counter[str], *, as_json: bool, note: str = "") -> None:
     elif output.on_terminal():
         bad = counts["refused"]
         mark = ("! ", "yellow") if bad else ("✓ ", "green")
-        output.say(mark, _told(counts), f"; {note}" if note else "")
+        output.say(mark, _counts_text(counts), f"; {note}" if note else "")
     else:
         for word in _WORDS:
             print(f"{word}\t{counts[word]}")
 
 
-def _told(counts: Counter[str]) -> str:
+def _counts_text(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word]) or "nothing"

@@ -1,4 +1,4 @@
-"""`tidings contacts`: who can be written to; one by one, and many at once out of a file."""
+"""`tidings contacts`: recipients with their addresses, tags and attributes."""
 
 from __future__ import annotations
 
@@ -12,43 +12,59 @@ import typer
 from . import engine, output, shell_completion
 from .commands import CommandContext, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
+from .options import (
+    After,
+    AsJson,
+    ConfigFile,
+    Database,
+    DryRun,
+    InputFile,
+    InputFormat,
+    Limit,
+    argument,
+    channel_option,
+    option,
+    parse_pairs,
+)
 from .output import Column
 
 if TYPE_CHECKING:
     from ..config import Settings
     from ..inputs.pagination import Page
 
-group = typer.Typer(help="Contacts: who can be written to, and under which address.", no_args_is_help=True)
+group = typer.Typer(help="Manage contacts and their addresses.", no_args_is_help=True)
 
-Contact = Annotated[str, argument("ID", "The contact's id.")]
+Contact = Annotated[str, argument("ID", "Contact id.")]
 
 
 @dataclass(frozen=True)
 class ContactOptions:
-    """What is known of a contact."""
+    """The fields of a contact."""
 
-    name: Annotated[str | None, option("--name", "TEXT", "What people call them.")] = None
+    name: Annotated[str | None, option("TEXT", "Display name.")] = None
     address: Annotated[
         list[str] | None,
-        option("--address", "-a", "CHANNEL=ADDRESS", "One for each channel; empty takes it away."),
+        option(
+            "--address", "-a", "CHANNEL=ADDRESS", "Address on a channel; an empty one removes it. Repeatable."
+        ),
     ] = None
-    timezone: Annotated[str | None, option("--timezone", "NAME", "Their time zone: Europe/Berlin.")] = None
-    language: Annotated[str | None, option("--language", "CODE", "Their language: de, pt-BR.")] = None
-    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "May be given several times.")] = None
+    timezone: Annotated[str | None, option("NAME", "Time zone, such as Europe/Berlin.")] = None
+    language: Annotated[str | None, option("CODE", "Language, such as de or pt-BR.")] = None
+    tag: Annotated[list[str] | None, option("--tag", "-t", "TAG", "Tag. Repeatable.")] = None
     attribute: Annotated[
-        list[str] | None, option("--attribute", "NAME=VALUE", "Anything else; empty takes it away.")
+        list[str] | None,
+        option("--attribute", "NAME=VALUE", "Attribute; an empty value removes it. Repeatable."),
     ] = None
 
     def body(self) -> dict[str, Any]:
-        """The fields of the contact."""
+        """Return the fields for the API."""
         return {
             "name": self.name,
-            "addresses": pairs(self.address or [], "--address"),
+            "addresses": parse_stripped(self.address, "--address"),
             "timezone": self.timezone,
             "language": self.language,
             "tags": None if self.tag is None else [tag for tag in self.tag if tag],
-            "attributes": pairs(self.attribute or [], "--attribute"),
+            "attributes": parse_stripped(self.attribute, "--attribute"),
         }
 
 
@@ -59,79 +75,80 @@ class ContactOptions:
     ),
 )
 async def add(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
     details: ContactOptions,
-    or_change: Annotated[
-        bool, typer.Option("--or-change", help="Change the contact that has one of the addresses.")
+    upsert: Annotated[
+        bool, typer.Option("--upsert", help="Update the contact that has one of the addresses, if any.")
     ] = False,
 ) -> None:
-    """Write down a new contact."""
+    """Add a contact."""
     body = details.body()
-    if or_change:
-        row, is_new = await ask.desk.contacts.put(body)
+    if upsert:
+        row, is_new = await ctx.outbound.contacts.put(body)
     else:
-        row, is_new = (await ask.desk.contacts.create(body)).answer, True
-    ask.done(row, "added" if is_new else "changed")
+        row, is_new = (await ctx.outbound.contacts.create(body)).answer, True
+    ctx.done(row, "added" if is_new else "changed")
 
 
 @command(group, epilog=examples("tidings contacts edit ID --timezone Asia/Tokyo --attribute city=Tokyo"))
-async def edit(
-    ask: CommandContext,
-    contact: Contact,
-    *,
-    details: ContactOptions,
-) -> None:
-    """Change what is named; what is left out stays, an empty text takes away. Tags replace those there."""
-    ask.done(await ask.desk.contacts.edit(contact, details.body()), "changed")
+async def edit(ctx: CommandContext, contact: Contact, *, details: ContactOptions) -> None:
+    """Update the given fields of a contact. An empty value removes a field; tags are replaced."""
+    ctx.done(await ctx.outbound.contacts.edit(contact, details.body()), "changed")
 
 
 @command(group, "list", epilog=examples("tidings contacts list --tag volunteer --language de"))
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Only those with all of these.")] = None,
-    language: Annotated[str | None, option("CODE", "Only those of this language.")] = None,
-    timezone: Annotated[str | None, option("NAME", "Only those in this time zone.")] = None,
-    channel: Annotated[str | None, channel_option("Only those with an address on it.")] = None,
+    tag: Annotated[
+        list[str] | None, option("--tag", "-t", "TAG", "Filter by tag. Repeatable; all must match.")
+    ] = None,
+    language: Annotated[str | None, option("CODE", "Filter by language.")] = None,
+    timezone: Annotated[str | None, option("NAME", "Filter by time zone.")] = None,
+    channel: Annotated[str | None, channel_option("Only contacts with an address on this channel.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Contacts, newest first."""
+    """List contacts, newest first."""
     from ..outbound.contacts.contact_filters import read_filter
 
-    said = {"tags_all": tag or None, "language": language, "timezone": timezone, "channel": channel}
-    wanted = read_filter(said, ask.desk.contacts.channels) if any(said.values()) else None
-    page = await ask.desk.contacts.page(wanted, limit=limit, after=after)
-    listed(ask, page, nothing="no contacts")
+    filters = {"tags_all": tag or None, "language": language, "timezone": timezone, "channel": channel}
+    wanted = read_filter(filters, ctx.outbound.contacts.channels) if any(filters.values()) else None
+    page = await ctx.outbound.contacts.page(wanted, limit=limit, after=after)
+    print_page(ctx, page, nothing="no contacts")
 
 
 @command(group, epilog=examples("tidings contacts show ID"))
-async def show(ask: CommandContext, contact: Contact) -> None:
-    """One contact in full."""
-    _print(ask, await ask.desk.contacts.show(contact))
+async def show(ctx: CommandContext, contact: Contact) -> None:
+    """Show a contact."""
+    _print(ctx, await ctx.outbound.contacts.show(contact))
 
 
 @command(group, epilog=examples("tidings contacts find phone ada"))
 async def find(
-    ask: CommandContext,
-    channel: Annotated[str, argument("CHANNEL", "Which channel.", complete=shell_completion.channels)],
-    address: Annotated[str, argument("ADDRESS", "Which address.")],
+    ctx: CommandContext,
+    channel: Annotated[
+        str, argument("CHANNEL", "Channel of the address.", complete=shell_completion.channels)
+    ],
+    address: Annotated[str, argument("ADDRESS", "Address to look up.")],
 ) -> None:
-    """The contact that has an address."""
+    """Find the contact that has an address."""
     from ..model.errors import NotFound
 
-    row = await ask.desk.contacts.at(channel, address)
+    row = await ctx.outbound.contacts.at(channel, address)
     if row is None:
-        raise NotFound(f"nobody has the address {address!r} on {channel}", remedy="check both")
-    _print(ask, row)
+        raise NotFound(
+            f"no contact has the address {address!r} on {channel}", remedy="check the address and the channel"
+        )
+    _print(ctx, row)
 
 
 @command(group, epilog=examples("tidings contacts remove ID"))
-async def remove(ask: CommandContext, contact: Contact) -> None:
-    """Forget a contact. Whoever has opted out stays opted out."""
-    await ask.desk.contacts.remove(contact)
-    ask.done({"id": contact}, "removed")
+async def remove(ctx: CommandContext, contact: Contact) -> None:
+    """Delete a contact. Opt-outs of its addresses stay in effect."""
+    await ctx.outbound.contacts.remove(contact)
+    ctx.done({"id": contact}, "deleted")
 
 
 @group.command(
@@ -142,41 +159,44 @@ async def remove(ask: CommandContext, contact: Contact) -> None:
     ),
 )
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
+    file: InputFile,
     *,
-    form: Annotated[str | None, option("FORM", "csv or ndjson, if no name says so.")] = None,
-    channel: Annotated[str | None, channel_option("Of a plain column `address`.")] = None,
+    format_: InputFormat = None,
+    channel: Annotated[str | None, channel_option("Channel of a column named `address`.")] = None,
     map_: Annotated[
-        list[str] | None, option("--map", "WHAT=COLUMN", "What a column is that is called otherwise.")
+        list[str] | None,
+        option("--map", "FIELD=COLUMN", "Column of a field that has another name. Repeatable."),
     ] = None,
-    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Put on everybody in the file.")] = None,
+    tag: Annotated[
+        list[str] | None, option("--tag", "-t", "TAG", "Add this tag to every contact. Repeatable.")
+    ] = None,
     list_: Annotated[
         str | None,
-        option("--list", "LIST", "A list that all of them are put on.", complete=shell_completion.lists),
+        option("--list", "LIST", "Add every contact to this list.", complete=shell_completion.lists),
     ] = None,
     all_or_nothing: Annotated[
-        bool, typer.Option("--all-or-nothing", help="Take nobody when one row is bad.")
+        bool, typer.Option("--all-or-nothing", help="Import nothing if a row is invalid.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")] = False,
-    report: Annotated[Path | None, option("--report", "FILE", "Write every bad row there, as CSV.")] = None,
+    dry_run: DryRun = False,
+    report: Annotated[Path | None, option("FILE", "Write the invalid rows to FILE as CSV.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """Create or change many, found by their addresses; the same file again doubles nobody.
+    """Import contacts from a file. Existing contacts are found by address and updated.
 
-    Columns are name, zone, language, tags (a;b or a|b) and address.CHANNEL; any other is an attribute. An
-    empty cell changes nothing, tags are added. A bad row is told with its number, the others are taken.
+    Columns: name, timezone, language, tags (a;b or a|b) and address.CHANNEL; others are attributes.
+    Empty cells change nothing; tags are added. Invalid rows are reported and skipped.
     """
-    from .contact_imports import take_contacts
+    from .contact_imports import import_contacts
 
     options = {"channel": channel, "names": map_ or [], "tags": tag or [], "list_": list_}
     chosen: Settings = engine.settings(config, database)
     code = engine.run(
-        take_contacts(
+        import_contacts(
             chosen,
             file,
-            form,
+            format_,
             options,
             all_or_nothing=all_or_nothing,
             dry_run=dry_run,
@@ -188,8 +208,8 @@ def import_(
         raise typer.Exit(code)
 
 
-def listed(ask: CommandContext, page: Page, *, nothing: str) -> None:
-    """Contacts, a line each."""
+def print_page(ctx: CommandContext, page: Page, *, nothing: str) -> None:
+    """Print a page of contacts."""
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         Column("name", lambda row: row["name"]),
@@ -198,26 +218,18 @@ def listed(ask: CommandContext, page: Page, *, nothing: str) -> None:
         Column("language", lambda row: row["language"], spare=True),
         Column("tags", lambda row: " ".join(row["tags"])),
     ]
-    ask.listing(page.items, columns, more=page.next, nothing=nothing)
+    ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-def _print(ask: CommandContext, row: output.Row) -> None:
+def _print(ctx: CommandContext, row: output.Row) -> None:
     several = {"addresses": row["addresses"], "attributes": row["attributes"]}
     lines = {
         name: ", ".join(f"{n}={output.flat(v)}" for n, v in found.items()) for name, found in several.items()
     }
     shown = {**row, **lines, "tags": ", ".join(row["tags"])}
-    ask.answer(row, lambda: output.facts(output.fields(shown)))
+    ctx.answer(row, lambda: output.facts(output.fields(shown)))
 
 
-def pairs(said: Sequence[str], option: str) -> dict[str, str]:
-    """NAME=VALUE as people type it."""
-    found: dict[str, str] = {}
-    for text in said:
-        name, sign, value = text.partition("=")
-        if not sign or not name.strip():
-            from ..model.errors import Invalid
-
-            raise Invalid(f"{option} {text!r} has no name", field=option, remedy=f"write {option} name=value")
-        found[name.strip()] = value.strip()
-    return found
+def parse_stripped(given: Sequence[str] | None, name: str) -> dict[str, str]:
+    """Parse repeated NAME=VALUE options, without spaces around the values. Raises Invalid."""
+    return {key: value.strip() for key, value in parse_pairs(given, name).items()}

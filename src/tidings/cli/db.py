@@ -1,4 +1,4 @@
-"""`tidings db`: bring the schema up, check the database, back it up, move it."""
+"""`tidings db`: upgrade, check, back up, move and re-encrypt the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..app import App
     from ..config import Settings
 
-group = typer.Typer(help="The database: upgrade, check, backup, move, re-encrypt.", no_args_is_help=True)
+group = typer.Typer(help="Upgrade, check, back up, move and re-encrypt the database.", no_args_is_help=True)
 
 
 @group.command(
@@ -24,7 +24,7 @@ group = typer.Typer(help="The database: upgrade, check, backup, move, re-encrypt
     )
 )
 def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Bring the schema up to this program's. Make a backup first: there is no way back but that."""
+    """Upgrade the schema to the version of this program. Make a backup first: it cannot be undone."""
     from ..model.errors import StoreUnusable
 
     chosen = engine.settings(config, database)
@@ -35,35 +35,35 @@ def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFi
             changed = False
         except StoreUnusable:
             with output.working("upgrading", is_shown=not as_json):
-                await _open(chosen, upgrade=True)  # raises again what an upgrade does not mend
+                await _open(chosen, upgrade=True)  # raises if an upgrade does not help
             changed = True
-        _told(chosen, "upgraded" if changed else "current", as_json=as_json)
+        _print(chosen, "upgraded" if changed else "current", as_json=as_json)
 
     engine.run(work())
 
 
 @group.command(epilog=examples("tidings db check"))
 def check(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Check that the database can be used: reachable, durable, with the schema of this program."""
+    """Check that the database is reachable, durable, undamaged and has the current schema."""
     chosen = engine.settings(config, database)
     _must_exist(chosen)
 
     async def work() -> None:
-        with output.working("looking through all pages", is_shown=not as_json):
+        with output.working("checking all pages", is_shown=not as_json):
             await _open(chosen, upgrade=False, create=False)
-        _told(chosen, "current", as_json=as_json)
+        _print(chosen, "current", as_json=as_json)
 
     engine.run(work())
 
 
 @group.command(epilog=examples("tidings db backup backups/tidings-2026-11-16.db"))
 def backup(
-    target: Annotated[Path, argument("PATH", "A new file.")],
+    target: Annotated[Path, argument("PATH", "New file for the copy.")],
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """Copy a SQLite database while everything goes on. PostgreSQL has its own tool, which is named."""
+    """Copy a SQLite database while it is in use. For PostgreSQL, print the pg_dump command."""
     chosen = engine.settings(config, database)
     _must_be_file(chosen, target)
     _must_exist(chosen)
@@ -82,26 +82,22 @@ def backup(
         if as_json:
             output.say_json({"path": str(target), "bytes": size})
         else:
-            output.say(("✓ ", "green"), f"{target} holds a consistent copy ({size:,} bytes)")
+            output.say(("✓ ", "green"), f"wrote a consistent copy to {target} ({size:,} bytes)")
 
     engine.run(work())
 
 
 @group.command(epilog=examples("tidings db move --to postgresql://tidings@localhost/tidings"))
 def move(
-    to: Annotated[
-        str | None, option("--to", "URL", "An empty PostgreSQL database.", show_default=False)
-    ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take a file into use again that was moved away.")
-    ] = False,
+    to: Annotated[str | None, option("URL", "Empty PostgreSQL database.", show_default=False)] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Use the SQLite file again after a move.")] = False,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """Move a SQLite database to PostgreSQL: everything or nothing, compared row by row.
+    """Move a SQLite database to PostgreSQL in one transaction, compared row by row.
 
-    Stop every process first. Afterwards the file refuses to be worked on, so that nothing is sent twice.
+    Stop every process first. Afterwards the file is locked, so that nothing is sent twice.
     """
     from .database_move import move as run
 
@@ -112,10 +108,10 @@ def move(
 
 @group.command(epilog=examples("tidings db reencrypt"))
 def reencrypt(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Encrypt every stored secret under the first of encryption_keys.
+    """Encrypt every stored secret with the first of encryption_keys.
 
-    Run it after you put a new key first; then remove the old key. Other processes can keep running. If it is
-    interrupted, run it again.
+    To rotate, put a new key first, run this command, then remove the old key. Other processes can keep
+    running. If it is interrupted, run it again.
     """
     chosen = engine.settings(config, database)
     _must_exist(chosen)
@@ -127,9 +123,7 @@ def reencrypt(as_json: AsJson = False, database: Database = None, config: Config
         if as_json:
             output.say_json({"key": key, "changed": changed})
         else:
-            output.say(
-                ("✓ ", "green"), f"all secrets are encrypted under the key {key} ({changed:,} changed)"
-            )
+            output.say(("✓ ", "green"), f"all secrets are encrypted with the key {key} ({changed:,} changed)")
 
     engine.run(work())
 
@@ -151,7 +145,7 @@ async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None
 
 
 async def _copy(app: App, target: Path) -> None:
-    """Into a file beside it first, so that a copy that broke off is never taken for a whole one."""
+    """Write to a temporary file first, so that an incomplete copy never has the final name."""
     from ..model.errors import Invalid
 
     partial = target.with_name(f"{target.name}.partial")
@@ -163,7 +157,7 @@ async def _copy(app: App, target: Path) -> None:
         partial.rename(target)
     except OSError as error:
         problem = f"{target} cannot be written ({error.strerror})"
-        raise Invalid(problem, remedy="choose another place", field="PATH") from None
+        raise Invalid(problem, remedy="choose another path", field="PATH") from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -175,31 +169,31 @@ def _must_be_file(chosen: Settings, target: Path) -> None:
         from ..config import mask_url
 
         command = f"pg_dump --format=custom --file={target} '{mask_url(chosen.database)}'"
-        raise Conflict("PostgreSQL is backed up with its own tool", remedy=f"run: {command}")
+        raise Conflict("PostgreSQL is backed up with pg_dump", remedy=f"run: {command}")
     if target.exists():
-        raise Conflict(f"{target} is there already", remedy="choose another name, or move it away")
+        raise Conflict(f"{target} already exists", remedy="choose another name, or move the file")
 
 
 def _must_exist(chosen: Settings) -> None:
-    """Opening would make a new file; whoever checks or copies one means one that is there."""
+    """Raise NotFound if there is no database file, because opening would create one."""
     from ..model.errors import NotFound
 
     path = chosen.database_path
     if path is not None and not path.exists():
         raise NotFound(
-            f"there is no database {path}", remedy="check --database; tidings serve makes a new one"
+            f"database {path} does not exist", remedy="check --database; tidings serve creates a new one"
         )
 
 
-def _told(chosen: Settings, word: str, *, as_json: bool) -> None:
+def _print(chosen: Settings, word: str, *, as_json: bool) -> None:
     from ..config import mask_url
 
     url = mask_url(chosen.database)
     if as_json:
         output.say_json({"database": url, "schema": word})
     else:
-        says = {
+        texts = {
             "upgraded": "was upgraded",
-            "current": "answers, is durable, and has the schema of this program",
+            "current": "is reachable and durable, and has the current schema",
         }
-        output.say(("✓ ", "green"), f"{url} {says[word]}")
+        output.say(("✓ ", "green"), f"{url} {texts[word]}")

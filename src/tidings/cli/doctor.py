@@ -1,4 +1,4 @@
-"""`tidings doctor`: looks at everything and says what to do about it."""
+"""`tidings doctor`: checks of the whole installation, with remedies."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ _MARKS = {"fine": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "b
 
 
 def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Look at everything and say what to do about it.
+    """Check the installation and suggest fixes.
 
-    Settings, database, disk, clock, processes, channels, messages, dead letters.
-
-    Changes nothing. The exit code is 1 when something is wrong that a person must mend.
+    Checks settings, database, disk, clock, processes, channels, messages and dead letters. Changes nothing.
+    Exit code 1 if a problem needs your action.
     """
     from ..doctor import FindingSeverity
 
-    with output.working("looking at everything", is_shown=not as_json):
+    with output.working("checking", is_shown=not as_json):
         findings = _examine(config, database)
     rows = [{**finding._asdict(), "grade": finding.grade.value} for finding in findings]
     if as_json or not output.on_terminal():

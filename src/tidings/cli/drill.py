@@ -1,4 +1,4 @@
-"""`tidings drill`: kills real workers on a scratch database, and counts what was lost or doubled."""
+"""`tidings drill`: kill real workers on a scratch database, and count losses and duplicates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STYLE = {True: "bold red", False: ""}
 
 
 class UnknownOutcomeChoice(StrEnum):
-    """What happens to a message of which nobody knows whether it went out."""
+    """The rule for messages whose delivery is uncertain."""
 
     RESEND = "resend"
     HOLD = "hold"
@@ -48,25 +48,25 @@ def drill(
     messages: Annotated[int, option("N", "Messages to send.")] = 3000,
     kills: Annotated[int, option("N", "Processes to kill.")] = 8,
     workers: Annotated[int, option("N", "Workers at any time.")] = 3,
-    seconds: Annotated[float, option("S", "How long messages come in.")] = 15,
+    seconds: Annotated[float, option("S", "How long to produce messages.")] = 15,
     on_unknown: Annotated[
         UnknownOutcomeChoice,
-        option("RULE", "resend: what is in doubt is sent again; hold: a person decides."),
+        option("RULE", "For uncertain messages: resend them, or hold them for a person."),
     ] = UnknownOutcomeChoice.RESEND,
-    seed: Annotated[int | None, option("N", "Where chance begins; without it a new one.")] = None,
+    seed: Annotated[int | None, option("N", "Seed of the random numbers. [random]")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch database and the logs.")] = False,
     clean: Annotated[
-        bool, typer.Option("--clean", help="Only remove what a killed drill left behind.")
+        bool, typer.Option("--clean", help="Only remove the leftovers of killed drills.")
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """Kill real workers under load, on your machine and your database, and count.
+    """Test crash safety: kill real workers under load and count losses and duplicates.
 
-    Works in a scratch schema or file of its own: real messages and real channels are never touched.
+    Runs in a scratch schema or file of your database; real messages and channels are never touched.
 
-    The exit code is 0 only if nothing was lost and nothing was doubled in silence.
+    Exit code 0 only if no message was lost and there were no silent duplicates.
     """
     chosen = engine.settings(config, database)
     chosen.check()
@@ -81,91 +81,92 @@ def drill(
 
 
 def _check(**given: float) -> None:
-    """Refuse what a machine cannot do."""
+    """Raise Invalid if a number is out of range."""
     for name, value in given.items():
         least, most = _BOUNDS[name]
         if not least <= value <= most:
-            raise Invalid(f"{name} is {value:g}", field=name, remedy=f"Give --{name} {least} to {most:,}")
+            raise Invalid(
+                f"--{name} {value:g} is out of range", field=name, remedy=f"use {least} to {most:,}"
+            )
 
 
 async def _drill(chosen: Settings, course: DrillOptions, *, keep: bool, as_json: bool) -> int:
     from ..drill.runner import run
     from ..drill.scratch import scratch_space
 
-    asked = _on_sigterm()
+    terminated = _on_sigterm()
     try:
         async with scratch_space(chosen, keep=keep) as place:
-            with _line(course, is_shown=output.on_terminal() and not as_json) as told:
-                found = await run(course, chosen, place, told)
+            with _line(course, is_shown=output.on_terminal() and not as_json) as progress:
+                found = await run(course, chosen, place, progress)
             place.keep = keep or not found.is_clean
     except asyncio.CancelledError:
-        if asked.is_set():
+        if terminated.is_set():
             return TERMINATED
         raise
-    _tell(found, kept=f"{place.where}; logs in {place.folder}" if place.keep else None, as_json=as_json)
+    _print(found, kept=f"{place.where}; logs in {place.folder}" if place.keep else None, as_json=as_json)
     return 0 if found.is_clean else 1
 
 
 def _on_sigterm() -> asyncio.Event:
-    """Clean up as for Ctrl-C; the event says which of the two it was."""
-    asked, task = asyncio.Event(), asyncio.current_task()
+    """Cancel the task on SIGTERM, as Ctrl-C does, and set the returned event."""
+    terminated, task = asyncio.Event(), asyncio.current_task()
     assert task is not None
 
     def end() -> None:
-        asked.set()
+        terminated.set()
         task.cancel()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
-    return asked
+    return terminated
 
 
 def _clean(chosen: Settings, *, as_json: bool) -> None:
     from ..drill.scratch import remove_leftovers
 
-    gone = engine.run(remove_leftovers(chosen))
+    removed = engine.run(remove_leftovers(chosen))
     if as_json:
-        output.say_json({"removed": gone})
+        output.say_json({"removed": removed})
         return
-    for name in gone:
+    for name in removed:
         output.say(("✓ ", "green"), f"removed {name}")
-    if not gone:
-        output.say("nothing was left behind")
+    if not removed:
+        output.say("no leftovers found")
 
 
 @contextmanager
 def _line(course: DrillOptions, *, is_shown: bool) -> Iterator[Callable[[DrillProgress], None] | None]:
-    """The line that says how far it is."""
+    """Show the progress on one line."""
     if not is_shown:
         yield None
         return
     with output.console().status("starting the workers") as status:
 
-        def told(now: DrillProgress) -> None:
+        def update(now: DrillProgress) -> None:
             status.update(
                 f"{now.seconds:.0f} s   accepted {now.accepted:,} of {course.messages:,}   "
                 f"arrived {now.arrived:,}   waiting {now.waiting:,}   killed {now.killed} of {course.kills}"
             )
 
-        yield told
+        yield update
 
 
-def _tell(found: DrillReport, *, kept: str | None, as_json: bool) -> None:
-    from ..drill.report import as_json as told
-    from ..drill.report import report_figures
+def _print(found: DrillReport, *, kept: str | None, as_json: bool) -> None:
+    from ..drill import report
 
     if as_json:
         import orjson
 
-        print(orjson.dumps({**told(found), "kept": kept}).decode())
+        print(orjson.dumps({**report.as_json(found), "kept": kept}).decode())
         return
-    rows = [figure._asdict() for figure in report_figures(found)]
+    rows = [figure._asdict() for figure in report.report_figures(found)]
     if output.on_terminal():
         _table(rows)
     else:
         output.lines(rows, [Column(name, itemgetter(name)) for name in ("name", "value", "behind")])
     _sum_up(found)
     if kept is not None:
-        output.say(f"kept: {kept}; tidings drill --clean removes it")
+        output.say(f"kept: {kept}; remove it with: tidings drill --clean")
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
@@ -182,14 +183,14 @@ def _table(rows: list[dict[str, Any]]) -> None:
 
 def _sum_up(found: DrillReport) -> None:
     if found.is_clean:
-        output.say(("✓ ", "green"), "nothing was lost, and nothing was doubled in silence")
+        output.say(("✓ ", "green"), "no message was lost, no silent duplicates")
     for name, ids in found.check_at.items():
-        output.say(("✗ ", "bold red"), f"{name}: look at {', '.join(ids)}")
+        output.say(("✗ ", "bold red"), f"{name}: see {', '.join(ids)}")
     if found.course.kills and not found.proves:
         output.say(
             ("! ", "yellow"),
-            "no worker died between sending and recording, so this says little; "
-            "give more --messages or more --kills",
+            "no worker died between sending and recording, so this proves little; "
+            "raise --messages or --kills",
         )
 
 

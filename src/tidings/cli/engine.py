@@ -1,4 +1,4 @@
-"""The engine for the length of one command: settings read, database opened, closed again whatever happens."""
+"""Settings and an open engine for one command."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ T = TypeVar("T")
 
 
 def settings(config: Path | None, database: str | None = None, **flags: object) -> Settings:
-    """All settings; None means that a flag was not given."""
+    """Load the settings; flags override them, and None means not given."""
     from ..config import load
 
     return load(config, flags={"database": database, **flags})
 
 
 def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
-    """The outermost line: everything below is asynchronous. `fast` takes the quicker loop if there is one."""
+    """Run a coroutine to its end. `fast` uses uvloop if it is installed."""
     with asyncio.Runner(loop_factory=_fast_loop() if fast else None) as runner:
         return runner.run(work)
 
 
 @asynccontextmanager
 async def opened(chosen: Settings) -> AsyncIterator[App]:
-    """An engine with an open database that does no work of its own."""
+    """Open an engine that does not claim messages, and close it afterwards."""
     from ..app import build
 
     app = build(chosen)
@@ -45,7 +45,7 @@ async def opened(chosen: Settings) -> AsyncIterator[App]:
 
 @asynccontextmanager
 async def channels(chosen: Settings) -> AsyncIterator[Mapping[str, Channel]]:
-    """The configured channels alone: no database is opened."""
+    """Build the configured channels without opening the database, and close them afterwards."""
     from ..app import build
 
     app = build(chosen)
@@ -57,7 +57,7 @@ async def channels(chosen: Settings) -> AsyncIterator[Mapping[str, Channel]]:
 
 
 async def sync_clock(app: App) -> None:
-    """Ask the database what time it is, so that 'in 10 min' counts from there."""
+    """Set the clock from the time of the database."""
     asked = app.clock.monotonic()
     rows = await app.store.read("now")
     app.clock.learn(rows[0]["now"], asked, app.clock.monotonic())

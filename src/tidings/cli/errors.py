@@ -1,6 +1,6 @@
-"""Failures at the command line: one sentence with its remedy, the right exit code, never a traceback.
+"""Error messages and exit codes: the problem with its remedy, never a traceback.
 
-TIDINGS_DEBUG=1 shows the traceback of what nobody expected.
+TIDINGS_DEBUG=1 shows the traceback of an unexpected error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ INTERRUPTED = 130
 CLOSED_PIPE = 141
 UNEXPECTED = TidingsError.exit_code
 
-_COMMANDS = ("tidings", "pip", "openssl")  # a remedy that begins with one is typed as it stands
+_COMMANDS = ("tidings", "pip", "openssl")  # a remedy that starts with one keeps its lower case
 
 
 def run_safely(program: Callable[..., Any]) -> int:
-    """Run the program and give its exit code."""
+    """Run the program and return its exit code."""
     try:
         code = program(standalone_mode=False)
         sys.stdout.flush()
@@ -29,35 +29,35 @@ def run_safely(program: Callable[..., Any]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not complain of it when it ends.
+        # Keep the interpreter from reporting the closed pipe again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
-    except Exception as error:  # the outermost line: whatever it is, the user gets a sentence
-        return _unforeseen(error)
+    except Exception as error:  # the last handler: print a message, not a traceback
+        return _unexpected(error)
     return code if isinstance(code, int) else 0
 
 
 def error_text(error: TidingsError) -> str:
-    """The problem and its remedy as people read them."""
+    """Return the problem and its remedy as one line."""
     remedy = error.remedy
     if remedy and not remedy.startswith(_COMMANDS):
         remedy = remedy[0].upper() + remedy[1:]
     return f"{error.problem}. {remedy}" if remedy else error.problem
 
 
-def _unforeseen(error: Exception) -> int:
+def _unexpected(error: Exception) -> int:
     if type(error).__name__ == "Abort":
-        print("nothing was changed", file=sys.stderr)
+        print("aborted: nothing was changed", file=sys.stderr)
         return 1
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error)
         return 2
-    if hasattr(error, "format_message"):  # the parser's own: a mistyped command, option or value
+    if hasattr(error, "format_message"):  # a usage error from the parser
         return _say(_usage(error), getattr(error, "exit_code", 2))
     if os.environ.get("TIDINGS_DEBUG"):
         raise error
     where = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return _say(f"something unforeseen happened ({where}). Set TIDINGS_DEBUG=1 to see where", UNEXPECTED)
+    return _say(f"unexpected error ({where}). Set TIDINGS_DEBUG=1 to see the traceback", UNEXPECTED)
 
 
 def _usage(error: Any) -> str:

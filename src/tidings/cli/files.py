@@ -1,4 +1,4 @@
-"""Files that commands read or write: opened or refused in a sentence, with a bar for people."""
+"""Input and output files of commands, with a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import error_text
 if TYPE_CHECKING:
     from ..outbound.contacts.uploads import UploadFormat
 
-MAX_REPORTED = 20  # bad lines that are spelt out
+MAX_REPORTED = 20  # invalid lines that are printed; the rest are counted
 _PIECE = 1 << 16
 
 Show = Callable[[int], None]
@@ -23,7 +23,7 @@ Show = Callable[[int], None]
 
 @contextmanager
 def opened(name: str) -> Iterator[BinaryIO]:
-    """A file by its name; `-` is standard input."""
+    """Open a file for reading; `-` is stdin. Raises Invalid if it cannot be read."""
     if name == "-":
         yield sys.stdin.buffer
         return
@@ -38,7 +38,7 @@ def opened(name: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def written(path: Path | None) -> Iterator[BinaryIO]:
-    """A file to be written; without a path standard output."""
+    """Open a file for writing; None is stdout. Raises Invalid if it cannot be written."""
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -54,7 +54,7 @@ def written(path: Path | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def progress(file: BinaryIO, *, is_shown: bool) -> Iterator[Show]:
-    """A bar by bytes, where a person looks and the size is known."""
+    """Show a progress bar in bytes, on a terminal and for a file of known size."""
     if not (is_shown and output.on_terminal() and file.seekable()):
         yield lambda _: None
         return
@@ -66,7 +66,7 @@ def progress(file: BinaryIO, *, is_shown: bool) -> Iterator[Show]:
 
 
 async def pieces(file: BinaryIO, show: Show) -> AsyncIterator[bytes]:
-    """The bytes of a file, from where it stands."""
+    """Yield the bytes of a file from its current position."""
     read = 0
     while piece := file.read(_PIECE):
         read += len(piece)
@@ -74,20 +74,20 @@ async def pieces(file: BinaryIO, show: Show) -> AsyncIterator[bytes]:
         show(read)
 
 
-def form_of(name: str, given: str | None) -> UploadFormat:
-    """CSV or NDJSON, as said or as the file is called."""
+def format_of(name: str, given: str | None) -> UploadFormat:
+    """Return the given format, or the one of the file's name. Raises Invalid."""
     from ..outbound.contacts.uploads import upload_format
 
     if given is None and name == "-":
         raise Invalid(
-            "standard input does not say what it is", field="form", remedy="add --form csv or --form ndjson"
+            "stdin has no file name to tell its format", field="format", remedy="add --format csv or ndjson"
         )
     return upload_format(f".{given}" if given is not None else name)
 
 
 def print_bad_rows(bad: Sequence[tuple[int, TidingsError]], *, word: str, room: int) -> None:
-    """Bad lines on standard error, as many as there is room for."""
+    """Print at most `room` invalid lines to stderr."""
     for number, error in bad[: max(0, room)]:
         print(f"{word} {number}: {error_text(error)}", file=sys.stderr)
     if 0 <= room < len(bad):
-        print(f"further bad {word}s are only counted", file=sys.stderr)
+        print(f"further invalid {word}s are only counted", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A process of a fleet that serves no pages: workers, schedulers, pollers, dispatchers and transports."""
+"""A fleet process without the API: worker, scheduler, poller, dispatcher or transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .engine import sync_clock
 
 
 async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event, *, emit: Emit) -> None:
-    """Take this share of the work until asked to stop."""
+    """Run the roles of this process until `stop` is set."""
     problem = None
     async with AsyncExitStack() as stack:
         if share.works:
@@ -34,7 +34,7 @@ async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event
 
 
 async def start_worker(app: App) -> None:
-    """Start to work; a dispatcher talks to its broker first."""
+    """Start the worker; a dispatcher connects to its broker first."""
     if app.office is not None:
         await app.office.start()
     tune_gc()
@@ -44,8 +44,8 @@ async def start_worker(app: App) -> None:
 async def start_transport(
     settings: Settings, share: ProcessShare, stack: AsyncExitStack, *, emit: Emit
 ) -> TransportProcess:
-    """Start a transport, and have it stopped in order."""
-    carrier = build_transport(settings, share=share, emit=emit)
-    stack.push_async_callback(carrier.close)
-    await carrier.transport.start()
-    return carrier
+    """Start a transport, and register its graceful stop."""
+    process = build_transport(settings, share=share, emit=emit)
+    stack.push_async_callback(process.close)
+    await process.transport.start()
+    return process

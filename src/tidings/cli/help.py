@@ -1,4 +1,4 @@
-"""Help in plain text: sections, short lines, examples to paste. Costs no import but the parser's."""
+"""Help as plain text: commands grouped by purpose, and examples to paste. Imports only the parser."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS = {
-    "Send": ("serve", "send", "broadcasts", "schedules", "templates"),
-    "People": ("contacts", "lists", "suppressions"),
-    "Look": ("messages", "log", "dead", "channels", "nodes", "alerts", "top"),
-    "Hear": ("inbox", "roster", "cases", "calendar", "models"),
-    "Connect": ("subscriptions", "rollout", "import", "migrate"),
-    "Look after": ("keys", "audit", "doctor", "drill", "db", "config", "sandbox", "version"),
+    "Start": ("serve",),
+    "Send messages": ("send", "broadcasts", "schedules", "templates"),
+    "Manage recipients": ("contacts", "lists", "suppressions"),
+    "Track and fix deliveries": ("messages", "log", "dead", "channels", "rollout"),
+    "Monitor the engine": ("top", "nodes", "alerts", "doctor"),
+    "Receive messages": ("inbox", "roster", "cases", "calendar", "models"),
+    "Integrate and move data": ("subscriptions", "import", "migrate"),
+    "Administer": ("keys", "audit", "config", "db", "version"),
+    "Test": ("sandbox", "drill"),
 }
 
 
 def examples(*lines: str) -> str:
-    """Lines at the end of a command's help, kept as they are."""
+    """Format example commands for the end of a help text, without wrapping."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 class SectionedHelp(TyperGroup):
-    """The whole program: commands by what one wants to do."""
+    """The root command, which lists its subcommands by purpose."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """One section for each purpose, commands in the order a newcomer meets them."""
+        """Write one section per purpose."""
         width = max(map(len, self.commands))
         for title, names in SECTIONS.items():
             with formatter.section(title):

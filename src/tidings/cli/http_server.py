@@ -1,4 +1,4 @@
-"""HTTP servers that share one process and leave its signals alone."""
+"""An HTTP server (uvicorn) that leaves signal handling to its process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import uvicorn
 
 from ..wire.connection_limits import BACKLOG, ConnectionLimits, limited_protocol
 
-_LAST_ANSWERS = 3  # seconds for what is being answered when the stop comes
+_SHUTDOWN_TIMEOUT = 3  # seconds for requests in progress
 
 
 class HttpServer(uvicorn.Server):
-    """One of several servers: whoever runs them handles the signals for all."""
+    """One of several servers in a process that handles signals itself."""
 
     def __init__(self, app: Any, listening: socket.socket, limits: ConnectionLimits | None = None) -> None:
         super().__init__(
@@ -30,7 +30,7 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=_LAST_ANSWERS,
+                timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
             )
         )
         self._listening = listening
@@ -39,11 +39,11 @@ class HttpServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None: a signal is for the whole process."""
+        """Install no signal handlers."""
         yield
 
     async def begin(self) -> asyncio.Task[None]:
-        """Serve in the background; returns when requests are answered."""
+        """Serve in the background; return when requests are accepted."""
         self._serving = asyncio.create_task(self.serve(sockets=[self._listening]))
         ready = asyncio.create_task(self._ready.wait())
         await asyncio.wait({ready, self._serving}, return_when=asyncio.FIRST_COMPLETED)
@@ -53,12 +53,12 @@ class HttpServer(uvicorn.Server):
         return self._serving
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell whoever waits that requests are answered."""
+        """Start the server and signal that it is ready."""
         await super().startup(sockets)
         self._ready.set()
 
     async def end(self) -> None:
-        """Accept nothing more, finish what is being answered."""
+        """Stop accepting connections and finish the requests in progress."""
         self.should_exit = True
         if self._serving is not None:
             await self._serving

@@ -1,18 +1,16 @@
-"""`tidings import`: take over the pending rows of another system's table."""
+"""`tidings import`: messages from the rows of another system's table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from . import engine, output
-from .command_audit import audited
+from . import output
+from .commands import CommandContext, command
 from .help import examples
-from .options import AsJson, ConfigFile, Database, argument, channel_option, option
+from .options import DryRun, TimesZone, argument, channel_option, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -20,18 +18,18 @@ if TYPE_CHECKING:
     from ..outbound.imports.table_import import TableImportReport, TableImportService
 
 
-class _TakesByDefault(TyperGroup):
-    """`tidings import --from ...` means `tidings import take --from ...`."""
+class _RunsByDefault(TyperGroup):
+    """Makes `tidings import --from …` mean `tidings import run --from …`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Options without a command are those of `take`."""
+        """Pass options without a command to `run`."""
         if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
-            args = ["take", *args]
+            args = ["run", *args]
         return super().parse_args(ctx, args)
 
 
 group = typer.Typer(
-    help="Take over another system's table: dry run, repeat, undo.", no_args_is_help=True, cls=_TakesByDefault
+    help="Import pending messages from a table of another system.", no_args_is_help=True, cls=_RunsByDefault
 )
 
 _EXAMPLE = (
@@ -41,117 +39,69 @@ _EXAMPLE = (
 )
 
 
-@group.command(epilog=examples(" \\\n  ".join(_EXAMPLE)))
-def take(
+@command(group, epilog=examples(" \\\n  ".join(_EXAMPLE)))
+async def run(
+    ctx: CommandContext,
     *,
-    from_: Annotated[str, option("--from", "URL", "sqlite:///path or postgresql://…; only read.")],
-    table: Annotated[str, option("NAME", "The table, or schema.table.")],
+    from_: Annotated[str, option("--from", "URL", "sqlite:///path or postgresql://…; it is only read.")],
+    table: Annotated[str, option("NAME", "Table, or schema.table.")],
     map_: Annotated[
         list[str], option("--map", "MAP", "field=column, field=column.$.path or field='constant'.")
     ],
-    where: Annotated[str | None, option("SQL", "Which rows: a condition.")] = None,
-    key: Annotated[str | None, option("COLUMN", "What tells rows apart; else the primary key.")] = None,
-    channel: Annotated[str | None, channel_option("Where the map names none.")] = None,
-    time: Annotated[str, option("FORM", "How times are kept: auto, s, ms, us or iso.")] = "auto",
-    timezone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
+    where: Annotated[str | None, option("SQL", "Condition that selects the rows.")] = None,
+    key: Annotated[str | None, option("COLUMN", "Column that identifies a row. [the primary key]")] = None,
+    channel: Annotated[str | None, channel_option("Channel for rows without one.")] = None,
+    time: Annotated[str, option("FORMAT", "Format of times: auto, s, ms, us or iso.")] = "auto",
+    timezone: TimesZone = None,
     overdue: Annotated[
-        bool,
-        typer.Option("--overdue", help="Also take what is late by more than the grace; it goes out at once."),
+        bool, typer.Option("--overdue", help="Also import expired messages; they are sent immediately.")
     ] = False,
-    as_: Annotated[str | None, option("--as", "NAME", "Remember the table by this name.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")] = False,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
+    as_: Annotated[str | None, option("--as", "NAME", "Name to remember the table by.")] = None,
+    dry_run: DryRun = False,
 ) -> None:
-    """Make messages of its rows. The same again takes only what is new."""
+    """Create messages from the rows of a table. A repeated run imports only new rows."""
+    from ..inputs.timezones import parse_timezone
+    from ..outbound.imports.table_import import TableImportRequest
+    from ..store.external_tables import open_table
 
-    async def work() -> None:
-        from ..inputs.timezones import parse_timezone
-        from ..outbound.imports.table_import import TableImportRequest
-        from ..store.external_tables import open_table
-
-        wish = TableImportRequest(
-            map_,
-            where,
-            key,
-            channel,
-            time,
-            parse_timezone(timezone) if timezone else None,
-            overdue=overdue,
-            source=as_,
-        )
-        async with (
-            engine.opened(engine.settings(config, database)) as app,
-            audited(app, "import.messages"),
-            open_table(from_, table) as opened,
-        ):
-            with _progress(is_shown=not as_json) as say:
-                report = await _takeover(app).take(
-                    opened, wish, dry_run=dry_run, progress=lambda so_far: say(f"{so_far.read:,} rows read")
-                )
-        if as_json:
-            output.say_json(report.described())
-        else:
-            _print(report)
-
-    engine.run(work())
+    times_zone = parse_timezone(timezone) if timezone else None
+    request = TableImportRequest(map_, where, key, channel, time, times_zone, overdue=overdue, source=as_)
+    async with open_table(from_, table) as opened:
+        with output.working("", is_shown=not ctx.as_json) as say:
+            report = await _importer(ctx.app).take(
+                opened, request, dry_run=dry_run, progress=lambda so_far: say(f"{so_far.read:,} rows read")
+            )
+    ctx.answer(report.described(), lambda: _print(report))
 
 
-@group.command("list", epilog=examples("tidings import list"))
-def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Runs, newest first."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            runs = await _takeover(app).runs()
-        columns = [
-            Column("run", lambda row: row["run"], keep=True),
-            Column("began", lambda row: row["began_at"], keep=True),
-            Column("ended", lambda row: row["ended_at"], keep=True),
-            Column("taken", lambda row: row["taken"], right=True),
-            Column("undone", lambda row: row["undone_at"]),
-            Column("source", lambda row: row["source"]),
-        ]
-        output.listing(runs, columns, as_json=as_json, nothing="nothing was taken over yet")
-
-    engine.run(work())
+@command(group, "list", epilog=examples("tidings import list"))
+async def list_(ctx: CommandContext) -> None:
+    """List import runs, newest first."""
+    columns = [
+        Column("run", lambda row: row["run"], keep=True),
+        Column("began", lambda row: row["began_at"], keep=True),
+        Column("ended", lambda row: row["ended_at"], keep=True),
+        Column("imported", lambda row: row["taken"], right=True),
+        Column("undone", lambda row: row["undone_at"]),
+        Column("source", lambda row: row["source"]),
+    ]
+    ctx.listing(await _importer(ctx.app).runs(), columns, nothing="no imports yet")
 
 
-@group.command(epilog=examples("tidings import undo 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
-def undo(
-    run: Annotated[str, argument("RUN", "The run's id.")],
-    *,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
-) -> None:
-    """Cancel what still waits of a run, and say what was already sent."""
+@command(group, epilog=examples("tidings import undo 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
+async def undo(ctx: CommandContext, run: Annotated[str, argument("RUN", "Id of the run.")]) -> None:
+    """Cancel the pending messages of a run, and report how many were already sent."""
+    counts = await _importer(ctx.app).undo(run)
 
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app, audited(app, "import.undo", run):
-            told = await _takeover(app).undo(run)
-        if as_json:
-            output.say_json(told)
-            return
-        output.facts([(word.replace("_", " "), count, None) for word, count in told.items()])
-        if told["being_sent"]:
-            output.say("some are being sent this moment: undo it again in a minute")
+    def in_words() -> None:
+        output.facts([(word.replace("_", " "), count, None) for word, count in counts.items()])
+        if counts["being_sent"]:
+            output.say("some messages are being sent now: repeat the undo in a minute")
 
-    engine.run(work())
+    ctx.answer(counts, in_words)
 
 
-@contextmanager
-def _progress(*, is_shown: bool) -> Iterator[Callable[[str], None]]:
-    """A live line where a person looks."""
-    if not (is_shown and output.on_terminal()):
-        yield lambda _: None
-        return
-    with output.console().status("") as status:
-        yield lambda text: status.update(output.quoted(text))
-
-
-def _takeover(app: App) -> TableImportService:
+def _importer(app: App) -> TableImportService:
     from ..outbound.imports.table_import import TableImportService
 
     return TableImportService(
@@ -166,15 +116,15 @@ def _print(report: TableImportReport) -> None:
         [
             ("run", row["run"], "dry run: nothing was written" if is_dry else None),
             ("source", row["source"], None),
-            *((f"{name} is", said, None) for name, said in row["fields"].items()),
+            *((f"{name} from", column, None) for name, column in row["fields"].items()),
             ("read", row["read"], None),
-            ("would take" if is_dry else "taken", row["taken"], None),
-            ("taken before", row["known"], None),
-            ("refused", row["refused"], None),
+            ("would import" if is_dry else "imported", row["taken"], None),
+            ("already imported", row["known"], None),
+            ("rejected", row["refused"], None),
         ]
     )
     _section("samples", row["samples"], ("key", "channel", "to", "at", "text"))
-    _section("bad rows", row["bad"], ("key", "field", "problem", "remedy"))
+    _section("invalid rows", row["bad"], ("key", "field", "problem", "remedy"))
     for reason, count in row["reasons"].items():
         output.say(f"{count:,} × {reason}")
 

@@ -1,4 +1,4 @@
-"""`tidings inbox`: what came in, in which state, and why."""
+"""`tidings inbox`: received messages, their state, and the sources."""
 
 from __future__ import annotations
 
@@ -12,85 +12,86 @@ from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
 
-group = typer.Typer(help="The inbox: what people said, and what came of it.", no_args_is_help=True)
+group = typer.Typer(help="Inspect received messages, conversations and sources.", no_args_is_help=True)
 
-InboxMessageId = Annotated[str, argument("ID", "The message's id.")]
+InboxMessageId = Annotated[str, argument("ID", "Id of the received message.")]
 
 
 @command(
     group, "list", epilog=examples("tidings inbox list --state failed", "tidings inbox list --source crew")
 )
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
     state: Annotated[
         str | None,
-        option("--state", "-s", "STATE", "received, pending, processing, done, failed, expired or skipped."),
+        option(
+            "--state",
+            "-s",
+            "STATE",
+            "Filter by state: received, pending, processing, done, failed, expired or skipped.",
+        ),
     ] = None,
-    source: Annotated[str | None, option("--source", "NAME", "Only of this source.")] = None,
-    conversation: Annotated[
-        str | None, option("--conversation", "NAME", "Only of this conversation.")
-    ] = None,
-    sender: Annotated[
-        str | None, option("--sender", "ID", "Only of this sender, by the platform's id.")
-    ] = None,
+    source: Annotated[str | None, option("NAME", "Filter by source.")] = None,
+    conversation: Annotated[str | None, option("NAME", "Filter by conversation, such as crew/9.")] = None,
+    sender: Annotated[str | None, option("ID", "Filter by sender, by its id on the platform.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """What came in, newest first."""
-    page = await ask.app.inbound.inbox.page(
+    """List received messages, newest first."""
+    page = await ctx.app.inbound.inbox.page(
         state=state, source=source, conversation=conversation, sender=sender, limit=limit, after=after
     )
-    now = ask.desk.clock.now()
+    now = ctx.outbound.clock.now()
     columns = [
         Column("state", lambda row: row["state"], output.state),
-        Column.time("said", "sent_at", now),
+        Column.time("sent", "sent_at", now),
         Column("conversation", lambda row: row["conversation"]),
-        Column("who", lambda row: row["name"] or row["sender"]),
-        Column("text", lambda row: row["text"], _said),
+        Column("from", lambda row: row["name"] or row["sender"]),
+        Column("text", lambda row: row["text"], _text),
         Column("reason", lambda row: row["reason"], spare=True),
         Column("id", lambda row: row["id"], keep=True),
     ]
-    ask.listing(page.items, columns, more=page.next, nothing="nothing has come in yet")
+    ctx.listing(page.items, columns, more=page.next, nothing="no messages received yet")
 
 
-def _said(row: output.Row) -> str:
-    """What was said, or that it was no text; a pipe has it as it is."""
-    said: str = row["text"]
+def _text(row: output.Row) -> str:
+    """Return the text, or a description of a message without one."""
+    text: str = row["text"]
     if row["kind"] == "delete":
         return "(a message was deleted)"
-    if not said.strip():
+    if not text.strip():
         return f"({row['attachments']} files)" if row["attachments"] else "(no text)"
-    return f"(edited) {said}" if row["kind"] == "edit" else said
+    return f"(edited) {text}" if row["kind"] == "edit" else text
 
 
 @command(group, epilog=examples("tidings inbox show ID"))
-async def show(ask: CommandContext, message: InboxMessageId) -> None:
-    """One message with its history."""
-    row = await ask.app.inbound.inbox.show(message)
+async def show(ctx: CommandContext, message: InboxMessageId) -> None:
+    """Show a received message with its history."""
+    row = await ctx.app.inbound.inbox.show(message)
 
     def in_words() -> None:
         known = {name: value for name, value in row.items() if name not in ("history", "raw")}
         output.facts(output.fields(known))
         for step in row["history"]:
             output.say(
-                f"{output.spoken(step['at'])}  {step['origin']} → {step['state']}  {step['detail'] or ''}"
+                f"{output.readable(step['at'])}  {step['origin']} → {step['state']}  {step['detail'] or ''}"
             )
 
-    ask.answer(row, in_words)
+    ctx.answer(row, in_words)
 
 
 @command(group, epilog=examples("tidings inbox retry 0198c2f0-…"))
-async def retry(ask: CommandContext, message: InboxMessageId) -> None:
-    """Start one that failed afresh; take up one that has expired or was skipped."""
-    row = await ask.app.inbound.inbox.retry(message)
-    ask.answer(row, lambda: output.say((row["id"], "bold"), " is tried again"))
+async def retry(ctx: CommandContext, message: InboxMessageId) -> None:
+    """Process a failed, expired or skipped message again."""
+    row = await ctx.app.inbound.inbox.retry(message)
+    ctx.answer(row, lambda: output.say((row["id"], "bold"), " will be processed again"))
 
 
 @command(group, epilog=examples("tidings inbox sources"))
-async def sources(ask: CommandContext) -> None:
-    """How far each source was read, and what is wrong with it."""
-    now = ask.desk.clock.now()
+async def sources(ctx: CommandContext) -> None:
+    """List the sources with their cursor and last error."""
+    now = ctx.outbound.clock.now()
     columns = [
         Column("name", lambda row: row["name"], keep=True),
         *Column.plain("kind", "how"),
@@ -100,4 +101,4 @@ async def sources(ask: CommandContext) -> None:
         Column("problem", lambda row: row["problem"]),
     ]
     nothing = "no sources are configured; see docs/how-to/inbound-sources.md"
-    ask.listing(await ask.app.inbound.inbox.sources(), columns, nothing=nothing)
+    ctx.listing(await ctx.app.inbound.inbox.sources(), columns, nothing=nothing)

@@ -1,8 +1,8 @@
-"""`tidings keys`: who may call. A key is shown once, when it is made or rotated."""
+"""`tidings keys`: API keys. A key is shown only when it is created or rotated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,12 +12,9 @@ from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
-if TYPE_CHECKING:
-    from rich.text import Text
+group = typer.Typer(help="Create, rotate and revoke API keys.", no_args_is_help=True)
 
-group = typer.Typer(help="Keys: who may call, as what, and for which tenant.", no_args_is_help=True)
-
-Id = Annotated[str, argument("ID", "The key's id.")]
+Id = Annotated[str, argument("ID", "Key id.")]
 
 
 @command(
@@ -28,84 +25,75 @@ Id = Annotated[str, argument("ID", "The key's id.")]
     ),
 )
 async def create(
-    ask: CommandContext,
-    name: Annotated[str, argument("NAME", "Who it is for.")],
+    ctx: CommandContext,
+    name: Annotated[str, argument("NAME", "Name of the key.")],
     *,
     role: Annotated[str, option("--role", "-r", "ROLE", "admin, operator, sender, viewer or metrics.")],
-    tenant: Annotated[str | None, option("--tenant", "NAME", "For whom. [default]")] = None,
+    tenant: Annotated[str | None, option("NAME", "Tenant of the key. [default]")] = None,
     scope: Annotated[
-        list[str] | None, option("--scope", "AREA", "Only for this area, such as messages; repeatable.")
+        list[str] | None,
+        option("--scope", "SCOPE", "Limit the key to a scope, such as messages. Repeatable."),
     ] = None,
-    rate: Annotated[int | None, option("--rate", "N", "Calls a second, over all processes.")] = None,
-    expires_in: Annotated[
-        str | None, option("--expires-in", "TIME", "How long it is good, such as 90d.")
-    ] = None,
+    rate: Annotated[int | None, option("N", "Calls per second, over all processes. [no limit]")] = None,
+    expires_in: Annotated[str | None, option("DURATION", "Lifetime, such as 90d. [no expiry]")] = None,
 ) -> None:
-    """A new key. It is shown this once.
+    """Create an API key. It is shown only once.
 
-    Whoever can open the database can always make one, so this is how to get in again after a key was lost.
+    Anyone with access to the database can create a key, so use this command if all keys are lost.
     """
     body = {"name": name, "role": role, "tenant": tenant, "scopes": scope or None, "rate": rate}
-    _with_secret(ask, await ask.app.access.keys.create({**body, "expires_in": expires_in}))
+    _with_secret(ctx, await ctx.app.access.keys.create({**body, "expires_in": expires_in}))
 
 
 @command(group, "list", epilog=examples("tidings keys list", "tidings keys list --tenant acme"))
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    tenant: Annotated[str, option("--tenant", "NAME", "Only of this tenant. [all]")] = "*",
+    tenant: Annotated[str, option("NAME", "Filter by tenant. [all]")] = "*",
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Keys, newest first, without their secrets."""
-    page = await ask.app.access.keys.page(of=tenant, limit=limit, after=after)
-    now = ask.app.clock.now()
+    """List keys, newest first, without their secrets."""
+    page = await ctx.app.access.keys.page(of=tenant, limit=limit, after=after)
+    now = ctx.app.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         *Column.plain("name", "tenant", "role"),
-        Column("state", lambda row: row["state"], _state),
-        Column("begins with", lambda row: row["prefix"], keep=True),
+        Column("state", lambda row: row["state"], output.state),
+        Column("prefix", lambda row: row["prefix"], keep=True),
         Column("scopes", lambda row: ",".join(row["scopes"]), spare=True),
         Column("rate", lambda row: row["rate"], right=True, spare=True),
         Column.time("expires", "expires_at", now),
         Column.time("last used", "last_used_at", now),
     ]
     nothing = "no keys yet; see: tidings keys create --help"
-    ask.listing(page.items, columns, nothing=nothing, more=page.next)
+    ctx.listing(page.items, columns, nothing=nothing, more=page.next)
 
 
 @command(group, epilog=examples("tidings keys rotate ID", "tidings keys rotate ID --overlap 0"))
 async def rotate(
-    ask: CommandContext,
+    ctx: CommandContext,
     id_: Id,
     *,
-    overlap: Annotated[
-        str | None, option("--overlap", "TIME", "How long the one before opens. [24h]")
-    ] = None,
+    overlap: Annotated[str | None, option("DURATION", "How long the old secret stays valid. [24h]")] = None,
 ) -> None:
-    """A new secret for a key, shown this once. The one before opens for another day; sessions end at once."""
-    _with_secret(ask, await ask.app.access.keys.rotate(id_, overlap=overlap))
+    """Give a key a new secret, shown only once. The old one stays valid for a day; sessions end."""
+    _with_secret(ctx, await ctx.app.access.keys.rotate(id_, overlap=overlap))
 
 
 @command(group, epilog=examples("tidings keys revoke ID"))
-async def revoke(ask: CommandContext, id_: Id) -> None:
-    """Revoke a key. It stops working everywhere within a second, and so do its sessions and live pages.
+async def revoke(ctx: CommandContext, id_: Id) -> None:
+    """Revoke a key. It stops working everywhere within one second, with its sessions and live pages.
 
-    The last admin key is never revoked: create another first.
+    The last admin key cannot be revoked: create another one first.
     """
-    row = await ask.app.access.keys.revoke(id_)
-    ask.answer(row, lambda: output.say((row["name"], "bold"), " opens nothing any more"))
+    row = await ctx.app.access.keys.revoke(id_)
+    ctx.answer(row, lambda: output.say((row["name"], "bold"), " revoked"))
 
 
-def _with_secret(ask: CommandContext, row: Row) -> None:
+def _with_secret(ctx: CommandContext, row: Row) -> None:
     def in_words() -> None:
         output.facts(output.fields(row, "id", "name", "tenant", "role", "key"))
-        output.say(("write the key down now: it is not shown again", "yellow"))
+        output.say(("save the key now: it will not be shown again", "yellow"))
 
-    ask.answer(row, in_words)
-
-
-def _state(row: Row) -> Text:
-    from rich.text import Text
-
-    return Text(row["state"], "green" if row["state"] == "active" else "dim")
+    ctx.answer(row, in_words)

@@ -1,4 +1,4 @@
-"""What libraries log, in the one format of our own log."""
+"""Logs of libraries, in the format of our own log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 
 
 def configure_library_logs(*, form: str, level: str) -> None:
-    """Send warnings and worse that go through `logging` to standard error, in JSON or in text as ours."""
+    """Write warnings and errors of `logging` to stderr, as JSON or text like our own log."""
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     pretty = structlog.dev.ConsoleRenderer(timestamp_key="time")
     renderer: Any = pretty if text else structlog.processors.JSONRenderer()

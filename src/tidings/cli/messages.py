@@ -1,4 +1,4 @@
-"""`tidings messages`: find messages, see what became of them and why, change what waits."""
+"""`tidings messages`: list and explain messages; cancel, retry and reschedule them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,19 @@ import typer
 from . import output, shell_completion
 from .commands import CommandContext, command
 from .help import examples
-from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient, option
+from .options import After, At, In, Limit, MessageId, OfChannel, OfRecipient, Uncertain, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
     from ..app import App
     from ..outbound.explanation import Explanation
 
-group = typer.Typer(
-    help="Find messages, see why they stand where they stand, change them.", no_args_is_help=True
-)
-
-When = Annotated[str | None, option("WHEN", "ISO 8601 with its zone, or words: 'tomorrow 9am'.")]
-Length = Annotated[str | None, option("--in", "LENGTH", "How long from now: 10s, 5m, 2h.")]
+group = typer.Typer(help="Find, explain, cancel, retry and reschedule messages.", no_args_is_help=True)
 
 
 @command(group, "list", epilog=examples("tidings messages list --state pending --channel phone"))
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
     state: Annotated[
         str | None,
@@ -42,79 +37,69 @@ async def list_(
     ] = None,
     channel: OfChannel = None,
     to: OfRecipient = None,
-    unknown: InDoubt = None,
+    unknown: Uncertain = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Messages, newest first."""
-    page = await ask.desk.messages.page(
+    """List messages, newest first."""
+    page = await ctx.outbound.messages.page(
         state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after
     )
-    nothing = "no such messages" if state or channel or to else "no messages yet; send one: tidings send"
-    columns = _columns(ask.app.clock.now())
-    ask.listing(page.items, columns, more=page.next, nothing=nothing)
+    nothing = (
+        "no matching messages" if state or channel or to else "no messages yet; send one with: tidings send"
+    )
+    columns = _columns(ctx.app.clock.now())
+    ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(group, epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
-async def show(ask: CommandContext, message: MessageId) -> None:
-    """One message: times, tries, whole history, and why."""
-    row = await ask.desk.messages.show(message)
-    reason = await ask.desk.why(message)
-    ask.answer({**row, "why": reason.answer}, lambda: _print(ask.app, row, reason))
+async def show(ctx: CommandContext, message: MessageId) -> None:
+    """Show a message with its times, attempts, history and explanation."""
+    row = await ctx.outbound.messages.show(message)
+    reason = await ctx.outbound.why(message)
+    ctx.answer({**row, "why": reason.answer}, lambda: _print(ctx.app, row, reason))
 
 
 @command(group, epilog=examples("tidings messages why ID"))
-async def why(ask: CommandContext, message: MessageId) -> None:
-    """What a message waits for, or what became of it."""
+async def why(ctx: CommandContext, message: MessageId) -> None:
+    """Explain what a message is waiting for, or how it ended."""
     from ..model.time import iso
 
-    reason = await ask.desk.why(message)
-    if ask.as_json:
+    reason = await ctx.outbound.why(message)
+    if ctx.as_json:
         output.say_json({"id": message, **reason._asdict(), "until": iso(reason.until)})
         return
-    output.say(output.spoken(reason.answer))
+    output.say(output.readable(reason.answer))
     if reason.remedy:
         output.say((f"what to do: {reason.remedy}", "yellow"))
 
 
 @command(group, epilog=examples("tidings messages cancel ID"))
-async def cancel(ask: CommandContext, message: MessageId) -> None:
+async def cancel(ctx: CommandContext, message: MessageId) -> None:
     """Cancel a message that has not been sent yet."""
-    row = await ask.desk.messages.cancel(message)
+    row = await ctx.outbound.messages.cancel(message)
     is_done = row["answer"] == "cancelled"
-    at_work = "is being sent this moment: it will end as cancelled unless this attempt sends it"
-    ask.done(row, "cancelled" if is_done else at_work)
+    at_work = "is being sent now; it will be cancelled unless this attempt succeeds"
+    ctx.done(row, "cancelled" if is_done else at_work)
 
 
 @command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
-async def retry(
-    ask: CommandContext,
-    message: MessageId,
-    *,
-    at: When = None,
-    in_: Length = None,
-) -> None:
-    """Start a failed message afresh, with all its tries."""
-    row = await ask.desk.messages.retry(message, at=_when(ask.app, {"at": at, "in": in_}))
-    ask.done(row, f"goes out {_echo(ask.app, row)}")
+async def retry(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None) -> None:
+    """Retry a failed message with a full set of attempts."""
+    row = await ctx.outbound.messages.retry(message, at=_when(ctx.app, {"at": at, "in": in_}))
+    ctx.done(row, f"is due {_due(ctx.app, row)}")
 
 
 @command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
-async def reschedule(
-    ask: CommandContext,
-    message: MessageId,
-    *,
-    at: When = None,
-    in_: Length = None,
-) -> None:
-    """Give a message that waits another time."""
+async def reschedule(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None) -> None:
+    """Reschedule a pending message."""
     from ..model.errors import Invalid
 
-    when = _when(ask.app, {"at": at, "in": in_})
+    when = _when(ctx.app, {"at": at, "in": in_})
     if when is None:
-        raise Invalid("no time is given", field="at", remedy="say when with --at WHEN or --in LENGTH")
-    row = await ask.desk.messages.reschedule(message, when)
-    ask.done(row, f"goes out {_echo(ask.app, row)}")
+        raise Invalid("no time is given", field="at", remedy="add --at WHEN or --in DURATION")
+    row = await ctx.outbound.messages.reschedule(message, when)
+    ctx.done(row, f"is due {_due(ctx.app, row)}")
 
 
 def _when(app: App, given: Mapping[str, str | None]) -> int | None:
@@ -123,7 +108,7 @@ def _when(app: App, given: Mapping[str, str | None]) -> int | None:
     return DraftParser(now=app.clock.now(), timezone=app.settings.timezone).when(given)
 
 
-def _echo(app: App, row: Row) -> str | None:
+def _due(app: App, row: Row) -> str | None:
     return output.full_time(row["next_attempt_at"], app.settings.timezone, app.clock.now())
 
 
@@ -140,7 +125,7 @@ def _columns(now: int) -> list[Column]:
 
 
 def _moment(row: Row) -> str | None:
-    """The time that matters in this state: the next attempt of what waits, else the last change."""
+    """Return the time of the next attempt or, if there is none, of the last change."""
     found: str | None = row["next_attempt_at"] or row["changed_at"]
     return found
 
@@ -148,9 +133,9 @@ def _moment(row: Row) -> str | None:
 _TIMES = {
     "accepted": "accepted_at",
     "scheduled": "scheduled_at",
-    "next try": "next_attempt_at",
-    "first try": "executed_at",
-    "last try": "last_attempt_at",
+    "next attempt": "next_attempt_at",
+    "first attempt": "executed_at",
+    "last attempt": "last_attempt_at",
     "sent": "sent_at",
     "failed": "failed_at",
 }
@@ -181,8 +166,12 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
             ),
             ("attempts", row["attempts"], f"{row['attempts']} of {most}" if most else None),
             *output.fields(row, "priority", "ordering_key", "category", "error"),
-            ("in doubt", row["unknown"], "yes: perhaps sent more than once" if row["unknown"] else ""),
-            ("held by", row["holder"], None),
+            (
+                "uncertain",
+                row["unknown"],
+                "yes: it may have been sent more than once" if row["unknown"] else "",
+            ),
+            ("node", row["holder"], None),
             *output.fields(row, "receipt", "delivery"),
         ]
     )
@@ -198,18 +187,18 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
         Column("category", lambda line: line["category"]),
         Column("detail", lambda line: line["detail"], keep=True),
     ]
-    lines = [*row["history"], *map(_told, row["receipts"])]
-    output.listing(lines, columns, as_json=False, nothing="nothing has happened to it yet")
+    lines = [*row["history"], *map(_receipt_line, row["receipts"])]
+    output.listing(lines, columns, as_json=False, nothing="no history yet")
 
 
 def _stamp(iso_time: str, timezone: Any) -> str:
-    """To the millisecond: how long an attempt took can be read off."""
-    there = datetime.fromisoformat(iso_time).astimezone(timezone)
-    return f"{there:%a %d %b %H:%M:%S}.{there.microsecond // 1000:03} {there:%Z}"
+    """Return a time in milliseconds, precise enough to read off the duration of an attempt."""
+    local = datetime.fromisoformat(iso_time).astimezone(timezone)
+    return f"{local:%a %d %b %H:%M:%S}.{local.microsecond // 1000:03} {local:%Z}"
 
 
-def _told(fact: Row) -> Row:
-    """What the provider told later, as a line of the history."""
+def _receipt_line(fact: Row) -> Row:
+    """Return a delivery receipt as a line of the history."""
     line = {
         "from": "sent",
         "to": fact["what"],

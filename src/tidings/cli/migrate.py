@@ -1,4 +1,4 @@
-"""`tidings migrate`: move records between systems; planned, approved, run, watched, repaired and verified."""
+"""`tidings migrate`: jobs that copy records between systems: plan, approve, run, watch, verify."""
 
 from __future__ import annotations
 
@@ -10,59 +10,55 @@ import typer
 from . import migration_progress, output
 from .commands import CommandContext, command
 from .help import examples
+from .migration_progress import caller_name, format_duration
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
     from ..migration.job_file import MigrationJob
 
-group = typer.Typer(help="Migrations: move records between systems.", no_args_is_help=True)
+group = typer.Typer(help="Copy records between systems: plan, run, verify, undo.", no_args_is_help=True)
 
-JobOrFile = Annotated[str, argument("JOB", "A job file, or the id of a job.")]
-Id = Annotated[str, argument("ID", "The job's id.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Do not stay until it is over.")]
-Reason = Annotated[str, option("--reason", "TEXT", "Shown with it.")]
-OfType = Annotated[str | None, option("--type", "NAME", "Only of this record type.")]
-_FEW = 20  # differences of a type that are listed on a terminal
-OfCause = Annotated[str | None, option("--cause", "CAUSE", "Only of this cause, as `dead` names it.")]
+JobOrFile = Annotated[str, argument("JOB", "Job file or job id.")]
+Id = Annotated[str, argument("ID", "Job id.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Return immediately instead of waiting for the end.")]
+Reason = Annotated[str, option("--reason", "TEXT", "Reason, shown with the job.")]
+OfType = Annotated[str | None, option("--type", "NAME", "Filter by record type.")]
+_FEW = 20  # differences listed per record type on a terminal
+OfCause = Annotated[str | None, option("--cause", "CAUSE", "Filter by cause, as listed by `dead`.")]
 
 
 @command(group, epilog=examples("tidings migrate create crm.toml"))
-async def create(
-    ask: CommandContext,
-    file: Annotated[Path, argument("FILE", "A job file.")],
-) -> None:
-    """Keep a job; nothing runs yet. The same file again is the same job."""
+async def create(ctx: CommandContext, file: Annotated[Path, argument("FILE", "Job file.")]) -> None:
+    """Create a job without running it. The same file again is the same job."""
     from ..migration import serializers
     from ..migration.job_file import read_job_file
 
-    row = serializers.job(await ask.app.migrations.find(await _kept(ask, read_job_file(file))))
-    ask.answer(row, lambda: output.say((row["id"], "bold"), f" {row['state']}: {output.flat(row['name'])}"))
+    row = serializers.job(await ctx.app.migrations.find(await _create(ctx, read_job_file(file))))
+    ctx.answer(row, lambda: output.say((row["id"], "bold"), f" {row['state']}: {output.flat(row['name'])}"))
 
 
 @command(group, "list", epilog=examples("tidings migrate list", "tidings migrate list --state running"))
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
+    state: Annotated[str | None, option("NAME", "Filter by state.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     from ..inputs.pagination import decode_position, page_size
     from ..migration import serializers
     from ..migration.jobs import JobState
 
-    chosen, size = (
-        None if state is None else migration_progress.parse_choice(JobState, "state", state),
-        page_size(limit),
-    )
+    chosen = None if state is None else migration_progress.parse_choice(JobState, "state", state)
+    size = page_size(limit)
     before = None if after is None else decode_position(after)
-    found = await ask.app.migrations.page(state=chosen, before=before, limit=size)
-    now = ask.app.clock.now()
+    found = await ctx.app.migrations.page(state=chosen, before=before, limit=size)
+    now = ctx.app.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], migration_progress.state),
+        Column("state", lambda row: row["state"], output.state),
         Column.time("changed", "changed_at", now),
         Column("from", lambda row: row["source"], spare=True),
         Column("to", lambda row: row["target"], spare=True),
@@ -70,59 +66,57 @@ async def list_(
         Column("name", lambda row: row["name"]),
     ]
     more = str(found[-1].n) if len(found) == size else None
-    ask.listing([serializers.job(one) for one in found], columns, more=more, nothing="no migrations")
+    ctx.listing([serializers.job(one) for one in found], columns, more=more, nothing="no migrations")
 
 
 @command(group, epilog=examples("tidings migrate lint crm.toml"))
-async def lint(ask: CommandContext, job: JobOrFile) -> int:
-    """Compare the map with both systems: what would be lost or refused. Exit code 1 if there is an error."""
+async def lint(ctx: CommandContext, job: JobOrFile) -> int:
+    """Check the mapping against both systems. Exit code 1 if there is an error."""
     from ..migration import serializers
 
-    found = [serializers.finding(one) for one in await ask.app.migrations.lint(await _job(ask, job))]
+    found = [serializers.finding(one) for one in await ctx.app.migrations.lint(await _job(ctx, job))]
     columns = [
         *Column.plain("level", "type", "field"),
         Column("code", lambda row: row["code"], spare=True),
         Column("text", lambda row: f"{row['text']}. {row['remedy']}"),
     ]
-    ask.listing(found, columns, nothing="the map fits both systems")
+    ctx.listing(found, columns, nothing="no problems found")
     return int(any(row["level"] == "error" for row in found))
 
 
 @command(
-    group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-look"), fast=True
+    group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-lookup"), fast=True
 )
 async def plan(
-    ask: CommandContext,
+    ctx: CommandContext,
     job: JobOrFile,
     *,
-    look: Annotated[
-        bool, typer.Option("--look/--no-look", help="CommandContext the target what is there already.")
+    lookup: Annotated[
+        bool, typer.Option("--lookup/--no-lookup", help="Look up existing records in the target.")
     ] = True,
     detach: Detach = False,
 ) -> int:
-    """A dry run: read and map everything, write nothing, and say what a run would do."""
+    """Dry run: read and map all records, and report what a run would write."""
     from ..migration import serializers
 
-    migrations, id_ = ask.app.migrations, await _job(ask, job)
-    begun = serializers.job(await migrations.plan(id_, by=migration_progress.caller_name(), look=look))
+    migrations, id_ = ctx.app.migrations, await _job(ctx, job)
+    begun = await migrations.plan(id_, by=caller_name(), look=lookup)
     if detach:
-        _moved(ask, begun, "is being planned")
+        _moved(ctx, begun, "planning")
         return 0
-    row = await migration_progress.follow(ask.app, id_, is_quiet=ask.as_json)
+    row = await migration_progress.follow(ctx.app, id_, is_quiet=ctx.as_json)
     if row["state"] != "planned":
-        _ended(ask, row)
+        _ended(ctx, row)
         return 1
     report = serializers.plan(await migrations.plan_report(id_))
-    ask.answer(report, lambda: _print_plan(report))
+    ctx.answer(report, lambda: _print_plan(report))
     return 0
 
 
 @command(group, epilog=examples("tidings migrate approve ID"))
-async def approve(ask: CommandContext, job: Id) -> None:
-    """The plan may be run; `run` then does exactly that."""
-    _moved(
-        ask, _shown(await ask.app.migrations.approve(job, by=migration_progress.caller_name())), "is approved"
-    )
+async def approve(ctx: CommandContext, job: Id) -> None:
+    """Approve the plan, so that `run` executes exactly that."""
+    _moved(ctx, await ctx.app.migrations.approve(job, by=caller_name()), "approved")
 
 
 @command(
@@ -130,109 +124,97 @@ async def approve(ask: CommandContext, job: Id) -> None:
     epilog=examples("tidings migrate run crm.toml", "tidings migrate run ID --detach"),
     fast=True,
 )
-async def run(ask: CommandContext, job: JobOrFile, *, detach: Detach = False) -> int:
-    """Move the records: the approved plan exactly, or everything that the source has.
+async def run(ctx: CommandContext, job: JobOrFile, *, detach: Detach = False) -> int:
+    """Copy the records: the approved plan or, without a plan, all records of the source.
 
-    This process works at it until it ends; stopped and run again, it goes on where it was.
-    A job that is over begins again, and only what has changed is written.
+    This process does the work. An interrupted job continues where it stopped. A finished job starts again and
+    writes only what has changed. Exit code 1 unless it completes.
     """
-    id_ = await _job(ask, job)
-    found = await ask.app.migrations.find(id_)
+    id_ = await _job(ctx, job)
+    found = await ctx.app.migrations.find(id_)
     if str(found.state) not in ("planning", "running"):
-        found = await ask.app.migrations.run(id_, by=migration_progress.caller_name())
+        found = await ctx.app.migrations.run(id_, by=caller_name())
     if detach:
-        _moved(ask, _shown(found), "runs")
+        _moved(ctx, found, "started")
         return 0
-    return _ended(ask, await migration_progress.follow(ask.app, id_, is_quiet=ask.as_json))
+    return _ended(ctx, await migration_progress.follow(ctx.app, id_, is_quiet=ctx.as_json))
 
 
 @command(group, epilog=examples("tidings migrate status ID --watch"), fast=True)
 async def status(
-    ask: CommandContext,
+    ctx: CommandContext,
     job: Id,
     *,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay until it is over.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show the progress until it ends.")] = False,
 ) -> int:
-    """How far it is, by record type; its rate, what is left, what holds it up."""
+    """Show the progress of a job by record type, its rate and its problems."""
     if watch:
-        return _ended(ask, await migration_progress.follow(ask.app, job, is_quiet=ask.as_json, works=False))
-    row = await migration_progress.look(ask.app, job)
-    ask.answer(row, lambda: _print_status(ask, row))
+        return _ended(ctx, await migration_progress.follow(ctx.app, job, is_quiet=ctx.as_json, works=False))
+    row = await migration_progress.read_status(ctx.app, job)
+    ctx.answer(row, lambda: _print_status(ctx, row))
     return 0
 
 
 @command(group, epilog=examples('tidings migrate pause ID --reason "the CRM is slow"'))
-async def pause(ask: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
-    """Read and write nothing new until it is resumed."""
-    _moved(
-        ask,
-        _shown(await ask.app.migrations.pause(job, by=migration_progress.caller_name(), reason=reason)),
-        "is paused",
-    )
+async def pause(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
+    """Pause a job until it is resumed."""
+    _moved(ctx, await ctx.app.migrations.pause(job, by=caller_name(), reason=reason), "paused")
 
 
 @command(group, epilog=examples("tidings migrate resume ID"))
-async def resume(ask: CommandContext, job: Id) -> None:
-    """Go on."""
-    _moved(ask, _shown(await ask.app.migrations.resume(job, by=migration_progress.caller_name())), "goes on")
+async def resume(ctx: CommandContext, job: Id) -> None:
+    """Resume a paused job."""
+    _moved(ctx, await ctx.app.migrations.resume(job, by=caller_name()), "resumed")
 
 
 @command(group, epilog=examples('tidings migrate cancel ID --reason "wrong mapping"'))
-async def cancel(ask: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
-    """Stop for good; what is written stays."""
-    _moved(
-        ask,
-        _shown(await ask.app.migrations.cancel(job, by=migration_progress.caller_name(), reason=reason)),
-        "is cancelled",
-    )
+async def cancel(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
+    """Cancel a job. Records that are already written stay."""
+    _moved(ctx, await ctx.app.migrations.cancel(job, by=caller_name(), reason=reason), "cancelled")
 
 
 @command(group, epilog=examples("tidings migrate verify ID"), fast=True)
-async def verify(ask: CommandContext, job: Id) -> int:
-    """Every record of the source against the target. Exit code 1 if something is unexplained."""
-    told = 0
-    with output.working("comparing", is_shown=not ask.as_json) as say:
+async def verify(ctx: CommandContext, job: Id) -> int:
+    """Compare every record of the source with the target. Exit code 1 for unexplained differences."""
+    differences = 0
+    with output.working("comparing", is_shown=not ctx.as_json) as say:
 
         def tell(_difference: Any) -> None:
-            nonlocal told
-            told += 1
-            if told % 100 == 1:
-                say(f"comparing: {told:,} differences so far")
+            nonlocal differences
+            differences += 1
+            if differences % 100 == 1:
+                say(f"comparing: {differences:,} differences so far")
 
-        report = await ask.app.migrations.verify(job, tell=tell)
-    ask.answer(report.plainly(), lambda: print(report.text(most=_FEW if output.on_terminal() else None)))
+        report = await ctx.app.migrations.verify(job, tell=tell)
+    ctx.answer(report.plainly(), lambda: print(report.text(most=_FEW if output.on_terminal() else None)))
     return 0 if report.passed else 1
 
 
-async def _job(ask: CommandContext, given: str) -> str:
-    """The id of a job; a file's job is kept first."""
+async def _job(ctx: CommandContext, given: str) -> str:
+    """Return a job id; for a file, create the job first."""
     from ..migration.job_file import read_job_file
 
     if given.endswith((".toml", ".yaml", ".yml", ".json")):
-        return await _kept(ask, read_job_file(Path(given)))
+        return await _create(ctx, read_job_file(Path(given)))
     return given
 
 
-async def _kept(ask: CommandContext, job: MigrationJob) -> str:
-    """The newest job that says the same and was not cancelled, or a new one."""
-    for one in await ask.app.migrations.page(tenant=job.tenant, limit=200):
+async def _create(ctx: CommandContext, job: MigrationJob) -> str:
+    """Return the newest job with the same definition that was not cancelled, or create one."""
+    for one in await ctx.app.migrations.page(tenant=job.tenant, limit=200):
         if one.is_local and one.definition == job.definition and str(one.state) != "cancelled":
             return one.id
-    return (await ask.app.migrations.create(job, by=migration_progress.caller_name())).id
+    return (await ctx.app.migrations.create(job, by=caller_name())).id
 
 
-def _shown(found: Any) -> Row:
+def _moved(ctx: CommandContext, job: Any, words: str) -> None:
     from ..migration import serializers
 
-    return serializers.job(found)
+    ctx.done(serializers.job(job), words)
 
 
-def _moved(ask: CommandContext, row: Row, words: str) -> None:
-    ask.answer(row, lambda: output.say((row["id"], "bold"), f" {words}"))
-
-
-def _ended(ask: CommandContext, row: Row) -> int:
-    ask.answer(row, lambda: migration_progress.print_result(row))
+def _ended(ctx: CommandContext, row: Row) -> int:
+    ctx.answer(row, lambda: migration_progress.print_result(row))
     return 0 if row["state"] == "completed" else 1
 
 
@@ -250,52 +232,48 @@ def _print_plan(report: Row) -> None:
         )
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
-    length = (
-        ""
-        if report["seconds"] is None
-        else f", at least {migration_progress.format_duration(report['seconds'])}"
-    )
-    output.say(f"{report['calls']:,} call{'' if report['calls'] == 1 else 's'}{length}")
+    duration = "" if report["seconds"] is None else f", at least {format_duration(report['seconds'])}"
+    output.say(f"{report['calls']:,} call{'' if report['calls'] == 1 else 's'}{duration}")
     if report["fits_this_month"] is False:
-        output.say(("this will not fit into what is left of this month", "bold red"))
+        output.say(("exceeds the remaining quota of this month", "bold red"))
     id_ = report["job"]["id"]
-    output.say((f"then: tidings migrate approve {id_} && tidings migrate run {id_}", "dim"))
+    output.say((f"next: tidings migrate approve {id_} && tidings migrate run {id_}", "dim"))
 
 
 def _number(name: str) -> Column:
     return Column(name, lambda row: row.get(name, 0), right=True)
 
 
-def _print_status(ask: CommandContext, row: Row) -> None:
-    timezone, now = ask.app.settings.timezone, ask.app.clock.now()
+def _print_status(ctx: CommandContext, row: Row) -> None:
+    timezone, now = ctx.app.settings.timezone, ctx.app.clock.now()
     moves, more = not migration_progress.is_idle(row), row["seconds_left"] is not None
     output.facts(
         [
             *output.fields(row, "id", "name"),
-            ("state", row["state"], migration_progress.state(row)),
+            ("state", row["state"], output.state(row)),
             ("reason", row["reason"], None),
-            ("goes on", row["blocked_until"], output.full_time(row["blocked_until"], timezone, now)),
+            ("resumes", row["blocked_until"], output.full_time(row["blocked_until"], timezone, now)),
             ("problem", row["problem"], None),
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migration_progress.tally(row)),
-            ("rate", row["per_second"], f"{row['per_second']:,.1f} a second" if moves else ""),
+            ("rate", row["per_second"], f"{row['per_second']:,.1f} per second" if moves else ""),
             (
                 "left",
                 row["seconds_left"],
-                migration_progress.format_duration(row["seconds_left"]) if moves and more else "",
+                format_duration(row["seconds_left"]) if moves and more else "",
             ),
             ("started", row["started_at"], output.full_time(row["started_at"], timezone, now)),
             ("ended", row["ended_at"], output.full_time(row["ended_at"], timezone, now)),
-            ("records forgotten", row["pruned_at"], output.full_time(row["pruned_at"], timezone, now)),
+            ("records pruned", row["pruned_at"], output.full_time(row["pruned_at"], timezone, now)),
             ("batches", row["batches"], ", ".join(f"{n:,} {word}" for word, n in row["batches"].items())),
-            ("you can", ", ".join(row["actions"]), None),
+            ("actions", ", ".join(row["actions"]), None),
         ]
     )
     columns = [
         Column("type", lambda row: row["type"], keep=True),
         Column("read", lambda row: row["read"], right=True),
         Column("done", lambda row: row["done"], right=True),
-        Column("set aside", lambda row: row["set_aside"], right=True),
+        Column("quarantined", lambda row: row["set_aside"], right=True),
         Column(
             "states",
             lambda row: row["counts"],
@@ -305,4 +283,4 @@ def _print_status(ask: CommandContext, row: Row) -> None:
     ]
     if output.on_terminal():
         output.say()
-    output.listing(row["types"], columns, as_json=False, nothing="nothing was read yet")
+    output.listing(row["types"], columns, as_json=False, nothing="no records read yet")

@@ -1,4 +1,4 @@
-"""`tidings migrate` for records: their log, what was set aside and why, its export, repair and replay."""
+"""`tidings migrate` for records: list, log, dead letters, export, replay, undo, crosswalk, audit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import engine, files, migration_progress, output
 from .commands import CommandContext, command
 from .help import examples
 from .migrate import Detach, Id, OfCause, OfType, group
-from .options import After, ConfigFile, Database, Limit, argument, option
+from .options import After, ConfigFile, Database, DryRun, InputFormat, Limit, Yes, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -23,60 +23,60 @@ GROUP = group
 
 @command(GROUP, epilog=examples("tidings migrate records ID --state rejected"))
 async def records(
-    ask: CommandContext,
+    ctx: CommandContext,
     job: Id,
     *,
     type_: OfType = None,
-    state: Annotated[str | None, option("--state", "NAME", "written, unchanged, rejected, failed …")] = None,
+    state: Annotated[
+        str | None, option("NAME", "Filter by state: written, unchanged, rejected, failed …")
+    ] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Records with where they stand and why, in the order in which they were read."""
+    """List records with their state and reason, in the order they were read."""
     from ..inputs.pagination import decode_position, page_size
     from ..migration import serializers
     from ..migration.connectors.port import RecordState
 
-    standing = None if state is None else migration_progress.parse_choice(RecordState, "state", state)
+    chosen = None if state is None else migration_progress.parse_choice(RecordState, "state", state)
     begin, size = 0 if after is None else decode_position(after), page_size(limit)
-    found = await ask.app.migrations.records(job, type=type_, standing=standing, after=begin, limit=size)
+    found = await ctx.app.migrations.records(job, type=type_, standing=chosen, after=begin, limit=size)
     columns = [
         Column("type", lambda row: row["type"]),
         Column("record", lambda row: row["source_id"], keep=True),
-        Column("state", lambda row: row["state"], migration_progress.state),
+        Column("state", lambda row: row["state"], output.state),
         Column("target", lambda row: row["target_id"], spare=True),
         Column("changed", lambda row: row["changed_at"], spare=True),
         *Column.plain("field", "reason"),
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
-    ask.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
+    ctx.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
 
 
 @command(GROUP, epilog=examples("tidings migrate log ID people 4711"))
 async def log(
-    ask: CommandContext,
+    ctx: CommandContext,
     job: Id,
-    type_: Annotated[str, argument("TYPE", "Its record type.")],
-    record: Annotated[str, argument("RECORD", "Its id in the source.")],
+    type_: Annotated[str, argument("TYPE", "Record type.")],
+    record: Annotated[str, argument("RECORD", "Record id in the source.")],
 ) -> None:
-    """One record: what the source said, and every attempt at it."""
+    """Show a record: its source data and every attempt to write it."""
     from ..migration import serializers
 
-    found = await ask.app.migrations.record(job, type_, record)
-    row = serializers.record(found, await ask.app.migrations.find(job))
-    if ask.as_json:
+    found = await ctx.app.migrations.record(job, type_, record)
+    row = serializers.record(found, await ctx.app.migrations.find(job))
+    if ctx.as_json:
         output.say_json(row)
         return
     names = ("type", "source_id", "state", "key", "target_id", "action", "failure", "field", "reason", "raw")
     output.facts([(name.replace("_", " "), row.get(name), None) for name in names])
-    columns = [
-        *Column.plain("at", "what", "code", "reason"),
-    ]
-    output.listing(row["log"], columns, as_json=False, nothing="nothing was tried yet")
+    columns = Column.plain("at", "what", "code", "reason")
+    output.listing(row["log"], columns, as_json=False, nothing="no attempts yet")
 
 
 @command(GROUP, epilog=examples("tidings migrate dead ID"))
-async def dead(ask: CommandContext, job: Id) -> None:
-    """What was set aside, by cause, the most frequent first."""
+async def dead(ctx: CommandContext, job: Id) -> None:
+    """Count quarantined records by cause, most frequent first."""
     from ..migration import serializers
 
     columns = [
@@ -88,8 +88,8 @@ async def dead(ask: CommandContext, job: Id) -> None:
         Column("cause", lambda row: row["fingerprint"], keep=True),
         Column("reason", lambda row: row["reason"]),
     ]
-    found = [serializers.cause(one) for one in await ask.app.migrations.dead(job)]
-    ask.listing(found, columns, nothing="nothing was set aside")
+    found = [serializers.cause(one) for one in await ctx.app.migrations.dead(job)]
+    ctx.listing(found, columns, nothing="no quarantined records")
 
 
 @GROUP.command(
@@ -102,43 +102,43 @@ def export(
     *,
     cause: OfCause = None,
     type_: OfType = None,
-    form: Annotated[
-        str | None, option("--form", "ndjson|csv|csv-exact", "Without it as the file is called.")
+    format_: Annotated[
+        str | None, option("--format", "ndjson|csv|csv-exact", "Output format. [from the file name]")
     ] = None,
-    output_file: Annotated[Path | None, option("--output", "-o", "FILE", "Write it there.")] = None,
+    output_file: Annotated[Path | None, option("--output", "-o", "FILE", "Write to FILE. [stdout]")] = None,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """The records that were set aside, as the source has them: mend them and give them to `replay --file`."""
+    """Export the quarantined records. Fix them and pass the file to `replay --file`."""
 
     async def work() -> None:
         async with engine.opened(engine.settings(config, database)) as app:
             await app.migrations.find(job)
-            await _write(app, job, cause, type_, _form(form, output_file), output_file)
+            await _write(app, job, cause, type_, _format(format_, output_file), output_file)
 
     engine.run(work())
 
 
-def _form(given: str | None, file: Path | None) -> str:
+def _format(given: str | None, file: Path | None) -> str:
     from ..api.migration_repairs import FORMS
     from ..model.errors import Invalid
 
     by_name = "csv" if file is not None and file.suffix.lower() == ".csv" else "ndjson"
     if given is not None and given not in FORMS:
-        raise Invalid(f"there is no form {given!r}", field="form", remedy=f"use one of: {', '.join(FORMS)}")
+        raise Invalid(f"unknown format {given!r}", field="format", remedy=f"use one of: {', '.join(FORMS)}")
     return given or by_name
 
 
 async def _write(
-    app: App, job: str, cause: str | None, type_: str | None, form: str, file: Path | None
+    app: App, job: str, cause: str | None, type_: str | None, format_: str, file: Path | None
 ) -> None:
     from ..api.migration_repairs import export_records
 
     with files.written(file) as target, output.working("writing", is_shown=file is not None):
-        async for piece in export_records(app.migrations, job, form=form, cause=cause, type_=type_):
+        async for piece in export_records(app.migrations, job, form=format_, cause=cause, type_=type_):
             target.write(piece)
     if file is not None and output.on_terminal():
-        output.say(("✓ ", "green"), f"{file} has what was set aside; mend it and give it to replay --file")
+        output.say(("✓ ", "green"), f"wrote {file}; fix the records and pass it to replay --file")
 
 
 @command(
@@ -151,107 +151,103 @@ async def _write(
     fast=True,
 )
 async def replay(
-    ask: CommandContext,
+    ctx: CommandContext,
     job: Id,
     *,
     cause: OfCause = None,
     type_: OfType = None,
-    file: Annotated[str | None, option("--file", "FILE", "Repaired records, as they were exported.")] = None,
-    form: Annotated[str | None, option("--form", "csv|ndjson", "Without it as the file is called.")] = None,
-    job_file: Annotated[Path | None, option("--job", "FILE", "The job file with a repaired map.")] = None,
+    file: Annotated[
+        str | None,
+        option("FILE", "Fixed records, in the exported format. [all quarantined records]"),
+    ] = None,
+    format_: InputFormat = None,
+    job_file: Annotated[Path | None, option("--job", "FILE", "Job file with a fixed mapping.")] = None,
     detach: Detach = False,
 ) -> int:
-    """Open what was set aside again, and only that: as it is, repaired, or under a repaired map."""
+    """Process the quarantined records again: unchanged, fixed, or with a fixed mapping."""
     which: dict[str, Any] = {"by": migration_progress.caller_name(), "fingerprint": cause, "type": type_}
     if job_file is not None:
         from ..migration.job_file import read_job_file
 
         which["job"] = read_job_file(job_file)
-    with output.working("opening records again", is_shown=not ask.as_json) as say:
-        which["tell"] = lambda opened: say(f"{opened:,} records are open again")
+    with output.working("reopening records", is_shown=not ctx.as_json) as say:
+        which["tell"] = lambda opened: say(f"{opened:,} records reopened")
         if file is None:
-            opened = await ask.app.migrations.replay(job, **which)
+            opened = await ctx.app.migrations.replay(job, **which)
         else:
-            opened = await _replay_file(ask, job, file, form, which)
+            opened = await _replay_file(ctx, job, file, format_, which)
     if detach or not opened:
-        ask.answer(
-            {"id": job, "opened": opened}, lambda: output.say((job, "bold"), f" {opened:,} opened again")
+        ctx.answer(
+            {"id": job, "opened": opened}, lambda: output.say((job, "bold"), f" {opened:,} records reopened")
         )
         return 0
-    if not ask.as_json:
-        output.say(f"{opened:,} records are opened again")
-    row = await migration_progress.follow(ask.app, job, is_quiet=ask.as_json)
-    ask.answer({**row, "opened": opened}, lambda: migration_progress.print_result(row))
+    if not ctx.as_json:
+        output.say(f"{opened:,} records reopened")
+    row = await migration_progress.follow(ctx.app, job, is_quiet=ctx.as_json)
+    ctx.answer({**row, "opened": opened}, lambda: migration_progress.print_result(row))
     return 0 if row["state"] == "completed" else 1
 
 
 async def _replay_file(
-    ask: CommandContext, job: str, name: str, form: str | None, which: dict[str, Any]
+    ctx: CommandContext, job: str, name: str, format_: str | None, which: dict[str, Any]
 ) -> int:
     from ..api.migration_repairs import read_repaired
-    from . import files
 
-    await ask.app.migrations.find(job)
-    read_as, most = files.form_of(name, form), ask.app.settings.max_bulk
+    await ctx.app.migrations.find(job)
+    read_as, most = files.format_of(name, format_), ctx.app.settings.max_bulk
     with files.opened(name) as file:
         async with read_repaired(files.pieces(file, lambda _: None), read_as, most=most) as records:
-            return await ask.app.migrations.replay(job, repaired=records, **which)
+            return await ctx.app.migrations.replay(job, repaired=records, **which)
 
 
 @command(
     GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True
 )
-async def undo(
-    ask: CommandContext,
-    job: Id,
-    *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken out.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
-    """Take what a job has created out of the target again, unless somebody has changed it since."""
+async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Yes = False) -> None:
+    """Delete the records that a finished job created in the target, except those changed since."""
     from ..migration import serializers
     from ..model.errors import Invalid
 
     if not dry_run and not yes:
-        if not output.on_terminal() or ask.as_json:
+        if not output.on_terminal() or ctx.as_json:
             raise Invalid("this would delete records in the target", remedy="add --yes, or --dry-run first")
-        typer.confirm("Delete what it has created in the target?", abort=True)
-    told: list[dict[str, Any]] = []
+        typer.confirm("Delete the records that this job created in the target?", abort=True)
+    undone: list[dict[str, Any]] = []
 
     def tell(one: UndoneRecord) -> None:
-        if len(told) < 1000:
-            told.append(serializers.undone_record(one))
+        if len(undone) < 1000:
+            undone.append(serializers.undone_record(one))
 
-    counts = await ask.app.migrations.undo(
+    counts = await ctx.app.migrations.undo(
         job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell
     )
     row = {
         "id": job,
         "dry_run": dry_run,
         "counts": {str(fate): n for fate, n in counts.items()},
-        "items": told,
+        "items": undone,
     }
     words = ", ".join(f"{n:,} {fate}" for fate, n in counts.items()) or "nothing to undo"
 
     def say() -> None:
         output.say((job, "bold"), f" {'would be ' if dry_run else ''}{words}")
-        for one in told:
+        for one in undone:
             if dry_run or one["fate"] in ("changed", "unsure"):
                 print(f"{one['fate']}\t{one['type']}\t{one['source_id']}\t{one['target_id']}")
 
-    ask.answer(row, say)
+    ctx.answer(row, say)
 
 
 @command(GROUP, epilog=examples("tidings migrate crosswalk ID people --source 4711"))
 async def crosswalk(
-    ask: CommandContext,
+    ctx: CommandContext,
     job: Id,
-    type_: Annotated[str, argument("TYPE", "A record type.")],
+    type_: Annotated[str, argument("TYPE", "Record type.")],
     *,
-    source: Annotated[str | None, option("--source", "ID", "By the source's id.")] = None,
-    target: Annotated[str | None, option("--target", "ID", "Or by the target's.")] = None,
+    source: Annotated[str | None, option("ID", "Record id in the source.")] = None,
+    target: Annotated[str | None, option("ID", "Record id in the target.")] = None,
 ) -> None:
-    """Which record of the target is which of the source."""
+    """Look up which record of the source is which of the target."""
     from ..migration import serializers
 
     columns = [
@@ -260,18 +256,16 @@ async def crosswalk(
         Column("changed", lambda row: row["changed_at"]),
         Column("hash", lambda row: row["hash"], spare=True),
     ]
-    found = await ask.app.migrations.crosswalk(job, type_, source_id=source, target_id=target)
-    ask.listing([serializers.row(one) for one in found], columns, nothing="no such record was moved")
+    found = await ctx.app.migrations.crosswalk(job, type_, source_id=source, target_id=target)
+    ctx.listing([serializers.row(one) for one in found], columns, nothing="no matching record")
 
 
 @command(GROUP, epilog=examples("tidings migrate audit ID"))
-async def audit(ask: CommandContext, job: Id) -> None:
-    """Who did what to a job, and when."""
+async def audit(ctx: CommandContext, job: Id) -> None:
+    """List the changes of a job: actor, action and time."""
     from ..migration import serializers
 
-    columns = [
-        *Column.plain("at", "actor", "action", "detail"),
-    ]
-    ask.listing(
-        [serializers.row(one) for one in await ask.app.migrations.audit(job)], columns, nothing="nothing yet"
+    columns = Column.plain("at", "actor", "action", "detail")
+    ctx.listing(
+        [serializers.row(one) for one in await ctx.app.migrations.audit(job)], columns, nothing="nothing yet"
     )

@@ -1,4 +1,4 @@
-"""`tidings models`: the language model's prompts, what it answers, what it was asked, and what that cost."""
+"""`tidings models`: prompts, calls, costs and recordings of the language model."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from ..inbound.domain import Extraction, Intent
     from ..inbound.llm.settings import ModelSettings
 
-group = typer.Typer(help="The language model: prompts, calls, costs, recordings.", no_args_is_help=True)
+group = typer.Typer(
+    help="Inspect the language model: prompts, calls, costs, recordings.", no_args_is_help=True
+)
 
 QUESTIONS = ("intent", "extract")
 
 
 @command(group, epilog=examples("tidings models prompts"))
-async def prompts(ask: CommandContext) -> None:
-    """The prompts in use, each with its version and hash. One that cannot be used is told."""
+async def prompts(ctx: CommandContext) -> None:
+    """List the prompts in use with version and hash. Reports an invalid prompt."""
     from ..inbound.llm import prompt
 
-    settings = _settings(ask)
+    settings = _settings(ctx)
     rows = [
         {"prompt": one.name, "version": one.version, "role": str(one.role), "model": settings.model(one.role),
          "max_tokens": one.max_tokens, "temperature": one.temperature, "hash": one.hash}
@@ -39,7 +41,7 @@ async def prompts(ask: CommandContext) -> None:
         *Column.plain("role", "model"),
         Column("hash", lambda row: row["hash"], spare=True),
     ]
-    ask.listing(rows, columns, nothing="no prompts")
+    ctx.listing(rows, columns, nothing="no prompts")
 
 
 @command(
@@ -48,16 +50,16 @@ async def prompts(ask: CommandContext) -> None:
     epilog=examples('tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42'),
 )
 async def ask_(
-    ask: CommandContext,
-    text: Annotated[str, argument("TEXT", "What somebody says.")],
+    ctx: CommandContext,
+    text: Annotated[str, argument("TEXT", "Text of a message.")],
     *,
     question: Annotated[
-        str, option("--question", "-q", "NAME", "intent: is it a request? extract: for what?")
+        str, option("--question", "-q", "NAME", "intent (is it a request?) or extract (for what?).")
     ] = "intent",
-    squads: Annotated[str, option("NAMES", "All squads, separated by commas.")] = "34,35,42,43,54",
-    squad: Annotated[str, option("NAME", "The squad of whoever says it.")] = "42",
+    squads: Annotated[str, option("NAMES", "All squads, comma-separated.")] = "34,35,42,43,54",
+    squad: Annotated[str, option("NAME", "Squad of the sender.")] = "42",
 ) -> None:
-    """Ask the model as the engine does. It costs what a message costs; nothing is done with the answer."""
+    """Ask the model as the engine does, and print its answer and cost. Nothing else happens."""
     from ..inbound.domain import InterpreterContext, Speaker
     from ..inbound.llm import prompt
     from ..inbound.llm.journal import trace_calls
@@ -66,45 +68,47 @@ async def ask_(
     from ..model.errors import Invalid
 
     if question not in QUESTIONS:
-        raise Invalid(f"there is no question {question!r}", remedy="Use intent or extract", field="question")
-    settings, app = _settings(ask), ask.app
+        raise Invalid(f"unknown question {question!r}", remedy="use intent or extract", field="question")
+    settings, app = _settings(ctx), ctx.app
     names = tuple(name.strip() for name in squads.split(",") if name.strip())
-    someone = Speaker("cli", "somebody", squad, "member")
-    scene = InterpreterContext(app.clock.now(), app.settings.timezone.key, names, someone, text)
-    line = ModelClient(settings, app.store, app.clock)
+    speaker = Speaker("cli", "somebody", squad, "member")
+    context = InterpreterContext(app.clock.now(), app.settings.timezone.key, names, speaker, text)
+    client = ModelClient(settings, app.store, app.clock)
     trace = f"cli-{app.clock.new_id()}"
     try:
-        with trace_calls(trace), output.working("asking the model", is_shown=not ask.as_json):
-            mind = ModelInterpreter(settings, prompt.load_prompts(settings.prompts), line)
-            found = await (mind.intent(scene) if question == "intent" else mind.extract(scene))
+        with trace_calls(trace), output.working("asking the model", is_shown=not ctx.as_json):
+            interpreter = ModelInterpreter(settings, prompt.load_prompts(settings.prompts), client)
+            found = await (
+                interpreter.intent(context) if question == "intent" else interpreter.extract(context)
+            )
     finally:
-        await line.close()
-    made = await line.journal.of(trace)
+        await client.close()
+    made = await client.journal.of(trace)
     answer = {
         name: list(value) if isinstance(value, tuple) else value for name, value in _plain(found).items()
     }
     spent = {"calls": len(made), "cost": _money(sum(call["cost"] for call in made))}
-    ask.answer(
+    ctx.answer(
         {**answer, **spent}, lambda: output.facts([(k, v, None) for k, v in {**answer, **spent}.items()])
     )
 
 
 @command(group, epilog=examples("tidings models calls", "tidings models calls --message inbox-17"))
 async def calls(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    message: Annotated[str | None, option("ID", "Only those that this message caused.")] = None,
+    message: Annotated[str | None, option("ID", "Filter by the message that caused the call.")] = None,
     limit: Limit = 20,
-    before: Annotated[int | None, option("N", "Older than this call.")] = None,
+    before: Annotated[int | None, option("N", "Show calls older than this one.")] = None,
 ) -> None:
-    """Every call to a model, newest first: prompt, tokens, cost, and what came of it."""
+    """List calls to the model with prompt, tokens, cost and result, newest first."""
     from ..inbound.llm.journal import ModelJournal
     from ..model.time import iso
 
-    journal = ModelJournal(ask.app.store, ask.app.clock)
+    journal = ModelJournal(ctx.app.store, ctx.app.clock)
     found = await (journal.newest(before=before, limit=limit) if message is None else journal.of(message))
     rows = [{**row, "at": iso(row["at"]), "cost": _money(row["cost"])} for row in found]
-    now = ask.app.clock.now()
+    now = ctx.app.clock.now()
     columns = [
         Column("call", lambda row: row["id"], keep=True, right=True),
         Column.time("at", "at", now),
@@ -117,16 +121,16 @@ async def calls(
         Column("problem", lambda row: row["error"], spare=True),
     ]
     more = str(found[-1]["id"]) if message is None and len(found) == limit else None
-    ask.listing(rows, columns, more=more, nothing="no calls yet")
+    ctx.listing(rows, columns, more=more, nothing="no calls yet")
 
 
 @command(group, epilog=examples("tidings models costs --since 2027-01-01"))
 async def costs(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    since: Annotated[str, option("DAY", "From this day on (UTC).")] = "2000-01-01",
+    since: Annotated[str, option("DATE", "First day (UTC), such as 2027-01-31.")] = "2000-01-01",
 ) -> None:
-    """Calls, tokens and money by day, model, prompt and version."""
+    """Sum up calls, tokens and cost by day, model, prompt and version."""
     from datetime import date
 
     from ..inbound.llm.journal import ModelJournal
@@ -135,8 +139,8 @@ async def costs(
     try:
         first = date.fromisoformat(since).isoformat()
     except ValueError:
-        raise Invalid(f"{since!r} is not a day", remedy="Write it as 2027-01-31", field="since") from None
-    found = await ModelJournal(ask.app.store, ask.app.clock).days(first)
+        raise Invalid(f"{since!r} is not a date", remedy="write it as 2027-01-31", field="since") from None
+    found = await ModelJournal(ctx.app.store, ctx.app.clock).days(first)
     rows = [{**row, "cost": _money(row["cost"])} for row in found]
     columns = [
         Column("day", lambda row: row["day"], keep=True),
@@ -147,15 +151,12 @@ async def costs(
         Column("tokens out", lambda row: row["tokens_out"], right=True),
         Column("cost", lambda row: row["cost"], right=True),
     ]
-    ask.listing(rows, columns, nothing="nothing was spent")
+    ctx.listing(rows, columns, nothing="no calls in this period")
 
 
 @command(group, epilog=examples("tidings models record answers.jsonl"))
-async def record(
-    ask: CommandContext,
-    file: Annotated[Path, argument("FILE", "Gets one line per answer.")],
-) -> None:
-    """Write every answer into a file from which tests replay them. It holds what people wrote about."""
+async def record(ctx: CommandContext, file: Annotated[Path, argument("FILE", "New file.")]) -> None:
+    """Record every answer of the model in a file that tests can replay. Contains personal data."""
     import orjson
 
     from ..inbound.llm.journal import ModelJournal
@@ -164,23 +165,23 @@ async def record(
     count = 0
     try:
         with file.open("xb") as out:
-            async for line in ModelJournal(ask.app.store, ask.app.clock).cassette():
+            async for line in ModelJournal(ctx.app.store, ctx.app.clock).cassette():
                 out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
                 count += 1
     except OSError as error:
         problem = f"{file} cannot be written ({error.strerror})"
-        raise Invalid(problem, remedy="Name a new file in a folder that can be written to") from None
-    ask.answer({"file": str(file), "answers": count}, lambda: output.say(f"{count} answers are in {file}"))
+        raise Invalid(problem, remedy="give the name of a new file in a writable folder") from None
+    ctx.answer({"file": str(file), "answers": count}, lambda: output.say(f"wrote {count} answers to {file}"))
 
 
-def _settings(ask: CommandContext) -> ModelSettings:
+def _settings(ctx: CommandContext) -> ModelSettings:
     from ..model.errors import Misconfigured
 
-    settings = ask.app.settings.inbound.model
+    settings = ctx.app.settings.inbound.model
     if settings is None:
         raise Misconfigured(
-            "there is no language model in the settings",
-            remedy="Add [inbound.model] with base_url and small; without one the rules do the understanding",
+            "no language model is configured",
+            remedy="add [inbound.model] with base_url and small; without it only rules are used",
             field="inbound.model",
         )
     return settings
@@ -195,7 +196,7 @@ def _plain(found: Intent | Extraction) -> dict[str, Any]:
 
 
 def _money(billionths: int) -> str:
-    """Exact, and without an exponent."""
+    """Return an exact amount, without an exponent."""
     from decimal import Decimal
 
     from ..inbound.llm.settings import BILLION

@@ -1,6 +1,6 @@
-"""What commands print: a table on a terminal, tab-separated lines in a pipe, JSON on request.
+"""Output: tables on a terminal, tab-separated lines in a pipe, JSON with --json.
 
-Lines in a pipe are for other programs: one row each, all columns in full, times in ISO 8601, no colours.
+Lines in a pipe are for programs: one per row, all columns in full, times in ISO 8601, no colors.
 """
 
 from __future__ import annotations
@@ -20,50 +20,48 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Fact: TypeAlias = "tuple[str, object, str | Text | None]"
 
-STATE_STYLES = {
-    "sent": "green",
-    "done": "green",
-    "pending": "cyan",
-    "processing": "blue",
-    "failed": "bold red",
-    "cancelled": "dim",
-    "expired": "yellow",
-    "skipped": "dim",
-    "received": "cyan",
+_STATES_BY_STYLE = {
+    "green": "active completed done open sent unchanged written",
+    "cyan": "approved new pending planned received",
+    "blue": "planning processing running",
+    "yellow": "breaker_open conflict expired loading offline paused throttled",
+    "red": "rejected",
+    "bold red": "failed",
+    "dim": "cancelled ended revoked skipped",
 }
-
+STATE_STYLES = {state: style for style, states in _STATES_BY_STYLE.items() for state in states.split()}
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
 class Column(NamedTuple):
-    """One column: what machines read, and, where it differs, what people read."""
+    """One column: its value for programs and, where it differs, its text for people."""
 
     title: str
     value: Callable[[Row], object]
     shown: Callable[[Row], str | Text] | None = None
-    keep: bool = False  # never cut: it is there to be copied
+    keep: bool = False  # never truncated
     right: bool = False
-    spare: bool = False  # left out where the terminal is narrow
+    spare: bool = False  # omitted on a narrow terminal
 
     @classmethod
     def plain(cls, *keys: str) -> list[Column]:
-        """Columns of what a row has under these keys, as it is."""
+        """Return one column per key, titled like the key."""
         return [cls(key.replace("_", " "), itemgetter(key)) for key in keys]
 
     @classmethod
     def time(cls, title: str, key: str, now: int, *, spare: bool = False) -> Column:
-        """A time; people read how far it is from now."""
+        """Return a column of times; on a terminal they are relative to now."""
         return cls(title, itemgetter(key), lambda row: relative_time(row[key], now), spare=spare)
 
 
 def on_terminal() -> bool:
-    """Whether a person is looking."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def console() -> Console:
-    """The terminal."""
+    """Return a console for stdout."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=not on_terminal())
@@ -71,7 +69,7 @@ def console() -> Console:
 
 @contextmanager
 def working(words: str, *, is_shown: bool = True) -> Iterator[Callable[[str], None]]:
-    """A sign of life where a person looks, for what may take long; what it gives changes the words."""
+    """Show a spinner on a terminal. Yields a function that changes its text."""
     if not (is_shown and on_terminal()):
         yield lambda _: None
         return
@@ -80,14 +78,14 @@ def working(words: str, *, is_shown: bool = True) -> Iterator[Callable[[str], No
 
 
 def say(*parts: str | Text | tuple[str, str], end: str = "\n") -> None:
-    """One line; parts may be (text, style)."""
+    """Print one line; parts may be (text, style)."""
     from rich.text import Text
 
     console().print(Text.assemble(*parts), end=end, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """Something to think about, beside the answer."""
+    """Print a note to stderr."""
     from rich.console import Console
     from rich.text import Text
 
@@ -96,7 +94,7 @@ def warn(text: str) -> None:
 
 
 def say_json(value: object) -> None:
-    """A value for programs."""
+    """Print a value as JSON."""
     import orjson
 
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
@@ -105,7 +103,7 @@ def say_json(value: object) -> None:
 def listing(
     rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool, more: str | None = None, nothing: str
 ) -> None:
-    """Many rows. `more` is where the next page begins, `nothing` what to say when there are none."""
+    """Print rows. `more` is the cursor of the next page; `nothing` is printed for an empty list."""
     if as_json:
         say_json({"items": rows, "next": more})
     elif not on_terminal():
@@ -115,21 +113,21 @@ def listing(
     else:
         table(rows, columns)
         if more is not None:
-            say((f"more: add --after {more}", "dim"))
+            say((f"next page: --after {more}", "dim"))
 
 
 def lines(rows: Iterable[Row], columns: Sequence[Column]) -> None:
-    """Tab-separated, with a heading."""
+    """Print tab-separated lines under a heading."""
     print("\t".join(column.title.replace(" ", "_") for column in columns))
     for row in rows:
         print("\t".join(flat(column.value(row)) for column in columns))
 
 
 def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    """Aligned, one line per row, as wide as the terminal."""
+    """Print aligned columns, one line per row, as wide as the terminal."""
     from .table_layout import ColumnLayout, lay_out
 
-    cells = [[quoted((column.shown or _plainly(column.value))(row)) for column in columns] for row in rows]
+    cells = [[quoted((column.shown or _flat_value(column.value))(row)) for column in columns] for row in rows]
     shapes = [ColumnLayout(column.title, column.keep, column.right, column.spare) for column in columns]
     terminal = console()
     for line in lay_out(shapes, cells, terminal.width):
@@ -137,12 +135,12 @@ def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
 
 
 def fields(row: Row, *keys: str) -> list[Fact]:
-    """Facts of what a row has under these keys, or of all of it, as it is."""
+    """Return facts for these keys of a row, or for all keys."""
     return [(key.replace("_", " "), row[key], None) for key in keys or row]
 
 
 def facts(pairs: Sequence[Fact]) -> None:
-    """Names and values of one thing; each value for machines and, where it differs, for people."""
+    """Print names and values of one item; a third part, if not None, replaces the value on a terminal."""
     if not on_terminal():
         for name, value, _ in pairs:
             print(f"{name.replace(' ', '_')}\t{flat(value)}")
@@ -153,14 +151,14 @@ def facts(pairs: Sequence[Fact]) -> None:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value, shown in pairs:
-        text = spoken(flat(value)) if shown is None else shown
+        text = readable(flat(value)) if shown is None else shown
         if text:
             grid.add_row(name, quoted(text))
     console().print(grid)
 
 
 def flat(value: object) -> str:
-    """A value on one line, without anything that could move a cursor or fake a column."""
+    """Return a value on one line, without control characters."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -174,7 +172,7 @@ def flat(value: object) -> str:
 
 
 def state(row: Row) -> Text:
-    """A message's state in its colour."""
+    """Return the colored state of a row; `?` marks a message whose delivery is uncertain."""
     from rich.text import Text
 
     word = row["state"]
@@ -184,7 +182,7 @@ def state(row: Row) -> Text:
 
 
 def relative_time(iso_time: str | None, now: int) -> str:
-    """Roughly how far a time is from now: 'in 3 min', '2 h ago'."""
+    """Return a time relative to now, such as 'in 3 min' or '2 h ago'."""
     if iso_time is None:
         return ""
     from ..model.durations import humanize
@@ -198,7 +196,7 @@ def relative_time(iso_time: str | None, now: int) -> str:
 
 
 def full_time(iso_time: str | None, timezone: Any, now: int) -> str | None:
-    """A time in full with its distance, as it is echoed everywhere."""
+    """Return a time in full, with its distance from now."""
     if iso_time is None:
         return None
     from ..inputs.natural_times import describe_time
@@ -207,19 +205,19 @@ def full_time(iso_time: str | None, timezone: Any, now: int) -> str | None:
     return describe_time(instant(datetime.fromisoformat(iso_time)), timezone, now=now)
 
 
-def spoken(text: str) -> str:
-    """A text as people read it: its times as one says them. In a pipe it stays as it is."""
+def readable(text: str) -> str:
+    """Return a text with readable times on a terminal; unchanged in a pipe."""
     if not on_terminal():
         return text
     return _INSTANT.sub(lambda found: f"{datetime.fromisoformat(found[0]):%a %d %b %Y %H:%M:%S} UTC", text)
 
 
-def _plainly(value: Callable[[Row], object]) -> Callable[[Row], str]:
-    return lambda row: spoken(flat(value(row)))
+def _flat_value(value: Callable[[Row], object]) -> Callable[[Row], str]:
+    return lambda row: readable(flat(value(row)))
 
 
 def quoted(text: str | Text) -> Text:
-    """A text that is not markup: messages may hold brackets."""
+    """Return a text that is not parsed as markup."""
     from rich.text import Text
 
     return Text(text) if isinstance(text, str) else text

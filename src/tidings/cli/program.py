@@ -1,7 +1,4 @@
-"""The program: every command in its place.
-
-A command that is named builds only its own noun: to build all of them takes longer than most commands run.
-"""
+"""The command tree. A call imports only the command group that it names, which keeps the start fast."""
 
 from __future__ import annotations
 
@@ -26,25 +23,30 @@ NOUNS = tuple(name for names in SECTIONS.values() for name in names)
 
 
 def full_program() -> typer.Typer:
-    """All commands."""
+    """Return the program with all commands."""
     return _program(NOUNS)
 
 
 def program_for(words: Sequence[str]) -> typer.Typer:
-    """What these words need: one noun if they begin with it, otherwise all."""
+    """Return the program for these words: with one command group if they name it, otherwise with all."""
     return _program(words[:1] if words and words[0] in NOUNS else NOUNS)
 
 
 def program(words: Sequence[str], **options: Any) -> Any:
-    """Run these words."""
+    """Run the program with these words."""
     return program_for(words)(list(words), **options)
 
 
 def _program(nouns: Sequence[str]) -> typer.Typer:
     made = typer.Typer(
         name="tidings",
-        help="Every message, on time, once, and you can see why.",
-        epilog=examples("tidings serve", 'tidings send --channel phone --to ada --text "hello" --in 10s'),
+        help="Durable message scheduling and delivery, on PostgreSQL or SQLite.",
+        epilog=examples(
+            "tidings serve",
+            'tidings send --channel phone --to ada --text "hello" --in 10s',
+            "tidings messages list --state failed",
+            "tidings send --help",
+        ),
         cls=SectionedHelp,
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -58,7 +60,7 @@ def _program(nouns: Sequence[str]) -> typer.Typer:
 
 
 def _add(made: typer.Typer, noun: str) -> None:
-    """A noun's commands; or the one command of that name."""
+    """Add a command group, or the single command of that name."""
     module = import_module(f"{__package__}.{_MODULES.get(noun, noun)}")
     group = getattr(module, "GROUP", None) or getattr(module, "group", None)
     if group is not None:

@@ -1,4 +1,4 @@
-"""`tidings sandbox`: the pretend phone alone."""
+"""`tidings sandbox`: the simulated providers as a process of their own."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ EXAMPLES = examples("tidings sandbox", "tidings sandbox --port 9025 --ledger dat
 
 def sandbox(
     host: Annotated[str, option("ADDRESS", "Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, option("N", "Port; 0 takes a free one.")] = 8025,
-    mail_port: Annotated[int | None, option("N", "Port of the pretend mail server. [the next one]")] = None,
-    ledger: Annotated[
-        Path | None, option("FILE", "Gets one line per request; without it nothing is kept.")
-    ] = None,
+    port: Annotated[int, option("N", "Port to listen on; 0 picks a free one.")] = 8025,
+    mail_port: Annotated[int | None, option("N", "Port of the simulated mail server. [--port + 1]")] = None,
+    ledger: Annotated[Path | None, option("FILE", "Append one line per request to FILE. [no ledger]")] = None,
     key_file: Annotated[
-        Path | None, option("FILE", "File with the key that others must show. Needed off loopback.")
+        Path | None, option("FILE", "File with the access key. Required unless --host is loopback.")
     ] = None,
     callback_host: Annotated[
-        list[str] | None, option("HOST", "Host that may be called back besides this machine. Repeatable.")
+        list[str] | None, option("HOST", "Host that callbacks may go to, besides this machine. Repeatable.")
     ] = None,
 ) -> None:
-    """The pretend phone alone, with faults on demand.
+    """Run only the simulated phone and providers, with faults on demand.
 
-    `tidings serve` brings it along; this is for running it apart from the engine.
+    `tidings serve` includes them; use this command to run them without an engine.
     """
     from ..sandbox import serve
 

@@ -1,7 +1,7 @@
-"""The pretend phone beside the engine: its own port, the same process, its ledger in the data folder.
+"""The simulated phone in the `serve` process: its own port, its ledger in the data folder.
 
-Several engines on one machine share one phone. The one that has the port runs it; when it dies, another
-takes the port, so messages find a phone as long as one engine lives.
+Engines on one machine share one phone. The engine that has the port runs it; when it dies, another engine
+takes the port over.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 LEDGER = "sandbox.jsonl"
-_TAKE_OVER = 0.05  # seconds between two tries for the port; the work is taken over later than that
-_REMEDY = "stop what listens there, choose another port with TIDINGS_SANDBOX_PORT, or start with --no-sandbox"
+_RETRY_INTERVAL = 0.05  # seconds between two attempts to get the port
+_REMEDY = "stop the other process, set TIDINGS_SANDBOX_PORT to another port, or start with --no-sandbox"
 
 
 def is_sandbox_needed(settings: Settings) -> bool:
-    """Whether a channel points at this machine's phone."""
+    """Return whether a channel uses the phone of this machine."""
     return settings.sandbox and any(
         _uses_phone(channel, settings.sandbox_port) for channel in settings.channels.values()
     )
 
 
 def mail_port_of(settings: Settings) -> int | None:
-    """The port of the pretend mail server, if a channel points at it: the next one after the phone's."""
+    """Return the port of the simulated mail server (the phone's + 1) if a channel uses it."""
     port = settings.sandbox_port + 1
     wanted = any(_sends_mail_here(channel, port) for channel in settings.channels.values())
     return port if wanted and settings.sandbox_port else None
@@ -55,13 +55,13 @@ def _sends_mail_here(channel: ChannelSettings, port: int) -> bool:
 
 
 def ledger_of(settings: Settings) -> Path:
-    """Beside the SQLite file, or in ./data."""
+    """Return the path of the ledger: next to the SQLite file, or in ./data."""
     path = settings.database_path
     return (path.parent if path else Path("data")) / LEDGER
 
 
 class SandboxPhone:
-    """The phone's server, or the wait for its port."""
+    """The server of the phone; waits for the port while another process has it."""
 
     def __init__(
         self, port: int, ledger: Path, *, mail_port: int | None = None, connections: int = 1000
@@ -70,36 +70,36 @@ class SandboxPhone:
         self._mail_port = mail_port
         self._connections = connections
         self._server: HttpServer | None = None
-        self._world: Any = None
+        self._simulator: Any = None
         self._waiting: asyncio.Task[None] | None = None
         self._listening = _listen_or_share(port)
         self.port = port if self._listening is None else port_of(self._listening)
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process runs it."""
+        """Whether this process runs the phone."""
         return self._listening is not None
 
     @property
     def url(self) -> str:
-        """Where it can be looked at."""
+        """The address of the phone."""
         return f"http://{HOST}:{self.port}"
 
     async def start(self) -> None:
-        """Run it, or wait for the one who runs it to go."""
+        """Serve the phone, or wait for its port in the background."""
         if self._listening is not None:
             await self._serve(self._listening)
         else:
             self._waiting = asyncio.create_task(self._take_over())
 
     async def stop(self) -> None:
-        """Close the pages, then the port."""
+        """Close the live streams, then the port."""
         if self._waiting is not None:
             self._waiting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._waiting
-        if self._world is not None:
-            self._world.feed.close()
+        if self._simulator is not None:
+            self._simulator.feed.close()
         if self._server is not None:
             await self._server.end()
         elif self._listening is not None:
@@ -112,23 +112,23 @@ class SandboxPhone:
 
         mail = None if self._mail_port is None else listen(HOST, self._mail_port, remedy=_REMEDY)
         app = create_sandbox(self._ledger, mail=mail)
-        self._world = app.state.world
+        self._simulator = app.state.world
         self._server = HttpServer(app, listening, ConnectionLimits(connections=self._connections))
         await self._server.begin()
 
     async def _take_over(self) -> None:
         while self._listening is None:
-            await asyncio.sleep(_TAKE_OVER)
+            await asyncio.sleep(_RETRY_INTERVAL)
             with contextlib.suppress(PortInUse):
                 self._listening = listen(HOST, self.port, remedy=_REMEDY)
         try:
             await self._serve(self._listening)
-        except TidingsError as error:  # nobody waits for this task: it must say so itself
-            logging.getLogger("tidings.phone").warning("the pretend phone cannot be taken over: %s", error)
+        except TidingsError as error:  # nothing awaits this task
+            logging.getLogger("tidings.phone").warning("cannot take over the simulated phone: %s", error)
 
 
 def _listen_or_share(port: int) -> socket.socket | None:
-    """The port, or None when a phone has it already."""
+    """Return the listening socket, or None if another phone has the port."""
     try:
         return listen(HOST, port, remedy=_REMEDY)
     except PortInUse:
@@ -138,7 +138,7 @@ def _listen_or_share(port: int) -> socket.socket | None:
 
 
 def _is_phone(port: int) -> bool:
-    """Whether a pretend phone answers there."""
+    """Return whether a simulated phone answers on the port."""
     from http.client import HTTPConnection, HTTPException
 
     connection = HTTPConnection(HOST, port, timeout=2)

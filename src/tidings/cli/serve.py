@@ -1,4 +1,4 @@
-"""`tidings serve`: everything in one process."""
+"""`tidings serve`: the engine, the API, the dashboard and the sandbox in one process."""
 
 from __future__ import annotations
 
@@ -23,31 +23,41 @@ def serve(
     *,
     database: Database = None,
     host: Annotated[str | None, option("ADDRESS", "Address to listen on. [127.0.0.1]")] = None,
-    port: Annotated[int | None, option("N", "Port to listen on; 0 takes a free one. [8020]")] = None,
-    concurrency: Annotated[int | None, option("N", "Messages in hand at once. [100]")] = None,
+    port: Annotated[int | None, option("N", "Port to listen on; 0 picks a free one. [8020]")] = None,
+    concurrency: Annotated[int | None, option("N", "Messages sent concurrently. [100]")] = None,
     role: Annotated[
-        list[str] | None, option("ROLE", "What it does; repeatable. [api scheduler worker poller]")
+        list[str] | None,
+        option("ROLE", "Role of this process. Repeatable. [api scheduler worker poller]"),
     ] = None,
-    queue: Annotated[list[str] | None, option("CHANNEL", "Only this channel, repeatable. [all]")] = None,
-    partition: Annotated[str | None, option("I/N", "Only part I of N of the channels and sources.")] = None,
+    queue: Annotated[
+        list[str] | None, option("CHANNEL", "Send only on this channel. Repeatable. [all channels]")
+    ] = None,
+    partition: Annotated[
+        str | None, option("I/N", "Handle only part I of N of the channels and sources.")
+    ] = None,
     max_messages_per_process: Annotated[
-        int | None, option("N", "End in order after N messages, with exit code 75.")
+        int | None, option("N", "Shut down gracefully after N messages (exit code 75).")
     ] = None,
     max_memory_per_process: Annotated[
-        str | None, option("SIZE", "The same when so much memory is in use.")
+        str | None, option("SIZE", "Shut down gracefully at this memory usage (exit code 75).")
     ] = None,
-    api_only: Annotated[bool, typer.Option("--api-only", help="Accept and show, but send nothing.")] = False,
-    no_sandbox: Annotated[bool, typer.Option("--no-sandbox", help="Without the pretend phone.")] = False,
+    api_only: Annotated[
+        bool, typer.Option("--api-only", help="Run the API and the dashboard only; send nothing.")
+    ] = False,
+    no_sandbox: Annotated[bool, typer.Option("--no-sandbox", help="Do not run the simulated phone.")] = False,
     log_format: Annotated[
-        str | None, option("auto|json|text", "auto: text on a terminal, else json.")
+        str | None, option("auto|json|text", "Log format; auto is text on a terminal, otherwise JSON.")
     ] = None,
-    log_level: Annotated[str | None, option("LEVEL", "debug, info, warning or error.")] = None,
+    log_level: Annotated[str | None, option("LEVEL", "debug, info, warning or error. [info]")] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Run everything in one process: engine, API, page, pretend phone. Or one role of a fleet.
+    """Run the engine, the API, the dashboard and the simulated phone in one process.
 
-    Without a configuration it keeps its database in ./data and serves http://127.0.0.1:8020. Ctrl-C or
-    SIGTERM finishes what is in hand, or gives it back, and exits with 0; a second one stops at once.
+    By default the database is ./data/tidings.db and the dashboard is at http://127.0.0.1:8020. With --role
+    the process runs only these parts of a fleet.
+
+    Ctrl-C or SIGTERM shuts down gracefully: messages in progress are finished or released. A second signal
+    stops immediately.
     """
     chosen = engine.settings(
         config, database, host=host, port=port, concurrency=concurrency, log_format=log_format,

@@ -1,8 +1,8 @@
-"""The serving process: binds its ports, opens the engine, and goes down gracefully.
+"""The `serve` process: startup order, signals, graceful shutdown.
 
-Nothing is touched before the ports are bound, and the API's port takes no connection before the database was
-opened and checked. On the way down the API stops accepting while the worker
-finishes or gives back; the phone goes last, for until then messages may still be on their way to it.
+Ports are bound first, but the API accepts no connection before the database was opened and checked. On
+shutdown the API stops accepting while the worker finishes or releases its messages; the phone stops last,
+because messages may still be on their way to it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .ports import accept_on, bind, port_of
 from .process_recycler import Recycler
 from .sandbox_phone import SandboxPhone, is_sandbox_needed, ledger_of, mail_port_of
 
-_REMEDY = "stop what listens there, or choose another with --port"
+_REMEDY = "stop the other process, or choose another port with --port"
 
 
 async def serve(settings: Settings, share: ProcessShare, *, config: Path | None) -> int:
-    """Run until a signal comes, or until it is time for a fresh process; gives the exit code."""
+    """Run until a signal or the recycler stops the process; return the exit code."""
     stop = _stop_signal()
     recycler = Recycler(settings.max_messages_per_process, settings.max_memory_per_process, stop.set)
     log = log_sink(form=settings.log_format, level=settings.log_level)
@@ -59,8 +59,8 @@ async def _serve(
     works = share.works
     path = settings.database_path
     if path is not None and not path.exists():
-        settings.require_key_unless_local(has_admin=False)  # before anything is made
-    async with AsyncExitStack() as stack:  # undone in the opposite order
+        settings.require_key_unless_local(has_admin=False)  # before a file is created
+    async with AsyncExitStack() as stack:  # closed in reverse order
         listening = bind(settings.host, settings.port, remedy=_REMEDY)
         stack.callback(listening.close)
         settings = replace(settings, port=port_of(listening))
@@ -87,13 +87,13 @@ async def _serve(
             app.workflows.ready()
         await app.open()
         await app.cipher.check()
-        settings.require_key_unless_local(has_admin=await app.access.door.has_admin())
-        await app.access.door.remember_configured()
+        settings.require_key_unless_local(has_admin=await app.access.authenticator.has_admin())
+        await app.access.authenticator.remember_configured()
         await sync_clock(app)
         if phone is not None:
             await phone.start()
         api = create_api(app, metrics)
-        pages = add_dashboard(api, app)
+        dashboard = add_dashboard(api, app)
         server = HttpServer(api, listening, _limits(settings))
         accept_on(listening, remedy=_REMEDY)
         serving = await server.begin()
@@ -103,10 +103,10 @@ async def _serve(
             app.worker.start_observers()
         if ProcessRole.TRANSPORT in share.roles:
             await fleet.start_transport(settings, share, stack, emit=emit)
-        is_open = await app.access.door.is_open()
+        is_open = await app.access.authenticator.is_open()
         banner.show(app, phone, share=share, config=config, is_open=is_open)
         await _first(stop, serving)
-        pages.close()
+        dashboard.close()
         await asyncio.gather(server.end(), app.worker.stop())
 
 
@@ -119,24 +119,24 @@ def _limits(settings: Settings) -> ConnectionLimits:
 
 
 def _stop_signal() -> asyncio.Event:
-    """Set by the first signal; the second one ends the process where it stands."""
+    """Return an event that the first signal sets; the second signal exits immediately."""
     stop = asyncio.Event()
 
-    def ask(number: int) -> None:
+    def on_signal(number: int) -> None:
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
         banner.stopping()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ask, number)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
     return stop
 
 
 async def _first(stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
-    """Wait for a signal; a server that ends by itself has failed, and says so."""
-    asked = asyncio.create_task(stop.wait())
-    await asyncio.wait({asked, serving}, return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
+    """Wait for a signal; raise if the server ends before that."""
+    signalled = asyncio.create_task(stop.wait())
+    await asyncio.wait({signalled, serving}, return_when=asyncio.FIRST_COMPLETED)
+    signalled.cancel()
     if serving.done():
         serving.result()

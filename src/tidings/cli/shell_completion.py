@@ -1,7 +1,4 @@
-"""What the tabulator key offers: names and ids from the settings and the database.
-
-Whatever goes wrong here is silence: a shell that is completing has no place for an error.
-"""
+"""Shell completion of names and ids from the settings and the database. Errors complete to nothing."""
 
 from __future__ import annotations
 
@@ -18,72 +15,72 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..outbound.service import OutboundService
 
-Offer = tuple[str, str]  # a word, and what it is
+Completion = tuple[str, str]  # a word and its description
 
-_FEW = 30  # of a list
-_PATIENCE = 2.0  # seconds, also where a database does not answer
+_FEW = 30  # rows
+_TIMEOUT = 2.0  # seconds
 
 
-def channels(ctx: typer.Context, incomplete: str) -> list[Offer]:
-    """Configured channels; no database is asked."""
+def channels(ctx: typer.Context, incomplete: str) -> list[Completion]:
+    """Complete the names of configured channels, without the database."""
     with suppress(Exception):
-        return _fitting([(name, one.kind) for name, one in _settings(ctx).channels.items()], incomplete)
+        return _matching([(name, one.kind) for name, one in _settings(ctx).channels.items()], incomplete)
     return []
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:
-    """Words that are known beforehand, such as states."""
+    """Complete one of these words."""
 
-    def offered(incomplete: str) -> list[str]:
+    def complete(incomplete: str) -> list[str]:
         return [word for word in words if word.startswith(incomplete)]
 
-    return offered
+    return complete
 
 
-def _looked_up(
+def _from_database(
     read: Callable[[OutboundService], Awaitable[Any]], key: str, words: Callable[[output.Row], str]
-) -> Callable[[typer.Context, str], list[Offer]]:
-    """Complete with the first rows that the database has; with nothing where there is none yet."""
+) -> Callable[[typer.Context, str], list[Completion]]:
+    """Complete from the first rows that `read` returns; from nothing if the database does not exist."""
 
-    def offered(ctx: typer.Context, incomplete: str) -> list[Offer]:
+    def complete(ctx: typer.Context, incomplete: str) -> list[Completion]:
         import asyncio
 
-        async def work(chosen: Settings) -> list[Offer]:
-            async with asyncio.timeout(_PATIENCE), engine.opened(chosen) as app:
+        async def work(chosen: Settings) -> list[Completion]:
+            async with asyncio.timeout(_TIMEOUT), engine.opened(chosen) as app:
                 return [(row[key], words(row)) for row in (await read(app.desk)).items]
 
         with suppress(Exception):
             chosen = _settings(ctx)
             if chosen.database_path is None or chosen.database_path.exists():
-                return _fitting(engine.run(work(chosen)), incomplete)
+                return _matching(engine.run(work(chosen)), incomplete)
         return []
 
-    return offered
+    return complete
 
 
-messages = _looked_up(
-    lambda desk: desk.messages.page(limit=_FEW), "id", lambda row: f"{row['state']}, to {row['to']}"
+messages = _from_database(
+    lambda service: service.messages.page(limit=_FEW), "id", lambda row: f"{row['state']}, to {row['to']}"
 )
-dead_letters = _looked_up(
-    lambda desk: desk.messages.page(state="failed", limit=_FEW),
+dead_letters = _from_database(
+    lambda service: service.messages.page(state="failed", limit=_FEW),
     "id",
     lambda row: f"{row['category']}, to {row['to']}",
 )
-broadcasts = _looked_up(
-    lambda desk: desk.broadcasts.page(limit=_FEW),
+broadcasts = _from_database(
+    lambda service: service.broadcasts.page(limit=_FEW),
     "id",
     lambda row: f"{row['state']}, {row['name'] or row['channel']}",
 )
-schedules = _looked_up(
-    lambda desk: desk.schedules.page(limit=_FEW),
+schedules = _from_database(
+    lambda service: service.schedules.page(limit=_FEW),
     "id",
     lambda row: f"{row['state']}, {row['name'] or row['rule_in_words']}",
 )
-templates = _looked_up(
-    lambda desk: desk.templates.page(limit=_FEW), "name", lambda row: f"version {row['version']}"
+templates = _from_database(
+    lambda service: service.templates.page(limit=_FEW), "name", lambda row: f"version {row['version']}"
 )
-lists = _looked_up(
-    lambda desk: desk.audience.page(limit=_FEW), "name", lambda row: f"{row['members']} members"
+lists = _from_database(
+    lambda service: service.audience.page(limit=_FEW), "name", lambda row: f"{row['members']} members"
 )
 
 
@@ -93,5 +90,5 @@ def _settings(ctx: typer.Context) -> Settings:
     return engine.settings(Path(config) if config else None, given.get("database"))
 
 
-def _fitting(offers: Sequence[Offer], incomplete: str) -> list[Offer]:
-    return [(word, output.flat(what)) for word, what in offers if word.startswith(incomplete)]
+def _matching(found: Sequence[Completion], incomplete: str) -> list[Completion]:
+    return [(word, output.flat(what)) for word, what in found if word.startswith(incomplete)]

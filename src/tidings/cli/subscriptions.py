@@ -1,4 +1,4 @@
-"""`tidings subscriptions`: who is told of what happens, by signed webhooks."""
+"""`tidings subscriptions`: signed webhooks for events."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import typer
 from . import output
 from .commands import CommandContext, command
 from .help import examples
-from .options import After, Limit, argument, option
+from .options import After, Key, Limit, argument, option
 from .output import Column, Row
 
-group = typer.Typer(help="Events out: who is told of what, by signed webhooks.", no_args_is_help=True)
+group = typer.Typer(help="Subscribe URLs to events, delivered as signed webhooks.", no_args_is_help=True)
 
-Id = Annotated[str, argument("ID", "The subscription's id.")]
+Id = Annotated[str, argument("ID", "Subscription id.")]
 Events = Annotated[
     list[str] | None,
-    option("--events", "-e", "TYPE", "message.sent, message.*, * …; may be given several times."),
+    option("--events", "-e", "TYPE", "Event type, such as message.sent, message.* or *. Repeatable."),
 ]
-Url = Annotated[str | None, option("--url", "URL", "Where events are posted.")]
+Url = Annotated[str | None, option("--url", "URL", "URL that events are posted to.")]
 
 
 @command(
@@ -28,27 +28,16 @@ Url = Annotated[str | None, option("--url", "URL", "Where events are posted.")]
         "tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed"
     ),
 )
-async def add(
-    ask: CommandContext,
-    *,
-    url: Url = None,
-    events: Events = None,
-    key: Annotated[str | None, option("--key", "KEY", "Makes it safe to repeat the command.")] = None,
-) -> None:
-    """Subscribe. The secret that signs events is shown this once."""
-    made = await ask.desk.subscriptions.add({"url": url, "events": events or None}, key=key)
-    _with_secret(ask, made.answer)
+async def add(ctx: CommandContext, *, url: Url = None, events: Events = None, key: Key = None) -> None:
+    """Add a subscription. Its signing secret is shown only once."""
+    made = await ctx.outbound.subscriptions.add({"url": url, "events": events or None}, key=key)
+    _with_secret(ctx, made.answer)
 
 
 @command(group, "list", epilog=examples("tidings subscriptions list"))
-async def list_(
-    ask: CommandContext,
-    *,
-    limit: Limit = 20,
-    after: After = None,
-) -> None:
-    """Subscriptions, newest first, and what is wrong with their receivers."""
-    page = await ask.desk.subscriptions.page(limit=limit, after=after)
+async def list_(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
+    """List subscriptions with their problems, newest first."""
+    page = await ctx.outbound.subscriptions.page(limit=limit, after=after)
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", _state),
@@ -57,17 +46,17 @@ async def list_(
         Column("problem", lambda row: row["problem"]),
     ]
     nothing = "no subscriptions yet; see: tidings subscriptions add --help"
-    ask.listing(page.items, columns, more=page.next, nothing=nothing)
+    ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(group, epilog=examples("tidings subscriptions show ID"))
-async def show(ask: CommandContext, id_: Id) -> None:
-    """One subscription."""
-    row = await ask.desk.subscriptions.show(id_)
-    if ask.as_json:
+async def show(ctx: CommandContext, id_: Id) -> None:
+    """Show a subscription."""
+    row = await ctx.outbound.subscriptions.show(id_)
+    if ctx.as_json:
         output.say_json(row)
         return
-    timezone, now = ask.app.settings.timezone, ask.app.clock.now()
+    timezone, now = ctx.app.settings.timezone, ctx.app.clock.now()
     output.facts(
         [
             ("id", row["id"], None),
@@ -83,51 +72,51 @@ async def show(ask: CommandContext, id_: Id) -> None:
 
 
 @command(group, epilog=examples("tidings subscriptions edit ID -e 'message.failed' -e 'message.expired'"))
-async def edit(ask: CommandContext, id_: Id, *, url: Url = None, events: Events = None) -> None:
-    """Another address, or other events."""
-    await _edit(ask, id_, {"url": url, "events": events or None}, "changed")
+async def edit(ctx: CommandContext, id_: Id, *, url: Url = None, events: Events = None) -> None:
+    """Change the URL or the events."""
+    await _edit(ctx, id_, {"url": url, "events": events or None}, "changed")
 
 
 @command(group, epilog=examples("tidings subscriptions pause ID"))
-async def pause(ask: CommandContext, id_: Id) -> None:
-    """Tell it nothing for now; what happens meanwhile is not told later."""
-    await _edit(ask, id_, {"active": False}, "is told nothing for now")
+async def pause(ctx: CommandContext, id_: Id) -> None:
+    """Pause a subscription. Events in the meantime are not delivered later."""
+    await _edit(ctx, id_, {"active": False}, "paused")
 
 
 @command(group, epilog=examples("tidings subscriptions resume ID"))
-async def resume(ask: CommandContext, id_: Id) -> None:
-    """Tell it again, also one that was given up because its receiver failed for days."""
-    await _edit(ask, id_, {"active": True}, "is told again")
+async def resume(ctx: CommandContext, id_: Id) -> None:
+    """Resume a subscription, including one that was disabled after days of failures."""
+    await _edit(ctx, id_, {"active": True}, "resumed")
 
 
 @command(group, epilog=examples("tidings subscriptions rotate ID"))
-async def rotate(ask: CommandContext, id_: Id) -> None:
-    """A new secret, shown this once. For a day events are signed with both."""
-    _with_secret(ask, await ask.desk.subscriptions.rotate(id_))
+async def rotate(ctx: CommandContext, id_: Id) -> None:
+    """Rotate the signing secret, shown only once. Events are signed with both secrets for a day."""
+    _with_secret(ctx, await ctx.outbound.subscriptions.rotate(id_))
 
 
 @command(group, epilog=examples("tidings subscriptions test ID"))
-async def test(ask: CommandContext, id_: Id) -> None:
-    """Send it the event subscription.test."""
-    row = await ask.desk.subscriptions.test(id_)
-    ask.done(row, "will get the event subscription.test")
+async def test(ctx: CommandContext, id_: Id) -> None:
+    """Send the event subscription.test."""
+    row = await ctx.outbound.subscriptions.test(id_)
+    ctx.done(row, "will receive the event subscription.test")
 
 
 @command(group, epilog=examples("tidings subscriptions remove ID"))
-async def remove(ask: CommandContext, id_: Id) -> None:
-    """Tell it nothing any more."""
-    await ask.desk.subscriptions.remove(id_)
-    ask.done({"id": id_, "removed": True}, "removed")
+async def remove(ctx: CommandContext, id_: Id) -> None:
+    """Delete a subscription. Events on their way to it are skipped."""
+    await ctx.outbound.subscriptions.remove(id_)
+    ctx.done({"id": id_, "removed": True}, "deleted")
 
 
-async def _edit(ask: CommandContext, id_: str, change: Row, text: str) -> None:
-    ask.done(await ask.desk.subscriptions.edit(id_, dict(change)), text)
+async def _edit(ctx: CommandContext, id_: str, change: Row, text: str) -> None:
+    ctx.done(await ctx.outbound.subscriptions.edit(id_, dict(change)), text)
 
 
-def _with_secret(ask: CommandContext, row: Row) -> None:
-    ask.answer(row, lambda: output.facts(output.fields(row, "id", "url", "secret")))
-    if output.on_terminal() and not ask.as_json:
-        output.say(("keep the secret now: it is not shown again", "yellow"))
+def _with_secret(ctx: CommandContext, row: Row) -> None:
+    ctx.answer(row, lambda: output.facts(output.fields(row, "id", "url", "secret")))
+    if output.on_terminal() and not ctx.as_json:
+        output.say(("save the secret now: it will not be shown again", "yellow"))
 
 
 def _state(row: Row) -> str:

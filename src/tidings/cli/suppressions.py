@@ -1,4 +1,4 @@
-"""`tidings suppressions`: who has opted out, the way in and the way back."""
+"""`tidings suppressions`: the suppression list of addresses that have opted out."""
 
 from __future__ import annotations
 
@@ -9,29 +9,38 @@ import typer
 from . import engine, output
 from .commands import CommandContext, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
+from .options import (
+    After,
+    AsJson,
+    ConfigFile,
+    Database,
+    InputFile,
+    InputFormat,
+    Limit,
+    argument,
+    channel_option,
+    option,
+)
 from .output import Column
 
-group = typer.Typer(help="Opt-outs: who must not be written to.", no_args_is_help=True)
+group = typer.Typer(help="Manage opt-outs: addresses that get no messages.", no_args_is_help=True)
 
-Address = Annotated[str, argument("ADDRESS", "Who it is about.")]
-Channel = Annotated[str | None, channel_option("On this channel; without it on all.")]
+Address = Annotated[str, argument("ADDRESS", "Address that opted out.")]
+Channel = Annotated[str | None, channel_option("Opt out of this channel. [all channels]")]
 
 
 @command(group, epilog=examples('tidings suppressions add ada --channel phone --reason "asked by phone"'))
 async def add(
-    ask: CommandContext,
+    ctx: CommandContext,
     address: Address,
     *,
     channel: Channel = None,
-    reason: Annotated[
-        str | None, option("--reason", "TEXT", "Shown wherever a message is skipped for it.")
-    ] = None,
+    reason: Annotated[str | None, option("TEXT", "Reason, shown with every skipped message.")] = None,
 ) -> None:
-    """Opt out. What is due to this address is skipped from now on, also what was accepted before."""
+    """Opt out an address. Its messages are skipped from now on, including those already accepted."""
     body = {"address": address, "channel": channel, "reason": reason}
-    row = (await ask.desk.suppressions.create(body)).answer
-    _say(ask, row, "has opted out")
+    row = (await ctx.outbound.suppressions.create(body)).answer
+    _say(ctx, row, "has opted out")
 
 
 @command(
@@ -39,57 +48,57 @@ async def add(
     epilog=examples("tidings suppressions remove ada", "tidings suppressions remove ada --channel phone"),
 )
 async def remove(
-    ask: CommandContext,
+    ctx: CommandContext,
     address: Address,
     *,
-    channel: Annotated[str | None, channel_option("The opt-out on this channel; without it on all.")] = None,
+    channel: Annotated[str | None, channel_option("Channel of the opt-out. [all channels]")] = None,
 ) -> None:
-    """The way back: this address may be written to again."""
-    await ask.desk.suppressions.remove(address, channel)
-    _say(ask, {"address": address, "channel": channel}, "may be written to again")
+    """Remove an opt-out."""
+    await ctx.outbound.suppressions.remove(address, channel)
+    _say(ctx, {"address": address, "channel": channel}, "can receive messages again")
 
 
 @command(
     group, "list", epilog=examples("tidings suppressions list", "tidings suppressions list --address ada")
 )
 async def list_(
-    ask: CommandContext,
+    ctx: CommandContext,
     *,
-    address: Annotated[str | None, option("--address", "WHO", "Only this one.")] = None,
+    address: Annotated[str | None, option("ADDRESS", "Filter by address.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
-    """Who has opted out, by address."""
-    page = await ask.desk.suppressions.page(address=address, limit=limit, after=after)
-    now = ask.desk.clock.now()
+    """List opt-outs by address."""
+    page = await ctx.outbound.suppressions.page(address=address, limit=limit, after=after)
+    now = ctx.outbound.clock.now()
     columns = [
         Column("address", lambda row: row["address"], keep=True),
         Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
         Column.time("since", "at", now),
         Column("reason", lambda row: row["reason"]),
     ]
-    ask.listing(page.items, columns, more=page.next, nothing="nobody has opted out")
+    ctx.listing(page.items, columns, more=page.next, nothing="no opt-outs")
 
 
 @group.command("import", epilog=examples("tidings suppressions import opt-outs.csv --channel phone"))
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
+    file: InputFile,
     *,
-    form: Annotated[str | None, option("FORM", "csv or ndjson, if no name says so.")] = None,
-    channel: Annotated[str | None, channel_option("Where a row names none.")] = None,
+    format_: InputFormat = None,
+    channel: Annotated[str | None, channel_option("Channel for rows without one.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """Opt out many: columns address, channel and reason. The same file again adds nothing."""
-    from .contact_imports import take_opt_outs
+    """Import opt-outs from a file with the columns address, channel and reason. Safe to repeat."""
+    from .contact_imports import import_opt_outs
 
     chosen = engine.settings(config, database)
-    code = engine.run(take_opt_outs(chosen, file, form, channel=channel, as_json=as_json))
+    code = engine.run(import_opt_outs(chosen, file, format_, channel=channel, as_json=as_json))
     if code:
         raise typer.Exit(code)
 
 
-def _say(ask: CommandContext, row: output.Row, verb: str) -> None:
+def _say(ctx: CommandContext, row: output.Row, verb: str) -> None:
     where = f"on {row['channel']}" if row["channel"] else "on every channel"
-    ask.answer(row, lambda: output.say((row["address"], "bold"), f" {verb} {where}"))
+    ctx.answer(row, lambda: output.say((row["address"], "bold"), f" {verb} {where}"))

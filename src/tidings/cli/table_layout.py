@@ -1,6 +1,6 @@
-"""Aligned columns for a terminal of a certain width. Nothing wraps unless there is no other way.
+"""Column widths of tables on a terminal.
 
-Where it is narrow, spare columns go first; then the last column is cut, for it holds the longest text.
+On a narrow terminal the spare columns are omitted first; then the last column is truncated.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from typing import NamedTuple
 from rich.text import Text
 
 GAP = 2
-WIDEST = 28  # of a column that may be cut
-LEAST = 12  # of the last column
+WIDEST = 28  # of a column that may be truncated
+NARROWEST = 12  # of the last column
 
 
 class ColumnLayout(NamedTuple):
-    """How one column is laid out."""
+    """The layout of one column."""
 
     title: str
-    keep: bool = False  # never cut
+    keep: bool = False  # never truncated
     right: bool = False
-    spare: bool = False  # left out where it is narrow
+    spare: bool = False  # omitted on a narrow terminal
 
 
 def lay_out(shapes: Sequence[ColumnLayout], cells: Sequence[Sequence[Text]], width: int) -> list[Text]:
-    """The heading and a line for each row."""
+    """Return the heading and one line per row."""
     widths = [_width(shape, [row[place] for row in cells]) for place, shape in enumerate(shapes)]
     widths[-1] = max(len(shapes[-1].title), *(row[-1].cell_len for row in cells), 0)
     places = _fitting(shapes, widths, width)
     room = width - sum(widths[place] + GAP for place in places[:-1])
     if not shapes[-1].keep:
-        widths[-1] = min(widths[-1], max(room, LEAST))
+        widths[-1] = min(widths[-1], max(room, NARROWEST))
     heading = [Text(shape.title, "dim") for shape in shapes]
     return [_line(row, shapes, widths, places) for row in (heading, *cells)]
 
@@ -42,10 +42,10 @@ def _width(shape: ColumnLayout, column: Sequence[Text]) -> int:
 
 
 def _fitting(shapes: Sequence[ColumnLayout], widths: Sequence[int], width: int) -> list[int]:
-    """The columns that are shown; the last one needs only its least."""
+    """Return the columns that fit; the last one may shrink to NARROWEST."""
     places = list(range(len(shapes)))
     for spare in [place for place in reversed(places) if shapes[place].spare]:
-        needed = sum(widths[place] + GAP for place in places[:-1]) + min(widths[-1], LEAST)
+        needed = sum(widths[place] + GAP for place in places[:-1]) + min(widths[-1], NARROWEST)
         if needed <= width:
             break
         places.remove(spare)

@@ -1,4 +1,4 @@
-"""`tidings top`: the engine at work, live in a terminal."""
+"""`tidings top`: a live view of the engine in the terminal."""
 
 from __future__ import annotations
 
@@ -22,54 +22,55 @@ if TYPE_CHECKING:
     from ..outbound.summary import EngineSummary
 
 EXAMPLES = examples("tidings top", "tidings top --every 5", "tidings top --json")
-_FEW = 8  # channels and processes that are shown
+_FEW = 8  # channels and processes shown
 _STYLES = {
     "live": "green", "dead": "bold red", "open": "green", "closed": "green", "half_open": "yellow",
     "paused": "yellow", "critical": "bold red", "warning": "yellow",
 }  # fmt: skip
-_RIGHT = ("at work", "slots", "memory", "seen")
+_RIGHT = ("in flight", "concurrency", "memory", "seen")
 
 
 async def top(
-    ask: CommandContext,
-    *,
-    every: Annotated[float, option("--every", "SECONDS", "Between two looks.")] = 1.0,
+    ctx: CommandContext, *, every: Annotated[float, option("SECONDS", "Seconds between two updates.")] = 1.0
 ) -> None:
-    """The engine live: due, rate, lag, success, processes, channels, newest failures. q ends.
+    """Show live figures: queue, rate, lag, success, processes, channels, failures.
 
-    In a pipe, and with --json, it looks once.
+    Press q to quit. In a pipe and with --json, it prints once.
     """
     from ..model.errors import Invalid
     from ..outbound.summary import read_summary
 
     if not 0.2 <= every <= 3600:
-        raise Invalid(f"--every {every:g} cannot be used", field="every", remedy="use 0.2 to 3600 seconds")
-    if ask.as_json:
-        output.say_json((await read_summary(ask.desk)).plainly())
+        raise Invalid(f"--every {every:g} is out of range", field="every", remedy="use 0.2 to 3600 seconds")
+    if ctx.as_json:
+        output.say_json((await read_summary(ctx.outbound)).plainly())
     elif not output.on_terminal():
-        output.console().print(drawn(await read_summary(ask.desk)))
+        output.console().print(render(await read_summary(ctx.outbound)))
     else:
-        await watch(ask.desk, output.console(), every=every, keys=sys.stdin.fileno())
+        await watch(ctx.outbound, output.console(), every=every, keys=sys.stdin.fileno())
 
 
-async def watch(desk: OutboundService, console: Console, *, every: float, keys: int) -> None:
-    """Look again and again, until q or Ctrl-C."""
+async def watch(service: OutboundService, console: Console, *, every: float, keys: int) -> None:
+    """Update the view until q or Ctrl-C."""
     from rich.live import Live
 
     from ..outbound.summary import read_summary
 
     stop = asyncio.Event()
-    with _ended_by(stop, keys), Live(drawn(await read_summary(desk)), console=console, screen=True) as live:
+    with (
+        _ended_by(stop, keys),
+        Live(render(await read_summary(service)), console=console, screen=True) as live,
+    ):
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(every):
                     await stop.wait()
-            live.update(drawn(await read_summary(desk)))
+            live.update(render(await read_summary(service)))
 
 
 @contextlib.contextmanager
 def _ended_by(stop: asyncio.Event, keys: int) -> Iterator[None]:
-    """Listen to single keys, and give the terminal back as it was."""
+    """Read single keys, and restore the terminal afterwards."""
     import os
     import termios
     import tty
@@ -81,7 +82,7 @@ def _ended_by(stop: asyncio.Event, keys: int) -> Iterator[None]:
             stop.set()
 
     loop.add_signal_handler(signal.SIGINT, stop.set)
-    before = termios.tcgetattr(keys) if os.isatty(keys) else None  # perhaps only the screen is a terminal
+    before = termios.tcgetattr(keys) if os.isatty(keys) else None  # stdin may not be a terminal
     if before is not None:
         tty.setcbreak(keys)
         loop.add_reader(keys, pressed)
@@ -94,23 +95,23 @@ def _ended_by(stop: asyncio.Event, keys: int) -> Iterator[None]:
             termios.tcsetattr(keys, termios.TCSADRAIN, before)
 
 
-def drawn(seen: EngineSummary) -> RenderableType:
-    """One look as it is shown."""
+def render(summary: EngineSummary) -> RenderableType:
+    """Return the view of one summary."""
     from rich.console import Group
     from rich.text import Text
 
-    counts = seen.counts
-    success = "–" if seen.success is None else f"{seen.success:.1%}"
+    counts = summary.counts
+    success = "–" if summary.success is None else f"{summary.success:.1%}"
     head = Text.assemble(
-        ("Tidings ", "bold"), f"{_clock(seen.at)}   ",
+        ("Tidings ", "bold"), f"{_clock(summary.at)}   ",
         *_figure("due", counts["due"]), *_figure("waiting", counts["waiting"]),
-        *_figure("at work", counts["processing"]), *_figure("failed", counts["failed"], "bold red"),
+        *_figure("in flight", counts["processing"]), *_figure("failed", counts["failed"], "bold red"),
         *_figure("uncertain", counts["unknown"], "bold yellow"), "\n",
-        *_figure("sent a minute", f"{seen.sent_per_minute:,.0f}"), *_figure("lag", f"{seen.lag_s:g} s"),
-        *_figure("success", success),
+        *_figure("sent per minute", f"{summary.sent_per_minute:,.0f}"),
+        *_figure("lag", f"{summary.lag_s:g} s"), *_figure("success", success),
     )  # fmt: skip
-    parts = [head, *_alerts(seen), _nodes(seen), _channels(seen), _failures(seen)]
-    return Group(*parts, Text("q ends", "dim"))
+    parts = [head, *_alerts(summary), _nodes(summary), _channels(summary), _failures(summary)]
+    return Group(*parts, Text("q to quit", "dim"))
 
 
 def _clock(iso_time: str) -> str:
@@ -132,44 +133,44 @@ def _table(title: str, *heads: str) -> Any:
     return table
 
 
-def _alerts(seen: EngineSummary) -> list[Any]:
-    if not seen.alerts:
+def _alerts(summary: EngineSummary) -> list[Any]:
+    if not summary.alerts:
         return []
-    table = _table("\nAlerts", "severity", "problem", "taken by")
-    for row in seen.alerts:
+    table = _table("\nAlerts", "severity", "problem", "acknowledged by")
+    for row in summary.alerts:
         table.add_row(_styled(row["severity"]), *_cells(row["problem"], row["acknowledged_by"]))
     return [table]
 
 
-def _nodes(seen: EngineSummary) -> Any:
+def _nodes(summary: EngineSummary) -> Any:
     from ..model.time import instant
 
-    if not seen.nodes:
-        return _nothing("Processes", "none is working; start one with: tidings serve", "bold yellow")
-    table = _table("\nProcesses", "name", "state", "at work", "slots", "memory", "seen")
-    now = instant(datetime.fromisoformat(seen.at))
-    for row in seen.nodes[:_FEW]:
+    if not summary.nodes:
+        return _nothing("Processes", "none is running; start one with: tidings serve", "bold yellow")
+    table = _table("\nProcesses", "name", "state", "in flight", "concurrency", "memory", "seen")
+    now = instant(datetime.fromisoformat(summary.at))
+    for row in summary.nodes[:_FEW]:
         load, memory = row["load"], row["load"].get("memory")
         share = "" if memory is None else f"{memory:.0%}"
-        told = (load.get("in_flight"), load.get("slots"), share, output.relative_time(row["seen_at"], now))
-        table.add_row(*_cells(row["name"]), _styled(row["state"]), *_cells(*told))
+        cells = (load.get("in_flight"), load.get("slots"), share, output.relative_time(row["seen_at"], now))
+        table.add_row(*_cells(row["name"]), _styled(row["state"]), *_cells(*cells))
     return table
 
 
-def _channels(seen: EngineSummary) -> Any:
-    table = _table("\nChannels", "name", "kind", "state", "breaker", "why")
-    for row in sorted(seen.channels, key=lambda row: row["state"] == "open")[:_FEW]:
-        why = row["pause_reason"] or row["block_reason"] or row["link_reason"]
-        told = (_styled(row["state"]), _styled(row["breaker"], good="closed"))
-        table.add_row(*_cells(row["name"], row["kind"]), *told, *_cells(why))
+def _channels(summary: EngineSummary) -> Any:
+    table = _table("\nChannels", "name", "kind", "state", "breaker", "reason")
+    for row in sorted(summary.channels, key=lambda row: row["state"] == "open")[:_FEW]:
+        why = row["pause_reason"] or row["block_reason"] or row["session_reason"]
+        states = (_styled(row["state"]), _styled(row["breaker"], good="closed"))
+        table.add_row(*_cells(row["name"], row["kind"]), *states, *_cells(why))
     return table
 
 
-def _failures(seen: EngineSummary) -> Any:
-    if not seen.failures:
+def _failures(summary: EngineSummary) -> Any:
+    if not summary.failures:
         return _nothing("Newest failures", "none", "dim")
     table = _table("\nNewest failures", "channel", "to", "category", "error")
-    for row in seen.failures:
+    for row in summary.failures:
         table.add_row(*_cells(row["channel"], row["to"], row["category"], row["error"]))
     return table
 
@@ -181,7 +182,7 @@ def _nothing(title: str, words: str, style: str) -> Any:
 
 
 def _styled(word: str, *, good: str = "open") -> Any:
-    """A state in its colour; an open channel is good, an open breaker is not."""
+    """Return a state in its color: an open channel is good, an open breaker is not."""
     from rich.text import Text
 
     style = "bold red" if word == "open" and good != "open" else _STYLES.get(word, "yellow")

@@ -1,4 +1,4 @@
-"""`tidings version`."""
+"""`tidings version`: the version of the program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Configuration: one frozen Settings; unknown or invalid input stops the start.
 
-loader: reads the TOML file, the environment and the flags; resolves env: and file: secrets.
+loader: reads the TOML file, the environment and the flags.
 parsers: parsers of single values: durations, sizes, URLs, keys.
+secret_references: resolves env:NAME and file:/path; rejects secrets in world-readable files.
 secrets: Secret, and masking of secrets in values and URLs.
 settings: Settings: every setting with its default and description.
 """

@@ -1,4 +1,4 @@
-"""One value of a setting, as a user writes it: read, or refused with what to write instead. Pure."""
+"""Parsers of single settings: return the value, or raise InvalidSetting with the remedy. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from ..wire.webhook_signatures import parse_secret
 from .secrets import mask_url, split_urls
 
 _SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 class InvalidSetting(ValueError):
-    """A value that cannot be used, with what to write instead."""
+    """An invalid value, with the remedy."""
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(problem)
@@ -29,7 +30,7 @@ class InvalidSetting(ValueError):
 
 def text(raw: object) -> str:
     if not isinstance(raw, str) or not raw.strip():
-        raise InvalidSetting(f"is {raw!r}, which is not a text")
+        raise InvalidSetting(f"is {raw!r}, which is not a string")
     return raw.strip()
 
 
@@ -57,31 +58,22 @@ def integer(least: int, most: int) -> Callable[[object], int]:
 
 
 def flag(raw: object) -> bool:
-    words = {
-        "true": True,
-        "yes": True,
-        "on": True,
-        "1": True,
-        "false": False,
-        "no": False,
-        "off": False,
-        "0": False,
-    }
-    if str(raw).lower() not in words or not isinstance(raw, bool | str):
+    word = str(raw).lower()
+    if word not in _TRUE + _FALSE or not isinstance(raw, bool | str):
         raise InvalidSetting(f"is {raw!r}", "Use true or false")
-    return words[str(raw).lower()]
+    return word in _TRUE
 
 
 def duration(raw: Any) -> timedelta:
     try:
-        length = durations.parse(raw)
+        found = durations.parse(raw)
     except ValueError as error:
         raise InvalidSetting(
             f"is {raw!r}", f"Use a duration such as 500ms, 30s, 5m, 12h or 7d: {error}"
         ) from None
-    if not length:
-        raise InvalidSetting("is zero", "Use a duration longer than 0 s")
-    return length
+    if not found:
+        raise InvalidSetting("must be greater than zero", "Use a duration such as 30s")
+    return found
 
 
 def size(raw: object) -> int:
@@ -96,7 +88,7 @@ def fraction(raw: object) -> float:
     found = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(%?)", text)
     share = float(found[1]) / (100 if found[2] else 1) if found and not isinstance(raw, bool) else 2
     if not 0 < share <= 1:
-        raise InvalidSetting(f"is {raw!r}", "Use a share such as 0.05 or 5%, over 0 and at most 1")
+        raise InvalidSetting(f"is {raw!r}", "Use a share such as 0.05 or 5%, greater than 0 and at most 1")
     return share
 
 
@@ -121,11 +113,11 @@ def database(raw: object) -> str:
     if not found:
         raise InvalidSetting("is not a database URL", remedy)
     if scheme == "sqlite":
-        problem = "keeps nothing after a stop" if ":memory:" in rest else "does not name a file by itself"
+        problem = "is not durable" if ":memory:" in rest else "does not name a file"
         raise InvalidSetting(
             f"is {mask_url(url)!r}, which {problem}", f"{remedy}; an absolute path has four slashes"
         )
-    raise InvalidSetting(f"is of the kind {scheme!r}, which Tidings does not speak", remedy)
+    raise InvalidSetting(f"has the unsupported scheme {scheme!r}", remedy)
 
 
 def folder(raw: object) -> Path:
@@ -133,7 +125,7 @@ def folder(raw: object) -> Path:
 
 
 def hosts(raw: object) -> frozenset[str]:
-    """Hosts as they stand in a URL, with a port where it is not the usual one."""
+    """Parse hosts as they appear in URLs, with a port if it is not the default one."""
     found = names(raw)
     if bad := [one for one in found if not re.fullmatch(r"[A-Za-z0-9.:\[\]_-]+", one)]:
         raise InvalidSetting(f"has {bad[0]!r}, which is not a host", 'Write hosts = ["api.example.com"]')
@@ -145,42 +137,41 @@ def public(raw: object) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
         raise InvalidSetting(
-            f"is {mask_url(url)!r}", "Use the address that others reach, such as https://tidings.example.com"
+            f"is {mask_url(url)!r}", "Use the public address, such as https://tidings.example.com"
         )
     if parts.username or parts.password:
-        raise InvalidSetting("has a user or a password in it", "Use the bare address")
+        raise InvalidSetting("contains a user or a password", "Remove it from the URL")
     return url
 
 
-def keys(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple) or not all(isinstance(key, str) for key in raw):
-        raise InvalidSetting("is not a list of texts", 'Write api_keys = ["env:NAME"]')
-    if any(len(key) < 16 for key in raw):
-        raise InvalidSetting("has a key of under 16 characters", "Make one with: openssl rand -hex 32")
+def _strings(
+    raw: object, what: str, remedy: str, is_valid: Callable[[str], bool] = lambda _: True
+) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(isinstance(one, str) and is_valid(one) for one in raw):
+        raise InvalidSetting(f"is not a list of {what}", remedy)
     return tuple(raw)
+
+
+def keys(raw: object) -> tuple[str, ...]:
+    found = _strings(raw, "strings", 'Write api_keys = ["env:NAME"]')
+    if any(len(key) < 16 for key in found):
+        raise InvalidSetting("has a key shorter than 16 characters", "Create one with: openssl rand -hex 32")
+    return found
 
 
 def encryption(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple) or not all(
-        isinstance(key, str) and KEY_PATTERN.fullmatch(key) for key in raw
-    ):
-        raise InvalidSetting(
-            "is not a list of keys of 64 hex digits", "Create one with: openssl rand -hex 32"
-        )
-    return tuple(raw)
+    remedy = "Create one with: openssl rand -hex 32"
+    return _strings(raw, "keys of 64 hex digits", remedy, lambda key: bool(KEY_PATTERN.fullmatch(key)))
 
 
 def signing(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple) or not all(_is_signing(secret) for secret in raw):
-        raise InvalidSetting(
-            "is not a list of signing secrets", 'Make one with: echo "whsec_$(openssl rand -base64 32)"'
-        )
-    return tuple(raw)
+    remedy = 'Create one with: echo "whsec_$(openssl rand -base64 32)"'
+    return _strings(raw, "signing secrets", remedy, _is_signing)
 
 
-def _is_signing(secret: object) -> bool:
+def _is_signing(secret: str) -> bool:
     try:
-        return isinstance(secret, str) and bool(parse_secret(secret))
+        return bool(parse_secret(secret))
     except ValueError:
         return False
 
@@ -193,17 +184,13 @@ def host_and_port(raw: object) -> tuple[str, int]:
 
 
 def addresses(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple) or not all(isinstance(one, str) and one.strip() for one in raw):
-        raise InvalidSetting("is not a list of addresses", 'Write alert_to = ["ada"]')
-    return tuple(one.strip() for one in raw)
+    found = _strings(raw, "addresses", 'Write alert_to = ["ada"]', lambda one: bool(one.strip()))
+    return tuple(one.strip() for one in found)
 
 
 def networks(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple) or not all(isinstance(one, str) for one in raw):
-        raise InvalidSetting(
-            "is not a list of addresses", 'Write trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]'
-        )
-    return tuple(_network(one) for one in raw)
+    remedy = 'Write trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]'
+    return tuple(_network(one) for one in _strings(raw, "addresses", remedy))
 
 
 def _network(text: str) -> str:
@@ -213,18 +200,17 @@ def _network(text: str) -> str:
     except ValueError:
         raise InvalidSetting(f"has {text[:60]!r}, which is not an address", remedy) from None
     if not network.prefixlen:
-        raise InvalidSetting(f"has {text[:60]!r}, which is everybody", remedy)
+        raise InvalidSetting(f"has {text[:60]!r}, which is every address", remedy)
     return str(network)
 
 
 def names(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple) or not all(isinstance(one, str) and one.strip() for one in raw):
-        raise InvalidSetting("is not a list of names", 'Write ["phone", "mail"]')
-    return tuple(one.strip() for one in raw)
+    found = _strings(raw, "names", 'Write ["phone", "mail"]', lambda one: bool(one.strip()))
+    return tuple(one.strip() for one in found)
 
 
 def brokers(raw: object) -> tuple[str, ...]:
-    """One URL, several with commas between them, or a list of either."""
+    """Parse one URL, several separated by commas, or a list of either."""
     given = raw if isinstance(raw, list | tuple) else [raw]
     return tuple(_broker(url) for one in given for url in split_urls(text(one)))
 
@@ -232,13 +218,13 @@ def brokers(raw: object) -> tuple[str, ...]:
 def _broker(url: str) -> str:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is not a number
+        _ = parts.port  # raises ValueError if it is not a number
         is_usable = parts.scheme in ("amqp", "amqps") and re.fullmatch(r"[^\s,]+", parts.hostname or "")
     except ValueError:
         is_usable = None
     if not is_usable:
         remedy = "Use the URL of a RabbitMQ, such as amqps://tidings:secret@rabbit.example.com/tidings"
-        raise InvalidSetting(f"is {mask_url(url)!r}", f"{remedy}; separate several whole URLs with commas")
+        raise InvalidSetting(f"is {mask_url(url)!r}", f"{remedy}; separate several URLs with commas")
     return url
 
 
@@ -246,6 +232,6 @@ def replica(raw: object) -> str:
     url = database(raw)
     if not url.startswith("postgresql://"):
         raise InvalidSetting(
-            "is not a PostgreSQL", "Use postgresql://user@host/name of a standby, or leave it out"
+            "is not a PostgreSQL URL", "Use postgresql://user@host/name of a standby, or remove it"
         )
     return url

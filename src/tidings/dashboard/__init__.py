@@ -12,6 +12,7 @@ forms: parsing of submitted forms.
 live_updates: live updates by server-sent events (SSE).
 navigation: the navigation menu.
 renderer: renders pages, fragments and errors; ViewRoute.
+responses: redirects, JSON, links to the next page, action lookup.
 template_filters: state labels, times and timelines for templates.
 views: the pages, one module per resource.
 """

@@ -1,11 +1,10 @@
-"""The pages of one engine, put onto its API."""
+"""Adds the dashboard to the API: pages, static files, and the template environment."""
 
 from __future__ import annotations
 
 import hashlib
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI
 from jinja2 import Environment, FileSystemLoader
@@ -25,36 +24,25 @@ from .navigation import group_of, visible_groups
 from .renderer import PageRenderer
 
 HERE = Path(__file__).parent
-FOR_EVER = "public, max-age=31536000, immutable"  # addresses change with their content
+IMMUTABLE = "public, max-age=31536000, immutable"  # the URL contains a hash of the content
 
 
 class Dashboard:
-    """What was added; `close` ends the live streams."""
+    """The mounted dashboard; `close` ends its live streams."""
 
     def __init__(self, live: LiveStreams) -> None:
         self.close = live.close
 
 
 def add_dashboard(api: FastAPI, app: App) -> Dashboard:
-    """Put the pages onto an API, behind its gate."""
-    app = scope_to_tenant(app)  # everything that a page reaches is done for its caller's tenant
-    settings, live = app.settings, LiveStreams()
-    frame = PageRenderer(
-        _environment(app), live, app.clock, timezone=settings.timezone, phone_port=_phone_port(app),
-        is_still_valid=app.access.door.is_still_valid,
+    """Add the dashboard to an API, behind its middleware."""
+    app, live = scope_to_tenant(app), LiveStreams()
+    renderer = PageRenderer(
+        _environment(app), live, app.clock, timezone=app.settings.timezone, phone_port=_phone_port(app),
+        is_still_valid=app.access.authenticator.is_still_valid,
     )  # fmt: skip
-    views.add_routes(
-        api,
-        app.desk,
-        frame,
-        app.shifts,
-        app.inbound,
-        app.workflows,
-        settings,
-        app.migrations,
-        app.access,
-    )
-    api.state.problem_page = frame.problem
+    views.add_routes(api, app, renderer)
+    api.state.problem_page = renderer.problem
     api.mount("/static", _Files(directory=HERE / "static"), name="static")
     return Dashboard(live)
 
@@ -63,22 +51,11 @@ def _environment(app: App) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    filters: dict[str, Any] = {
-        "state_word": template_filters.state_word,
-        "tone": template_filters.tone,
-        "stage_tone": template_filters.stage_tone,
-        "recipient_tone": template_filters.recipient_tone,
-        "moment_of": template_filters.moment_of,
-        "counted": template_filters.counted,
-        "timeline": template_filters.timeline,
-        "sentence": partial(template_filters.sentence, timezone=app.settings.timezone),
-        "codes": template_filters.codes,
-        "day": template_filters.day,
-        "system": template_filters.system,
-        "full": partial(template_filters.full, timezone=app.settings.timezone),
-        "clock": partial(template_filters.clock, timezone=app.settings.timezone),
+    plain, zoned = template_filters.FILTERS, template_filters.FILTERS_WITH_TIME_ZONE
+    environment.filters |= {filter_.__name__: filter_ for filter_ in plain}
+    environment.filters |= {
+        filter_.__name__: partial(filter_, timezone=app.settings.timezone) for filter_ in zoned
     }
-    environment.filters.update(filters)
     environment.globals.update(
         version=__version__,
         asset=cache(_asset),
@@ -89,7 +66,7 @@ def _environment(app: App) -> Environment:
         may=_may,
         caller=current_caller,
         tiles=template_filters.TILES,
-        in_doubt=template_filters.UNKNOWN_OUTCOME_LABELS,
+        on_unknown=template_filters.UNKNOWN_OUTCOME_LABELS,
         navigation=lambda: visible_groups(current_caller()),
         group_of=lambda here: group_of(here, visible_groups(current_caller())),
     )
@@ -97,12 +74,12 @@ def _environment(app: App) -> Environment:
 
 
 def _may(action: str, *, whole: bool = False) -> bool:
-    """Whether a button is shown to whoever looks; the gate decides when it is pressed."""
+    """Return whether to show a button to the caller; the middleware still authorizes the request."""
     return current_caller().may(Permission(action), whole=whole)
 
 
 def _phones(app: App) -> list[str]:
-    """The channels whose messages arrive on the pretend phone."""
+    """Return the channels whose messages arrive on the sandbox phone."""
     return sorted(name for name, channel in app.channels.items() if channel.kind == "sandbox")
 
 
@@ -111,16 +88,16 @@ def _phone_port(app: App) -> int | None:
 
 
 def _asset(name: str) -> str:
-    """The address of a file, changed whenever the file is."""
+    """Return the URL of a static file, with a hash of its content for cache busting."""
     digest = hashlib.sha256((HERE / "static" / name).read_bytes()).hexdigest()[:10]
     return f"/static/{name}?v={digest}"
 
 
 class _Files(StaticFiles):
-    """Our own files; a browser may keep them for ever."""
+    """Static files that browsers may cache indefinitely."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
         if scope["query_string"] and response.status_code == 200:
-            response.headers["cache-control"] = FOR_EVER
+            response.headers["cache-control"] = IMMUTABLE
         return response

@@ -1,4 +1,4 @@
-"""Charts: series of numbers as the points of a small picture. Pure."""
+"""Data points of the small charts on the overview. Pure."""
 
 from __future__ import annotations
 
@@ -12,62 +12,57 @@ WIDTH, HEIGHT = 300, 48
 
 
 class Chart(NamedTuple):
-    """One figure with the quarter of an hour behind it."""
+    """The current value of a metric and its last 15 minutes."""
 
     name: str
     figure: str
-    about: str  # what the picture shows, for who cannot see it
-    line: str  # points of a line, or ""
-    bars: Sequence[tuple[float, float, float]]  # x, y, height
-    tone: str
+    about: str  # text alternative for screen readers
+    tone: str = "calm"
+    line: str = ""  # points of a polyline
+    bars: Sequence[tuple[float, float, float]] = ()  # x, y, height
 
 
 def charts(trend: ThroughputTrend) -> list[Chart]:
-    """Due, lag, rate and success, in this order."""
+    """Return the charts of due messages, lag, send rate and success rate, in this order."""
     places = [(sample.at - trend.now + TREND_WINDOW) / TREND_WINDOW * WIDTH for sample in trend.samples]
     due = [float(sample.due) for sample in trend.samples]
     lag = [sample.lag for sample in trend.samples]
     sent = [minute.sent for minute in trend.minutes]
-    shares = [minute.sent / minute.attempts if minute.attempts else None for minute in trend.minutes]
+    shares = [minute.sent / minute.attempts if minute.attempts else 0 for minute in trend.minutes]
     success = trend.success
     return [
         Chart(
             "due now",
             f"{trend.samples[-1].due:,}",
-            f"messages that could start, at most {max(due):,.0f} in the last 15 minutes",
-            line(places, due),
-            (),
-            "calm",
+            f"messages due, at most {max(due):,.0f} in the last 15 minutes",
+            line=line(places, due),
         ),
         Chart(
             "lag",
-            spell(lag[-1]),
-            f"how long the oldest of them has been due, at most {spell(max(lag))} in the last 15 minutes",
-            line(places, lag, least=1.0),
-            (),
+            format_seconds(lag[-1]),
+            f"age of the oldest due message, at most {format_seconds(max(lag))} in the last 15 minutes",
             "warn" if lag[-1] >= 60 else "calm",
+            line(places, lag, least=1.0),
         ),
         Chart(
-            "sent a minute",
+            "sent per minute",
             f"{trend.rate:,.0f}",
-            f"messages sent, at most {max(sent):,} in one of the last 15 minutes",
-            "",
-            bars(sent),
+            f"messages sent, at most {max(sent):,} per minute in the last 15 minutes",
             "good",
+            bars=bars(sent),
         ),
         Chart(
             "success",
             "–" if success is None else f"{success:.1%}".replace(".0%", "%"),
-            "share of attempts that did it, minute by minute",
-            "",
-            bars([0 if share is None else share for share in shares], most=1.0),
+            "share of successful attempts in each of the last 15 minutes",
             "good" if success is None or success >= 0.9 else "bad",
+            bars=bars(shares, most=1.0),
         ),
     ]
 
 
 def line(places: Sequence[float], values: Sequence[float], *, least: float = 10.0) -> str:
-    """Points of a line; its top is the highest value, and at least `least`."""
+    """Return the points of a polyline, scaled to the highest value but at least to `least`."""
     top = max(least, *values)
     points = (
         f"{min(max(x, 0.0), WIDTH):.1f},{HEIGHT - 2 - (HEIGHT - 4) * value / top:.1f}"
@@ -77,7 +72,7 @@ def line(places: Sequence[float], values: Sequence[float], *, least: float = 10.
 
 
 def bars(values: Sequence[float], *, most: float | None = None) -> list[tuple[float, float, float]]:
-    """A bar for each value."""
+    """Return one bar per value, scaled to `most` or to the highest value."""
     top = most or max(1, *values)
     step = WIDTH / max(len(values), TREND_WINDOW // MINUTE)
     return [
@@ -86,8 +81,8 @@ def bars(values: Sequence[float], *, most: float | None = None) -> list[tuple[fl
     ]
 
 
-def spell(seconds: float) -> str:
-    """A short time in words."""
+def format_seconds(seconds: float) -> str:
+    """Format a duration with one unit."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 120:

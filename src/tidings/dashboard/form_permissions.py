@@ -1,6 +1,6 @@
-"""Buttons: a form is shown to those who may send it, by the rule of the route that it leads to.
+"""Removes from a page the forms that the caller may not submit, by the access rules of their routes.
 
-One place for all pages, so that no template can show what the gate would refuse.
+One place for all pages, so no template can show a button that the middleware would reject.
 """
 
 from __future__ import annotations
@@ -17,36 +17,42 @@ from ..access.permissions import DEFAULT_RULE, AccessRule, area_of
 from .renderer import ViewRoute
 
 _FORM = re.compile(r'<form\b([^>]*\bmethod="post"[^>]*)>.*?</form>', re.DOTALL)
-_PLACE = re.compile(r'\b(?:form)?action="([^"]*)"')
+_ACTION = re.compile(r'\b(?:form)?action="([^"]*)"')
 
 
 class FormPermissions:
-    """The forms of all pages."""
+    """Knows the access rule of every form."""
 
-    def __init__(self, ways: Iterable[ViewRoute]) -> None:
+    def __init__(self, routes: Iterable[ViewRoute]) -> None:
         self._rules = [
-            (compile_path(way.path)[0], way.path, way.rule or DEFAULT_RULE)
-            for way in ways
-            if way.method == "POST"
+            (compile_path(route.path)[0], route.path, route.rule or DEFAULT_RULE)
+            for route in routes
+            if route.method == "POST"
         ]
 
     def shown_to(self, caller: Caller, page: str) -> str:
-        """A page without the forms that this caller may not send; those with fields say why they are gone."""
-        if caller.view == THIS_MACHINE.view:  # may do everything
+        """Return the page without the forms that the caller may not submit; large forms leave a note."""
+        if caller.view == THIS_MACHINE.view:  # has all permissions
             return page
-        return _FORM.sub(lambda form: form[0] if self._may_send(caller, form[0]) else _instead(form), page)
+        return _FORM.sub(
+            lambda form: form[0] if self._may_submit(caller, form[0]) else _replacement(form), page
+        )
 
-    def _may_send(self, caller: Caller, form: str) -> bool:
-        places = [unquote(html.unescape(place)).partition("?")[0] for place in _PLACE.findall(form)]
-        return all(self._allows(caller, place) for place in places)
+    def _may_submit(self, caller: Caller, form: str) -> bool:
+        paths = [unquote(html.unescape(path)).partition("?")[0] for path in _ACTION.findall(form)]
+        return all(self._allows(caller, path) for path in paths)
 
-    def _allows(self, caller: Caller, place: str) -> bool:
-        """What is no page of ours (signing out) is left to the gate."""
+    def _allows(self, caller: Caller, path: str) -> bool:
+        """Check the rule of the route; a path without a view (signing out) is left to the middleware."""
         found: tuple[AccessRule, str] | None = next(
-            ((rule, path) for pattern, path, rule in self._rules if pattern.match(place)), None
+            ((rule, route) for pattern, route, rule in self._rules if pattern.match(path)), None
         )
         return found is None or caller.passes(found[0], area_of(found[1]))
 
 
-def _instead(form: re.Match[str]) -> str:
-    return '<p class="none">Your key may look, but not do this.</p>' if 'class="compose"' in form[1] else ""
+def _replacement(form: re.Match[str]) -> str:
+    return (
+        '<p class="none">Your API key does not have permission for this.</p>'
+        if 'class="compose"' in form[1]
+        else ""
+    )

@@ -1,8 +1,8 @@
-"""Live pages: fragments of a page, rendered again once a second and sent only where they changed.
+"""Live updates by server-sent events (SSE): fragments are rendered once a second and sent when they change.
 
-However many people look at the first page, it is read once a second, and not at all when nobody looks.
-Losing a stream loses nothing: the page asks again, or falls back to asking for the same fragments. A stream
-ends within a second of the key or session that opened it.
+The overview is rendered at most once a second for all of its readers, and not at all without readers. After
+a lost stream the page reconnects, or falls back to polling the same fragments. A stream ends within a second
+after the key or session that opened it is revoked.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..access.caller import current_caller
 from ..kernel.clock import Clock
 from ..model.errors import TidingsError
 
-REFRESH_INTERVAL = 1.0  # seconds between two looks
-KEEP_ALIVE = 15  # looks without news, after which a sign of life is sent
-LONGEST = 600  # looks of one stream; the browser then connects again
-MOST_STREAMS = 200
-LOOK_AGAIN = 0.5  # seconds between two looks whether the reader's key or session still opens
+REFRESH_INTERVAL = 1.0  # seconds
+KEEP_ALIVE = 15  # refreshes without changes before a keep-alive comment is sent
+MAX_REFRESHES = 600  # per stream; the browser then reconnects
+MAX_STREAMS = 200
+ACCESS_CHECK_INTERVAL = 0.5  # seconds between checks of the key or session
 
-Fragments = dict[str, str]  # by the id of the element that they fill
+Fragments = dict[str, str]  # HTML by element id
 Render = Callable[[], Awaitable[Fragments]]
 Pause = Callable[[float], Awaitable[bool]]
 Allowed = Callable[[], Awaitable[bool]]
@@ -39,36 +39,36 @@ class LiveStreams:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more stream may be opened; otherwise the page asks by itself."""
-        return self._open < MOST_STREAMS and not self._closing.is_set()
+        """Whether another stream may be opened; otherwise the page polls."""
+        return self._open < MAX_STREAMS and not self._closing.is_set()
 
     def close(self) -> None:
-        """End every stream."""
+        """End all streams."""
         self._closing.set()
 
     async def stream(self, render: Render) -> AsyncIterator[bytes]:
-        """Server-sent events: everything once, then what changed."""
+        """Yield server-sent events: all fragments once, then the changed ones."""
         known: Fragments = {}
-        quiet = 0
+        unchanged = 0
         self._open += 1
         try:
             yield b"retry: 1000\n\n"
-            for _ in range(LONGEST):
+            for _ in range(MAX_REFRESHES):
                 fresh = await render_or_error(render)
                 news = {id_: text for id_, text in fresh.items() if known.get(id_) != text}
                 known |= news
-                quiet = 0 if news else quiet + 1
+                unchanged = 0 if news else unchanged + 1
                 if news:
                     yield b"data: " + orjson.dumps(news) + b"\n\n"
-                elif quiet % KEEP_ALIVE == 0:
-                    yield b": still here\n\n"
+                elif unchanged % KEEP_ALIVE == 0:
+                    yield b": keep-alive\n\n"
                 if await self._pause(REFRESH_INTERVAL):
                     return
         finally:
             self._open -= 1
 
     async def _wait(self, seconds: float) -> bool:
-        """Whether the streams are being closed."""
+        """Wait; return whether the streams are being closed."""
         try:
             async with asyncio.timeout(seconds):
                 await self._closing.wait()
@@ -78,12 +78,12 @@ class LiveStreams:
 
 
 async def while_allowed(stream: AsyncIterator[bytes], is_allowed: Allowed) -> AsyncIterator[bytes]:
-    """A stream that ends soon after whoever reads it may no longer."""
+    """Pass a stream on until its reader loses access."""
     following: asyncio.Future[bytes | None] | None = None
     try:
         while True:
-            following = following or asyncio.ensure_future(_next(stream))
-            await asyncio.wait({following}, timeout=LOOK_AGAIN)
+            following = following or asyncio.ensure_future(anext(stream, None))
+            await asyncio.wait({following}, timeout=ACCESS_CHECK_INTERVAL)
             if not await is_allowed():
                 return
             if following.done():
@@ -99,14 +99,10 @@ async def while_allowed(stream: AsyncIterator[bytes], is_allowed: Allowed) -> As
             await stream.aclose()
 
 
-async def _next(stream: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(stream, None)
-
-
 class SharedFragments:
     """Fragments shared by callers with the same permissions, rendered at most once per `REFRESH_INTERVAL`.
 
-    Others get their own: a page must not show one tenant what was rendered for another.
+    The cache key includes the tenant: no tenant sees what was rendered for another.
     """
 
     def __init__(self, render: Render, clock: Clock) -> None:
@@ -116,27 +112,27 @@ class SharedFragments:
         self._rendered: dict[object, tuple[float, Fragments]] = {}
 
     async def __call__(self) -> Fragments:
-        """What it looked like within the last second."""
+        """Return the fragments of the last second, rendered if necessary."""
         async with self._lock:
             known = self._rendered.get(current_caller().view)
             is_fresh = known is not None and self._clock.monotonic() - known[0] < 0.9 * REFRESH_INTERVAL
             return known[1] if known is not None and is_fresh else await self._read()
 
     async def fresh(self) -> Fragments:
-        """What it looks like now, for whoever has just changed something."""
+        """Return newly rendered fragments, for a caller that has just changed something."""
         async with self._lock:
             return await self._read()
 
     async def _read(self) -> Fragments:
         fragments = await self._render()
-        if len(self._rendered) >= MOST_STREAMS:
+        if len(self._rendered) >= MAX_STREAMS:
             self._rendered.clear()
         self._rendered[current_caller().view] = (self._clock.monotonic(), fragments)
         return fragments
 
 
 async def render_or_error(render: Render) -> Fragments:
-    """Fragments, or what keeps us from having them: a page that is looked at must say so and go on."""
+    """Return the fragments, or the error as a fragment, so that a stream survives it."""
     try:
         return {"trouble": "", **await render()}
     except TidingsError as error:

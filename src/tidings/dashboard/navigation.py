@@ -1,7 +1,7 @@
-"""The navigation: every page that has a link of its own, in groups that fit on a phone.
+"""The navigation menu: groups of pages.
 
-The first row names the groups, the second the pages of the group one is in. A page says which entry it
-belongs to with `{% set here = "messages" %}`. A new page is one line here.
+The first row shows the groups, the second the pages of the current group. A template names its entry with
+`{% set here = "messages" %}`. To add a page, add one line here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..access.permissions import ADMIN, READ, Permission, area_of
 
 
 class NavigationEntry(NamedTuple):
-    """One page, and who is shown the way to it; the page itself has its own rule."""
+    """A link, and the permission needed to see it; the page itself has its own access rule."""
 
     here: str
     path: str
@@ -24,7 +24,7 @@ class NavigationEntry(NamedTuple):
 
 
 class NavigationGroup(NamedTuple):
-    """Pages that belong together; its name leads to the first of them."""
+    """A group of pages; its title links to the first of them."""
 
     title: str
     entries: tuple[NavigationEntry, ...]
@@ -37,7 +37,7 @@ GROUPS = (
             NavigationEntry("messages", "/messages", "Messages"),
             NavigationEntry("broadcasts", "/broadcasts", "Broadcasts"),
             NavigationEntry("schedules", "/schedules", "Schedules"),
-            NavigationEntry("ahead", "/ahead", "Going out"),
+            NavigationEntry("upcoming", "/upcoming", "Upcoming"),
             NavigationEntry("templates", "/templates", "Templates"),
             NavigationEntry("dead", "/dead", "Dead letters"),
         ),
@@ -47,7 +47,7 @@ GROUPS = (
         (
             NavigationEntry("contacts", "/contacts", "Contacts"),
             NavigationEntry("lists", "/lists", "Lists"),
-            NavigationEntry("opt-outs", "/opt-outs", "Opt-outs"),
+            NavigationEntry("suppressions", "/suppressions", "Suppressions"),
         ),
     ),
     NavigationGroup(
@@ -66,10 +66,10 @@ GROUPS = (
             NavigationEntry("channels", "/channels", "Channels", whole=True),
             NavigationEntry("alerts", "/alerts", "Alerts", whole=True),
             NavigationEntry("migrations", "/migrations", "Migrations"),
-            NavigationEntry("rollout", "/rollout", "Roll-out", whole=True),
+            NavigationEntry("rollout", "/rollout", "Rollout", whole=True),
             NavigationEntry("subscriptions", "/subscriptions", "Subscriptions"),
-            NavigationEntry("keys", "/keys", "Keys", ADMIN),
-            NavigationEntry("audit", "/audit", "Audit", ADMIN),
+            NavigationEntry("keys", "/keys", "API keys", ADMIN),
+            NavigationEntry("audit", "/audit", "Audit log", ADMIN),
             NavigationEntry("settings", "/settings", "Settings", ADMIN, whole=True),
             NavigationEntry("docs", "/docs", "API"),
         ),
@@ -78,19 +78,15 @@ GROUPS = (
 
 
 def visible_groups(caller: Caller) -> list[NavigationGroup]:
-    """What somebody is shown: the pages that they may look at."""
-    found = []
-    for group in GROUPS:
-        entries = tuple(
-            entry
-            for entry in group.entries
-            if caller.may(entry.action, area=area_of(entry.path), whole=entry.whole)
-        )
-        if entries:
-            found.append(NavigationGroup(group.title, entries))
-    return found
+    """Return the groups with the pages that the caller may read."""
+
+    def is_visible(entry: NavigationEntry) -> bool:
+        return caller.may(entry.action, area=area_of(entry.path), whole=entry.whole)
+
+    groups = (NavigationGroup(group.title, tuple(filter(is_visible, group.entries))) for group in GROUPS)
+    return [group for group in groups if group.entries]
 
 
 def group_of(here: str | None, groups: Sequence[NavigationGroup]) -> NavigationGroup | None:
-    """The group that a page belongs to; None for the first page."""
+    """Return the group of a page; None for the overview."""
     return next((group for group in groups if here in {entry.here for entry in group.entries}), None)

@@ -1,4 +1,4 @@
-"""Words for people: states, moves and numbers as the pages say them. Pure."""
+"""Template filters: state labels and colors, times, numbers, and the timeline of a message. Pure."""
 
 from __future__ import annotations
 
@@ -17,38 +17,26 @@ Shown = dict[str, Any]
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _DAY = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
 
-TONES = {
-    "waiting": "calm",
-    "retrying": "warn",
-    "processing": "busy",
-    "sent": "good",
-    "failed": "bad",
-    "unknown": "warn",
-    "cancelled": "still",
-    "expired": "still",
-    "skipped": "still",
-}
-STAGES = {
-    "loading": "calm",
-    "new": "calm",
-    "pending": "busy",
-    "paused": "warn",
-    "completed": "good",
+TONES = {  # any other state is "still"
+    **dict.fromkeys(("waiting", "loading", "new"), "calm"),
+    **dict.fromkeys(("processing", "pending"), "busy"),
+    **dict.fromkeys(("sent", "completed"), "good"),
+    **dict.fromkeys(("retrying", "uncertain", "paused"), "warn"),
     "failed": "bad",
 }
-UNKNOWN_OUTCOME_LABELS = {"resend": "is sent again", "ask": "is looked up", "hold": "is held for you"}
+UNKNOWN_OUTCOME_LABELS = {"resend": "resend", "ask": "ask the provider", "hold": "hold for review"}
 TILES = (
-    ("waiting", "for their time or turn", "pending"),
-    ("due", "could start now", "pending"),
-    ("processing", "being sent", "processing"),
-    ("sent", "in the last 15 min", "sent"),
-    ("failed", "you decide", "failed"),
-    ("unknown", "perhaps sent", "failed"),
+    ("waiting", "scheduled or queued", "/messages?state=pending"),
+    ("due", "ready to send", "/messages?state=pending"),
+    ("processing", "being sent", "/messages?state=processing"),
+    ("sent", "in the last 15 min", "/messages?state=sent"),
+    ("failed", "retry or discard", "/dead"),
+    ("unknown", "may have been sent", "/dead"),
 )
 
 
 class TimelineItem(NamedTuple):
-    """One line of a message's timeline."""
+    """One entry of a message's timeline."""
 
     title: str
     tone: str
@@ -58,49 +46,49 @@ class TimelineItem(NamedTuple):
 
 
 def state_word(message: Shown) -> str:
-    """The state as a person would say it: a failure in doubt is held, a tried one that waits is retrying."""
+    """Return the displayed state: `retrying` after an attempt, `uncertain` for an unknown outcome."""
     match message["state"]:
         case "pending":
             return "retrying" if message["attempts"] else "waiting"
         case "failed" if message["unknown"]:
-            return "unknown"
+            return "uncertain"
         case state:
             return str(state)
 
 
-def tone(message: Shown) -> str:
-    """The colour of a state."""
-    return TONES[state_word(message)]
+def state_label(state: str) -> str:
+    """Return the displayed name of a recipient's state or of a count."""
+    return "uncertain" if state == "unknown" else state
 
 
-def stage_tone(state: str) -> str:
-    """The colour of a broadcast's state."""
-    return STAGES.get(state, "still")
+def channel_label(channel: Shown) -> str:
+    """Return the displayed state of a channel."""
+    return str(channel["state"]).replace("_", " ")
 
 
-def recipient_tone(state: str) -> str:
-    """The colour of what became of one recipient."""
-    return TONES.get(state, "still")
+def tone(state: str) -> str:
+    """Return the color class of a displayed state."""
+    return TONES.get(state_label(state), "still")
 
 
 def moment_of(message: Shown) -> str | None:
-    """The time that matters most in a list: the next attempt, or when it ended."""
+    """Return the time shown in a list: of the next attempt, or of the last change."""
     at = message["next_attempt_at"] if message["state"] == "pending" else message["changed_at"]
     return str(at) if at is not None else None
 
 
 def counted(number: int) -> str:
-    """A number that was counted up to a bound only."""
+    """Format a count that stops at MAX_COUNTED."""
     return f"{MAX_COUNTED:,}+" if number >= MAX_COUNTED else f"{number:,}"
 
 
 def full(at: str | None, timezone: ZoneInfo) -> str:
-    """A time in full, in the configured zone."""
+    """Format date and time in the configured time zone."""
     return "" if at is None else f"{datetime.fromisoformat(at).astimezone(timezone):%a %d %b %Y %H:%M:%S %Z}"
 
 
 def day(text: str | None) -> str:
-    """A day as people say it: 20261122 and 2026-11-22 are Sun 22 Nov 2026; anything else is left as it is."""
+    """Format a date: 20261122 and 2026-11-22 become Sun 22 Nov 2026; other texts are returned unchanged."""
     found = _DAY.fullmatch(text or "")
     if found is None:
         return text or ""
@@ -111,89 +99,85 @@ def day(text: str | None) -> str:
 
 
 def system(name: str) -> str:
-    """A system of a migration without tenant and hash: default/attio:07604e1af0ad/write is attio, write."""
-    *_, kind, what = ["", *name.rsplit("/", 2)[-2:]]
-    return ", ".join(part for part in (kind.partition(":")[0], what) if part)
+    """Shorten the name of a migration system: default/attio:07604e1af0ad/write becomes attio, write."""
+    *_, kind, access = ["", *name.rsplit("/", 2)[-2:]]
+    return ", ".join(part for part in (kind.partition(":")[0], access) if part)
 
 
 def clock(at: str, timezone: ZoneInfo) -> str:
-    """The time of day, in the configured zone."""
+    """Format the time of day in the configured time zone."""
     return f"{datetime.fromisoformat(at).astimezone(timezone):%H:%M}"
 
 
 def sentence(text: str, timezone: ZoneInfo = ZoneInfo("UTC")) -> Markup:
-    """One or more clauses as a sentence, times as one says them; what stands in backticks is set as code."""
+    """Format a text as a sentence: capitalized, with a full stop, local times, and backticks as code."""
     text = _INSTANT.sub(lambda found: full(found[0], timezone), text)
     ended = text if text.endswith((".", "?", "!")) else f"{text}."
     return codes(ended[:1].upper() + ended[1:])
 
 
 def codes(text: str) -> Markup:
-    """A text in which what stands in backticks is set as code."""
+    """Escape a text and mark up backticks as code."""
     pieces = re.split(r"`([^`]+)`", text)
     return Markup("").join(
-        Markup("<code>{}</code>").format(piece) if place % 2 else escape(piece)
-        for place, piece in enumerate(pieces)
+        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece)
+        for index, piece in enumerate(pieces)
     )
 
 
 def timeline(message: Shown) -> list[TimelineItem]:
-    """All that happened to a message, oldest first, and what comes next."""
-    told = [TimelineItem("Accepted", "still", message["accepted_at"], note=_asked_for(message))]
-    begun: str | None = None
+    """Return everything that happened to a message, oldest first, and its next attempt."""
+    note = "scheduled" if message["scheduled_at"] > message["accepted_at"] else None
+    items = [TimelineItem("Accepted", "still", message["accepted_at"], note=note)]
+    started: str | None = None
     for entry in message["history"]:
-        told.append(_move(entry, begun))
-        begun = entry["at"] if entry["to"] == "processing" else None
-    told += [_receipt(fact) for fact in message["receipts"]]
+        items.append(_transition(entry, started))
+        started = entry["at"] if entry["to"] == "processing" else None
+    items += [_receipt(receipt) for receipt in message["receipts"]]
     if message["state"] == "pending":
         title = "Next attempt" if message["attempts"] else "First attempt"
-        told.append(TimelineItem(title, "next", message["next_attempt_at"]))
-    return told
+        items.append(TimelineItem(title, "next", message["next_attempt_at"]))
+    return items
 
 
-def _receipt(fact: Shown) -> TimelineItem:
-    """What the provider told later."""
-    note = f"{fact['category']} error" if fact["category"] else None
+def _receipt(receipt: Shown) -> TimelineItem:
+    """Format a later delivery report of the provider."""
+    note = f"{receipt['category']} error" if receipt["category"] else None
     titles = {"delivered": ("Delivered", "good"), "read": ("Read", "good")}
-    title, tone = titles.get(fact["what"], ("Not delivered", "bad"))
-    return TimelineItem(title, tone, fact["at"], fact["reason"], note)
+    title, tone = titles.get(receipt["what"], ("Not delivered", "bad"))
+    return TimelineItem(title, tone, receipt["at"], receipt["reason"], note)
 
 
-def _asked_for(message: Shown) -> str | None:
-    return "for later" if message["scheduled_at"] > message["accepted_at"] else None
-
-
-def _move(entry: Shown, begun: str | None) -> TimelineItem:
+def _transition(entry: Shown, started: str | None) -> TimelineItem:
     at, detail, attempt = entry["at"], entry["detail"], entry["attempt"]
     category = f"{entry['category']} error" if entry["category"] else None
-    note = " · ".join(part for part in (category, _took(begun, at)) if part) or None
+    note = " · ".join(part for part in (category, _took(started, at)) if part) or None
     match entry["from"], entry["to"]:
         case _, "processing":
             by = entry["node_name"] or f"node {entry['node']}"
-            return TimelineItem(f"Attempt {attempt} began", "busy", at, detail, f"by {by}")
+            return TimelineItem(f"Attempt {attempt} started", "busy", at, detail, f"by {by}")
         case _, "sent":
             return TimelineItem("Sent", "good", at, detail, note)
         case "processing", "pending":
-            title = f"Attempt {attempt} did not work" if category else "Put back"
+            title = f"Attempt {attempt} failed" if category else "Returned to the queue"
             return TimelineItem(title, "warn", at, detail, note)
         case "processing", "failed":
-            return TimelineItem(
-                "Failed for good" if category else "Held: nobody knows whether it was sent",
-                "bad",
-                at,
-                detail,
-                note,
-            )
+            title = "Failed permanently" if category else "Uncertain: it is unknown whether it was sent"
+            return TimelineItem(title, "bad", at, detail, note)
         case "failed", "pending":
-            return TimelineItem("Started afresh", "calm", at, detail)
+            return TimelineItem("Retried", "calm", at, detail)
         case origin, to if origin == to:
-            return TimelineItem("News about it", "still", at, detail, note)
+            return TimelineItem("Updated", "still", at, detail, note)
         case _, to:
             return TimelineItem(str(to).capitalize(), "still", at, detail, note)
 
 
-def _took(begun: str | None, ended: str) -> str | None:
-    if begun is None:
+def _took(started: str | None, ended: str) -> str | None:
+    if started is None:
         return None
-    took = datetime.fromisoformat(ended) - datetime.fromisoformat(begun)
+    took = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
     return f"took {durations.humanize(max(took, timedelta(0)))}"
+
+
+FILTERS = (state_word, state_label, channel_label, tone, moment_of, counted, timeline, codes, day, system)
+FILTERS_WITH_TIME_ZONE = (sentence, full, clock)

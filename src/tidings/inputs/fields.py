@@ -1,6 +1,6 @@
-"""Fields of a request: which there are, of which type, and what is said about one that is not understood.
+"""Fields of a request body: types, required fields, and hints for unknown ones.
 
-One table serves the check and the reference, so that neither can promise what the other does not keep.
+The same table validates requests and becomes JSON Schema, so both always agree.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TYPES: Mapping[str, type] = {
     "number": float,
 }
 _NAMES = {
-    "string": "a text",
-    "integer": "a whole number",
+    "string": "a string",
+    "integer": "an integer",
     "boolean": "true or false",
     "object": "an object",
     "array": "a list",
@@ -30,22 +30,22 @@ _NAMES = {
 
 
 class Field(NamedTuple):
-    """One field: its type in the words of JSON Schema, what it is for, and an example."""
+    """One field: its JSON Schema type, description and example."""
 
     type: str
     about: str
     example: Any = None
     required: bool = False
-    also: str | None = None  # another type that is taken, too
+    also: str | None = None  # another accepted type
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Every type that a value may have."""
+        """All accepted types."""
         return (self.type,) if self.also is None else (self.type, self.also)
 
 
 def check_fields(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
-    """The body, if every field of it is known and of its type; null stands for a field that was left out."""
+    """Return the body, or raise Invalid for unknown, missing or mistyped fields; null counts as missing."""
     if not isinstance(body, dict):
         raise Invalid("the body is not a JSON object", remedy='write {"name": "value", ...}')
     for name, value in body.items():
@@ -64,15 +64,15 @@ def check_fields(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
 
 
 def hint(name: str, known: Mapping[str, object]) -> str:
-    """The closest known name, or all of them."""
+    """Suggest the closest known name, or list all."""
     close = get_close_matches(name, known, 1, cutoff=0.7)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known fields: {', '.join(known)}" if known else "leave it out"
+    return f"known fields: {', '.join(known)}" if known else "omit it"
 
 
 def json_schema(known: Mapping[str, Field]) -> dict[str, Any]:
-    """The same table as JSON Schema, for the reference."""
+    """Return the table as JSON Schema."""
     properties = {
         name: {
             "type": field.type if field.required and field.also is None else _all_types(field),
@@ -86,5 +86,5 @@ def json_schema(known: Mapping[str, Field]) -> dict[str, Any]:
 
 
 def _all_types(field: Field) -> list[str]:
-    """Null stands for a field that was left out, where it may be."""
+    """Return the accepted types; optional fields accept null."""
     return [*field.types, *(() if field.required else ("null",))]

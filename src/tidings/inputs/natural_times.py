@@ -1,9 +1,8 @@
-"""Times as people give them: ISO 8601 with its zone, or words such as "tomorrow 9am" and "in 10 min".
+"""Times as ISO 8601 with an offset or in natural language ("tomorrow 9am", "in 10 min").
 
-A guess would be worse than a question, so whatever could be read in two ways is refused with a remedy.
-Words go through a narrow gate before the date parser sees them, because it quietly drops what it does not
-understand ("tomorrow 25:00", "tomorrow 0700-1200") and takes bare numbers for years and months. It is given
-the time to count from and never asks the system's clock.
+Ambiguous input is rejected with a remedy. Words are checked before they reach the date parser, because it
+ignores what it does not understand ("tomorrow 25:00", "tomorrow 0700-1200") and reads bare numbers as years
+or months. It gets the current time as an argument and never reads the system clock.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from ..model.errors import Invalid
 from ..model.time import Instant, instant, micros, moment
 from .timezones import resolve_wall_time
 
-LONGEST = timedelta(days=36_525)
-LATEST = instant(datetime(9999, 1, 1, tzinfo=UTC))  # later ones cannot be shown in every zone
+MAX_DELAY = timedelta(days=36_525)
+LATEST = instant(datetime(9999, 1, 1, tzinfo=UTC))  # later times cannot be shown in every time zone
 
-_LONGEST_TEXT = 100
+_MAX_TEXT = 100
 _EXAMPLES = "Write 2026-11-16T09:00:00+01:00, 2026-11-16T08:00:00Z, 'tomorrow 9am' or 'in 10 min'"
-_FUTURE = "Words mean the future; for a time in the past on purpose, write it as ISO 8601"
+_FUTURE = "Words always mean the future; write a time in the past as ISO 8601"
 _LOOKS_ISO = re.compile(r"\d{4}-?(?:\d|w\d)")
 _ISO = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{8}|\d{4}-?W\d\d-?\d)(?P<time>[T ].+)?")
 _CLOCK = re.compile(
@@ -42,17 +41,17 @@ _NUMBER = re.compile(r"(?:[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?|20\d\d")
 
 
 def parse_when(text: str, *, now: int, timezone: ZoneInfo, field: str = "at") -> Instant:
-    """The instant that somebody means; words are read in `zone`, and always mean the future.
+    """Parse a time; words are read in `timezone` and always mean the future.
 
-    An ISO time may lie in the past on purpose. Words that only fit the past are refused.
+    ISO times may be in the past; words that mean the past are rejected.
     """
     words = " ".join(text.lower().split())
-    if not words or len(words) > _LONGEST_TEXT:
+    if not words or len(words) > _MAX_TEXT:
         raise Invalid(
             "the time is empty" if not words else "the time is too long", remedy=_EXAMPLES, field=field
         )
     if re.fullmatch(r"[\d.,+-]+", words) and not re.fullmatch(r"\d{4}-\d\d-\d\d", words):
-        raise Invalid(f"{text!r} is only a number, and could mean anything", remedy=_EXAMPLES, field=field)
+        raise Invalid(f"{text!r} is only a number, which is ambiguous", remedy=_EXAMPLES, field=field)
     if _LOOKS_ISO.match(words):
         return _bounded(_iso(text.strip(), timezone, field), text, field)
     if _PAST.search(words):
@@ -67,21 +66,23 @@ def parse_when(text: str, *, now: int, timezone: ZoneInfo, field: str = "at") ->
 
 
 def parse_in(text: str, *, field: str = "in") -> timedelta:
-    """How long from now: "10m", "10 min", "1h30m", "PT10M"; a number without its unit is refused."""
+    """Parse a duration from now: "10m", "10 min", "1h30m", "PT10M"; a number without a unit is rejected."""
     words = " ".join(text.lower().split()).removeprefix("in ")
     try:
         if re.fullmatch(r"[\d.+-]*", words):
-            raise ValueError(f"{text!r} does not say of what")
+            raise ValueError(f"{text!r} has no unit")
         length = durations.parse(words)
     except ValueError as error:
         raise Invalid(str(error), remedy="Write 30s, 10m, 2h or 7d", field=field) from None
-    if length > LONGEST:
-        raise Invalid(f"{text!r} is over a hundred years", remedy="Write 30s, 10m, 2h or 7d", field=field)
+    if length > MAX_DELAY:
+        raise Invalid(
+            f"{text!r} is more than a hundred years", remedy="Write 30s, 10m, 2h or 7d", field=field
+        )
     return length
 
 
 def describe_time(at: int, timezone: ZoneInfo, *, now: int) -> str:
-    """The time in full, so that a misunderstanding is seen at once.
+    """Describe a time in full, so that misunderstandings are visible.
 
     For example "Mon 16 Nov 2026 09:00:00 CET (2026-11-16T08:00:00Z), in 10 min".
     """
@@ -97,14 +98,14 @@ def describe_time(at: int, timezone: ZoneInfo, *, now: int) -> str:
 
 
 def _iso(text: str, timezone: ZoneInfo, field: str) -> Instant:
-    """ISO 8601; a time without a zone is refused, with the two ways to write it."""
+    """Parse ISO 8601; a time without an offset is rejected, with both ways to write it."""
     shape = _ISO.fullmatch(text.upper())
     try:
         if not shape:
-            raise ValueError("not in the form of ISO 8601")
+            raise ValueError("not in ISO 8601 format")
         there = datetime.fromisoformat(shape[0])
     except ValueError as error:
-        raise Invalid(f"{text!r} is not a possible time ({error})", remedy=_EXAMPLES, field=field) from None
+        raise Invalid(f"{text!r} is not a valid time ({error})", remedy=_EXAMPLES, field=field) from None
     if there.tzinfo is not None:
         return instant(there)
     lacks = "time zone" if shape["time"] else "time of day"
@@ -114,7 +115,7 @@ def _iso(text: str, timezone: ZoneInfo, field: str) -> Instant:
 
 
 def _now_or_ahead(words: str, now: int) -> Instant | None:
-    """ "now", "in 10 min", "1 hour from now": exact lengths, whatever the clocks do in between."""
+    """Parse "now", "in 10 min", "1 hour from now": exact durations, independent of clock changes."""
     if words == "now":
         return Instant(now)
     found = _AHEAD.fullmatch(words)
@@ -128,27 +129,27 @@ def _now_or_ahead(words: str, now: int) -> Instant | None:
 
 
 def _words(words: str, text: str, now: int, timezone: ZoneInfo, field: str) -> Instant:
-    """A day in words with exactly one time of day."""
+    """Parse a day in words with exactly one time of day."""
     clocks = list(_CLOCK.finditer(words))
     if len(clocks) != 1:
-        problem = f"{text!r} names two times" if clocks else f"{text!r} has no time of day that can be read"
+        problem = f"{text!r} names two times" if clocks else f"{text!r} has no valid time of day"
         raise Invalid(problem, remedy=_EXAMPLES, field=field)
     at = _time_of_day(clocks[0])
     day = (words[: clocks[0].start()] + " " + words[clocks[0].end() :]).replace(",", " ").split()
-    if at is None or not _understood(day):
-        problem = f"{text!r} names no possible time of day" if at is None else f"{text!r} is not understood"
+    if at is None or not _is_unambiguous(day):
+        problem = f"{text!r} has no valid time of day" if at is None else f"{text!r} is not understood"
         raise Invalid(problem, remedy=_EXAMPLES, field=field)
     base = moment(now).astimezone(timezone).replace(tzinfo=None)
-    found = _ask_dateparser(f"{' '.join(day)} {at:%H:%M:%S}", base)
+    found = _parse_date(f"{' '.join(day)} {at:%H:%M:%S}", base)
     if found is None or found.time() != at or not _same_weekday(day, found):
-        raise Invalid(f"{text!r} is not a possible time", remedy=_EXAMPLES, field=field)
+        raise Invalid(f"{text!r} is not a valid time", remedy=_EXAMPLES, field=field)
     if _is_bare_weekday(day) and found - base > timedelta(days=7):
-        found -= timedelta(days=7)  # "monday 10:00", said on a Monday at nine, is today
+        found -= timedelta(days=7)  # "monday 10:00" on a Monday at 9:00 is today
     return resolve_wall_time(found, timezone).at
 
 
 def _time_of_day(found: re.Match[str]) -> time | None:
-    """The time of day, or None when there is no such time (25:00, 13pm)."""
+    """Return the time of day, or None if it is invalid (25:00, 13pm)."""
     if found[0] == "noon":
         return time(12)
     hour, minute, second = int(found[1] or found[5]), int(found[2] or 0), int(found[3] or 0)
@@ -160,8 +161,8 @@ def _time_of_day(found: re.Match[str]) -> time | None:
     return time(hour, minute, second) if hour < 24 and minute < 60 and second < 60 else None
 
 
-def _understood(day: list[str]) -> bool:
-    """Whether each word can be read in one way only: a number needs a month or a unit, a month a day."""
+def _is_unambiguous(day: list[str]) -> bool:
+    """Return whether each word is unambiguous: a number needs a month or a unit, a month needs a day."""
     numbers = [word for word in day if _NUMBER.fullmatch(word)]
     years = [number for number in numbers if number.isdigit() and len(number) == 4]
     words = [word for word in day if word not in numbers]
@@ -176,11 +177,11 @@ def _understood(day: list[str]) -> bool:
 
 
 def _name(word: str, names: tuple[str, ...]) -> int | None:
-    """The place of a full or shortened name ("mon", "sept.") in its list."""
+    """Return the index of a full or abbreviated name ("mon", "sept.")."""
     short = word.rstrip(".")
     if len(short) < 3:
         return None
-    return next((place for place, name in enumerate(names) if name.startswith(short)), None)
+    return next((index for index, name in enumerate(names) if name.startswith(short)), None)
 
 
 def _is_bare_weekday(day: list[str]) -> bool:
@@ -189,13 +190,13 @@ def _is_bare_weekday(day: list[str]) -> bool:
 
 
 def _same_weekday(day: list[str], found: datetime) -> bool:
-    """The parser does not notice that "Tue 16 Nov 2026" is a Monday."""
-    named = {place for word in day if (place := _name(word, _WEEKDAYS)) is not None}
+    """Check the weekday: the parser accepts "Tue 16 Nov 2026", which is a Monday."""
+    named = {index for word in day if (index := _name(word, _WEEKDAYS)) is not None}
     return named <= {found.weekday()}
 
 
-def _ask_dateparser(words: str, base: datetime) -> datetime | None:
-    """The one place that knows the library; imported late, because that takes most of a second."""
+def _parse_date(words: str, base: datetime) -> datetime | None:
+    """Call the library, which is imported here because the import takes most of a second."""
     import dateparser
 
     found: datetime | None = dateparser.parse(
@@ -212,7 +213,7 @@ def _ask_dateparser(words: str, base: datetime) -> datetime | None:
 
 
 def _bounded(at: Instant, text: str, field: str) -> Instant:
-    """Refuse years that only a slip of the finger could mean."""
+    """Raise Invalid for years that must be typing errors."""
     if not 0 <= at < LATEST:
         raise Invalid(f"{text!r} is not between 1970 and 9998", remedy="Check the year", field=field)
     return at

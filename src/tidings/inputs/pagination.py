@@ -1,4 +1,4 @@
-"""Cursor pagination: the pages of all lists, opaque cursors and the limits of a page size."""
+"""Cursor pagination: the shared Page, opaque cursors and page sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 from ..model.errors import Invalid
 
-NEWEST = 1 << 62  # before everything
+NEWEST = 1 << 62  # above every position
 MAX_PAGE_SIZE = 1000
 
 
@@ -22,7 +22,7 @@ class Page(NamedTuple):
 
 
 def decode_position(after: str | None) -> int:
-    """The place that the `next` of the page before stands for; the newest without one."""
+    """Decode a numeric cursor; without one, start with the newest."""
     if after is None:
         return NEWEST
     if not after.isascii() or not after.isdigit() or len(after) > 18:
@@ -31,12 +31,12 @@ def decode_position(after: str | None) -> int:
 
 
 def encode_cursor(*parts: str) -> str:
-    """The `next` of a page whose last row has these keys."""
+    """Encode the keys of the last row of a page."""
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
 def decode_cursor(after: str | None, count: int) -> Sequence[str]:
-    """The keys that `encode_cursor` was given; as many empty texts without a page before."""
+    """Decode a cursor into `count` keys; without one, return empty strings."""
     if after is None:
         return [""] * count
     try:
@@ -50,13 +50,13 @@ def decode_cursor(after: str | None, count: int) -> Sequence[str]:
 
 
 def invalid_cursor(after: str) -> Invalid:
-    """What is told when `after` was not made here."""
-    problem = f"{after[:40]!r} is not a place in a list"
-    return Invalid(problem, field="after", remedy="use the `next` of the page before")
+    """Return the error for an invalid cursor."""
+    problem = f"invalid cursor {after[:40]!r}"
+    return Invalid(problem, field="after", remedy="use `next` of the previous page")
 
 
 def page_size(limit: int) -> int:
-    """A length that one page may have."""
+    """Return the limit, or raise Invalid."""
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise Invalid(f"limit is {limit}", field="limit", remedy=f"use 1 to {MAX_PAGE_SIZE}")
     return limit

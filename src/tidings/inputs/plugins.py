@@ -1,7 +1,7 @@
-"""Kinds of channels and connectors: found by name, and their settings read from a table of options.
+"""Channel and connector kinds: registry by name, plugins (entry points) and options tables.
 
-Nothing is guessed: an option that is unknown or malformed is refused, and the error names the table, the
-option and the remedy. Values of secrets are never repeated.
+Unknown or invalid options raise Misconfigured with the table, the option and the remedy. Secrets are never
+repeated in errors.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..model.errors import Misconfigured
 
-Read = Callable[[object], object]  # raises ValueError with what the value must be
+Read = Callable[[object], object]  # raises ValueError that says what the value must be
 
 
 class Configurable(Protocol):
-    """A kind whose settings are made of options; `judge` raises ValueError(option, problem, remedy)."""
+    """A kind with settings; `judge` validates them and raises ValueError(option, problem, remedy)."""
 
     @property
     def settings(self) -> Callable[..., Any]: ...
@@ -31,17 +31,17 @@ K = TypeVar("K")
 
 
 class OptionsTable(NamedTuple):
-    """Where options stand: how errors begin, and where a missing option is to be added."""
+    """A table of options: its name in errors, and the place to add missing options."""
 
     name: str
     place: str
 
     def settings_of(self, kind: Configurable, given: Mapping[str, object]) -> Any:
-        """The finished settings of a kind, judged; raises Misconfigured."""
+        """Build and validate the settings of a kind; raise Misconfigured."""
         try:
             settings = kind.settings(**given)
             kind.judge(settings)
-        except TypeError as error:  # an option that its settings cannot do without
+        except TypeError as error:  # a required option is missing
             missing = (re.findall(r"'(\w+)'", str(error)) or ["an option"])[0]
             raise self.wrong(missing, "it is missing", f"Add {missing} to {self.place}") from error
         except ValueError as error:
@@ -52,21 +52,21 @@ class OptionsTable(NamedTuple):
         return settings
 
     def read(self, options: Mapping[str, object], readers: Mapping[str, Read]) -> dict[str, object]:
-        """Every option as its reader reads it; raises Misconfigured."""
+        """Parse every option with its reader; raise Misconfigured."""
         return {option: self._read(option, value, readers) for option, value in options.items()}
 
     def wrong(self, option: str, problem: str, remedy: str) -> Misconfigured:
-        """The error that names the table and the option."""
+        """Return the error for an option of this table."""
         return Misconfigured(f"{self.name}, option {option!r}: {problem}", remedy=remedy, field=option)
 
     def _read(self, option: str, value: object, readers: Mapping[str, Read]) -> object:
         read = readers.get(option)
         if read is None:
-            raise self.wrong(option, "there is no such option", hint(option, readers))
+            raise self.wrong(option, "unknown option", hint(option, readers))
         try:
             return read(value)
         except ValueError as error:
-            raise self.wrong(option, str(error), f"Correct {option} or leave it out") from error
+            raise self.wrong(option, str(error), f"Correct or remove {option}") from error
 
 
 class KindRegistry(Mapping[str, K]):
@@ -91,7 +91,7 @@ class KindRegistry(Mapping[str, K]):
 
 
 def load_entry_point(type_: type[K], points: Iterable[EntryPoint], table: OptionsTable) -> K | None:
-    """A kind that another installed package brings; raises Misconfigured if it cannot be used."""
+    """Load a kind from another package; raise Misconfigured if that fails."""
     for found in points:
         try:
             kind = found.load()
@@ -106,6 +106,6 @@ def load_entry_point(type_: type[K], points: Iterable[EntryPoint], table: Option
 
 
 def hint(given: str, known: Collection[str]) -> str:
-    """The known name that is meant, or all of them."""
+    """Suggest the closest known name, or list all."""
     close = get_close_matches(given, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(sorted(known))}"
+    return f"Did you mean {close[0]!r}?" if close else f"Known names: {', '.join(sorted(known))}"

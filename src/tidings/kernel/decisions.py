@@ -73,7 +73,7 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
             pause = retry_delay(lane.policy, 1, 1, category, chance=chance, after=after)
             until = now + (60 * SECOND if pause is None else micros(pause))
             move = _back(task, max(task.due_at, now), detail=reason, category=category)
-            return TaskDecision(move, f"parked:{category}", ThrottleChannel(lane.queue, until, reason))
+            return TaskDecision(move, f"throttled:{category}", ThrottleChannel(lane.queue, until, reason))
         case Reject(whole_channel=True, category=category, reason=reason):
             move = _back(task, task.due_at, detail=reason, category=category)
             return TaskDecision(move, f"paused:{category}", PauseChannel(lane.queue, reason))

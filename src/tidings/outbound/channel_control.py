@@ -89,16 +89,16 @@ class ChannelControl:
 
     def _described(self, row: Row, now: int, *, busy: bool) -> Row:
         channel, lane = self._channels.get(row["name"]), self._lanes.get(row["name"])
-        parked = row["blocked_until"] is not None and row["blocked_until"] > now
+        blocked = row["blocked_until"] is not None and row["blocked_until"] > now
         traits = channel.traits if channel is not None else None
         return {
             "name": row["name"],
             "kind": channel.kind if channel is not None else "engine" if lane is not None else None,
-            "state": _state(row, parked=parked, busy=busy),
+            "state": _state(row, blocked=blocked, busy=busy),
             "paused": bool(row["paused"]),
             "pause_reason": row["pause_reason"],
-            "blocked_until": iso(row["blocked_until"]) if parked else None,
-            "block_reason": row["block_reason"] if parked else None,
+            "blocked_until": iso(row["blocked_until"]) if blocked else None,
+            "block_reason": row["block_reason"] if blocked else None,
             "session_state": row["session_state"],
             "session_reason": row["session_reason"],
             "session_since": iso(row["session_since"]),
@@ -118,13 +118,15 @@ class ChannelControl:
         }
 
 
-def _state(row: Row, *, parked: bool, busy: bool) -> str:
+def _state(row: Row, *, blocked: bool, busy: bool) -> str:
     """The state as one word; `pausing` until nothing is in flight."""
     if row["paused"]:
         return "pausing" if busy else "paused"
     if row["session_state"] not in (None, "connected"):
         return str(row["session_state"])
-    return "parked" if parked else "open"
+    if not blocked:
+        return "open"
+    return "throttled" if row["opened_at"] is None else "breaker_open"
 
 
 def _seconds(length: timedelta | None) -> float | None:

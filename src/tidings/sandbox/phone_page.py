@@ -1,7 +1,7 @@
-"""The phone page: rendered on the server, kept live by a stream of ready-made fragments.
+"""The sandbox phone: a server-rendered page, kept live by server-sent events (SSE) with rendered fragments.
 
-The same two macros render a conversation's row and a message, on the first load and in the stream, so
-there is one template for each and the script in the page only puts them in place.
+The same macros render conversation rows and messages on the first load and in the stream; the script only
+inserts them.
 """
 
 from __future__ import annotations
@@ -30,23 +30,15 @@ from .live_feed import FeedBatch
 from .simulator import SandboxSimulator
 
 HERE = Path(__file__).parent
-ROWS = 200  # conversations listed; the rest is counted
+ROWS = 200  # listed conversations; the others are counted
 KEEP_ALIVE = 15.0
-COALESCE = 0.1  # seconds between two batches, so that a drill at full speed costs a few renderings a second
+COALESCE = 0.1  # seconds between batches, so that a drill at full speed causes few renderings
 HUES = 8
-SESSIONS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
-    "waha": (
-        "/sandbox/waha/{name}",
-        "status",
-        {"works": "WORKING", "away": "STARTING", "out": "SCAN_QR_CODE"},
-    ),
-    "gateway": (
-        "/sandbox/gateway",
-        "connectionState",
-        {"works": "CONNECTED", "away": "OPENING", "out": "UNPAIRED"},
-    ),
+SESSIONS: Mapping[str, tuple[str, str, tuple[str, str, str]]] = {
+    "waha": ("/sandbox/waha/{name}", "status", ("WORKING", "STARTING", "SCAN_QR_CODE")),
+    "gateway": ("/sandbox/gateway", "connectionState", ("CONNECTED", "OPENING", "UNPAIRED")),
 }
-"""Where a session is put into a state, the name of the field, and the states of the three buttons."""
+"""Control route of a provider's sessions, the field for their state, and its values: works, away, out."""
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -55,9 +47,9 @@ HEADERS = {
 }
 
 
-def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """The page, its stream and its files."""
-    page = _PhonePage(world)
+def routes(simulator: SandboxSimulator) -> Sequence[BaseRoute]:
+    """Return the routes of the page, its stream and its static files."""
+    page = _PhonePage(simulator)
     return [
         Route("/", page.show, methods=["GET"]),
         Route("/sandbox", page.show, methods=["GET"]),
@@ -68,7 +60,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
 @dataclass(frozen=True, slots=True)
 class _ConversationView:
-    """A conversation as the templates see it."""
+    """A conversation as shown in the templates."""
 
     of: SandboxConversation
     key: str
@@ -86,67 +78,67 @@ def _view(conversation: SandboxConversation) -> _ConversationView:
 
 
 class _PhonePage:
-    def __init__(self, world: SandboxSimulator) -> None:
-        self._world = world
+    def __init__(self, simulator: SandboxSimulator) -> None:
+        self._simulator = simulator
         templates = Environment(
             loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
-        self._whole = templates.get_template("page.html")
-        self._pieces: Any = templates.get_template("pieces.html").module
+        self._page = templates.get_template("page.html")
+        self._macros: Any = templates.get_template("pieces.html").module
 
     async def show(self, request: Request) -> Response:
-        """The page, with the conversation in the address or else the newest one open."""
-        views = [_view(one) for one in islice(self._world.conversations.newest_first(), ROWS)]
+        """Show the page with the conversation in the query, or with the newest one."""
+        views = [_view(one) for one in islice(self._simulator.conversations.newest_first(), ROWS)]
         picked = self._picked(request.query_params)
-        html = self._whole.render(
+        html = self._page.render(
             root=request.scope.get("root_path", ""),
             views=views,
-            more=len(self._world.conversations) - len(views),
+            more=len(self._simulator.conversations) - len(views),
             open=picked or (views[0] if views else None),
             picked=picked is not None,
-            counts=self._world.tally.counts(),
-            faults=faults_of(self._world),
+            counts=self._simulator.tally.counts(),
+            faults=faults_of(self._simulator),
             words=RECIPIENT_FAULTS,
-            can_tell=self._world.callbacks.can_tell,
+            can_report=self._simulator.callbacks.can_tell,
             sessions=self._sessions(),
-            says=CHAT_CHANNELS,
+            chat_channels=CHAT_CHANNELS,
         )
         return HTMLResponse(html, headers=HEADERS)
 
     async def stream(self, _: Request) -> Response:
-        """Server-sent events: `news` with fragments, `stale` when the page should fetch itself again."""
+        """Stream server-sent events: `news` with fragments, `stale` when the page must reload its content."""
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
 
     async def _events(self) -> AsyncIterator[bytes]:
-        with self._world.feed.listen() as listener:
-            # A page that comes back after a cut may have missed anything.
+        with self._simulator.feed.listen() as listener:
+            # A page that reconnects may have missed updates.
             yield b"retry: 1000\nevent: stale\ndata: {}\n\n"
             while (batch := await listener.next(KEEP_ALIVE)) is not None:
                 yield self._event(batch)
-                await self._world.environment.sleep(COALESCE)
+                await self._simulator.environment.sleep(COALESCE)
 
     def _event(self, batch: FeedBatch) -> bytes:
         if batch.missed:
             return b"event: stale\ndata: {}\n\n"
         if not batch.entries and not batch.faults_changed:
-            return b": still here\n\n"
+            return b": keep-alive\n\n"
         return b"event: news\ndata: " + orjson.dumps(self._news(batch)) + b"\n\n"
 
     def _news(self, batch: FeedBatch) -> dict[str, object]:
-        news: dict[str, object] = {"counts": self._world.tally.counts()}
+        news: dict[str, object] = {"counts": self._simulator.tally.counts()}
         if batch.faults_changed:
-            news["faults"] = faults_of(self._world)
-            news["sessions"] = str(self._pieces.sessions(self._sessions()))
+            news["faults"] = faults_of(self._simulator)
+            news["sessions"] = str(self._macros.sessions(self._sessions()))
         keys = dict.fromkeys((entry.channel, entry.to) for entry in batch.entries)
-        found = [one for key in keys if (one := self._world.conversations.find(*key)) is not None]
+        found = [one for key in keys if (one := self._simulator.conversations.find(*key)) is not None]
         views = [_view(one) for one in sorted(found, key=lambda one: one.last.n)]
-        news["rows"] = [{"key": view.key, "html": str(self._pieces.row(view, False))} for view in views]
+        news["rows"] = [{"key": view.key, "html": str(self._macros.row(view, False))} for view in views]
         news["messages"] = [
             {
                 "key": f"{entry.channel}/{entry.to}",
                 "n": entry.n,
-                "html": str(self._pieces.message(entry, self._world.callbacks.can_tell(entry.n))),
+                "html": str(self._macros.message(entry, self._simulator.callbacks.can_tell(entry.n))),
             }
             for entry in batch.entries
             if entry.to
@@ -154,20 +146,20 @@ class _PhonePage:
         return news
 
     def _sessions(self) -> list[dict[str, object]]:
-        """The pretend sessions, and what each button would say to them."""
+        """Return the simulated sessions with the request of each button."""
         return [
             {
                 "provider": provider,
                 "name": name,
-                "state": self._world.sessions.state(provider, name),
+                "state": self._simulator.sessions.state(provider, name),
                 "path": path.format(name=quote(name, safe="")),
                 "field": field,
-                **states,
+                **dict(zip(("works", "away", "out"), states, strict=True)),
             }
             for provider, (path, field, states) in SESSIONS.items()
-            for name in self._world.sessions.names(provider)
+            for name in self._simulator.sessions.names(provider)
         ]
 
     def _picked(self, query: Mapping[str, str]) -> _ConversationView | None:
-        found = self._world.conversations.find(query.get("channel", ""), query.get("to", ""))
+        found = self._simulator.conversations.find(query.get("channel", ""), query.get("to", ""))
         return None if found is None else _view(found)

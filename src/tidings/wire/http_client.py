@@ -84,10 +84,10 @@ class HttpClient:
 
     The underlying client pins addresses for good, so there is one per (host, address), least recently used
     first to go. `connect_within` must be at most half of each deadline: a connection that takes longer is
-    NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that:
-    when the network breaks, the kernel stops retransmitting a request then, instead of delivering it minutes
-    later beside the attempt that replaced it. A packet that waits for its neighbor's address may still leave
-    within three seconds more, because no timeout of the socket reaches it. With a `linger`, an answer that
+    NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that,
+    counted by Linux from the first retransmission timeout: a broken network does not deliver a request
+    minutes later, but perhaps shortly after its deadline, behind the attempt that replaced it. A packet that
+    waits for its neighbor's address may still leave within three seconds. With a `linger`, an answer that
     came during a pause of this process counts, if the pause ended within that time of the deadline.
     """
 

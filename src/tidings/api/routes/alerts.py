@@ -1,4 +1,4 @@
-"""Alerts: what the engine found wrong with itself, and who takes care of it."""
+"""Alerts: list, show, acknowledge."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from starlette.responses import Response
 from ...access.permissions import OPERATE, READ, requires
 from ...inputs.fields import Field
 from ...outbound.service import OutboundService
-from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, body_schema, json_response, read_fields
+from ..bodies import json_response, page_response, read_fields
+from ..openapi_responses import ERROR_RESPONSES, NOT_FOUND, action_options
 from ..query_parameters import STRICT_QUERY, After
 
-TAKE = {"by": Field("string", "who takes it on", "Ada", required=True)}
+PERSON = {"by": Field("string", "name of the person", "Ada", required=True)}
 
 
-def routes(desk: OutboundService) -> APIRouter:
+def routes(outbound: OutboundService) -> APIRouter:
     """Everything under /v1/alerts."""
     router = APIRouter(prefix="/v1/alerts", tags=["alerts"], responses=ERROR_RESPONSES)
 
@@ -24,23 +25,25 @@ def routes(desk: OutboundService) -> APIRouter:
     @requires(READ, whole=True)
     async def page(
         *,
-        past: Annotated[bool, Query(description="those that are over, too")] = False,
+        past: Annotated[bool, Query(description="Include resolved alerts.")] = False,
         limit: int = 50,
         after: After = None,
     ) -> Response:
-        """Alerts that are open, newest first."""
-        return json_response((await desk.alerts.page(past=past, limit=limit, after=after))._asdict())
+        """List open alerts, newest first."""
+        return page_response(await outbound.alerts.page(past=past, limit=limit, after=after))
 
     @router.get("/{id}", responses=NOT_FOUND)
     @requires(READ, whole=True)
     async def show(id: str) -> Response:
-        """One alert."""
-        return json_response(await desk.alerts.show(id))
+        """Show one alert."""
+        return json_response(await outbound.alerts.show(id))
 
-    @router.post("/{id}/acknowledge", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(TAKE))
+    @router.post("/{id}/acknowledge", **action_options(PERSON, required=True))
     @requires(OPERATE, whole=True)
     async def acknowledge(id: str, request: Request) -> Response:
-        """Somebody takes it on."""
-        return json_response(await desk.alerts.acknowledge(id, (await read_fields(request, TAKE))["by"]))
+        """Acknowledge an alert."""
+        return json_response(
+            await outbound.alerts.acknowledge(id, (await read_fields(request, PERSON))["by"])
+        )
 
     return router

@@ -1,4 +1,4 @@
-"""The audit trail: who did what, when, to what, from where."""
+"""The audit log: who did what, when, to which target, from which address."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from starlette.responses import Response
 
 from ...access.permissions import ADMIN, requires
 from ...access.service import AccessService
-from ..bodies import ERROR_RESPONSES, json_response
-from ..query_parameters import STRICT_QUERY, After
+from ..bodies import page_response
+from ..openapi_responses import ERROR_RESPONSES
+from ..query_parameters import STRICT_QUERY, After, OtherTenant
 
 
 def routes(access: AccessService) -> APIRouter:
-    """The one route."""
+    """Return the routes under /v1/audit."""
     router = APIRouter(tags=["audit"], responses=ERROR_RESPONSES)
 
     @router.get("/v1/audit", dependencies=STRICT_QUERY)
     @requires(ADMIN)
     async def page(
         *,
-        actor: Annotated[str | None, Query(description="only by this key's name")] = None,
-        action: Annotated[str | None, Query(description="only this, such as messages.cancel")] = None,
-        tenant: Annotated[
-            str | None, Query(description="another, or * for all; from the tenant default only")
-        ] = None,
+        actor: Annotated[str | None, Query(description="Filter by the name of the key.")] = None,
+        action: Annotated[str | None, Query(description="Filter by action, such as messages.cancel.")] = None,
+        tenant: OtherTenant = None,
         limit: int = 50,
         after: After = None,
     ) -> Response:
-        """What was changed or tried, newest first."""
-        found = await access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
-        return json_response(found._asdict())
+        """List audit entries, newest first."""
+        return page_response(
+            await access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
+        )
 
     return router

@@ -1,4 +1,4 @@
-"""The shift calendar: a week of it, what was asked of it, changes by hand, undoing, and its feed."""
+"""The shift calendar: weeks, changes, undo, and the iCalendar feed."""
 
 from __future__ import annotations
 
@@ -12,102 +12,81 @@ from ...access.permissions import OPEN, OPERATE, READ, requires
 from ...access.service import AccessService
 from ...inbound.calendar.service import CHANGE, CalendarService
 from ...inputs.fields import Field
-from ..bodies import (
-    CONFLICT,
-    ERROR_RESPONSES,
-    NOT_FOUND,
-    body_schema,
-    json_response,
-    read_fields,
-    response_content,
-)
-from ..credentials import read_credentials
+from ..authentication import authenticate, client_address_of, read_credentials
+from ..bodies import json_response, page_response, read_fields
 from ..errors import Unauthorized, request_id_of
-from ..middleware import CALENDAR_FEED_PATH, authenticate, client_address_of
+from ..middleware import CALENDAR_FEED_PATH
+from ..openapi_responses import ERROR_RESPONSES, NOT_FOUND, action_options, body_schema, content_options
 from ..query_parameters import STRICT_QUERY, After
 
-UNDO = {"who": Field("string", "who asks, for the history", "Ada")}
+UNDO = {"who": Field("string", "who requests it, for the history", "Ada")}
 
 
 def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | None) -> APIRouter:
-    """Everything under /v1/calendar, and the feed; `{change}` is a change's id."""
+    """Return the routes under /v1/calendar and the feed; `{change}` is the id of a change."""
     router = APIRouter(tags=["calendar"], responses=ERROR_RESPONSES)
 
     @router.get("/v1/calendar", dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
     async def week(
-        week: Annotated[
-            str | None, Query(description="such as 2027-W03, or a day of it; else this one")
-        ] = None,
+        week: Annotated[str | None, Query(description="Week such as 2027-W03, or a day in it.")] = None,
     ) -> Response:
-        """A week: the shifts of each squad by the day they start, and when nobody has a crew."""
+        """Show one week: shifts by squad and start day, and the hours without a crew."""
         return json_response(await shifts.week(week))
 
     @router.get("/v1/calendar/changes", dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
     async def changes(
-        day: Annotated[str | None, Query(description="only of this day")] = None,
+        day: Annotated[str | None, Query(description="Filter by day.")] = None,
         limit: int = 50,
         after: After = None,
     ) -> Response:
-        """What was asked of the calendar and what came of it, newest first."""
-        return json_response((await shifts.changes(day=day, limit=limit, after=after))._asdict())
+        """List requested changes with their results, newest first."""
+        return page_response(await shifts.changes(day=day, limit=limit, after=after))
 
     @router.get("/v1/calendar/changes/{change}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
     async def show(change: str) -> Response:
-        """One change, with the evidence of each step."""
+        """Show one change with the evidence of each step."""
         return json_response(await shifts.show(change))
 
     @router.post("/v1/calendar/changes", status_code=202, openapi_extra=body_schema(CHANGE, keyed=True))
     @requires(OPERATE, whole=True)
-    async def ask(request: Request) -> Response:
-        """Ask for a change. It is planned when this answers, and done when its state is `confirmed`."""
+    async def request_change(request: Request) -> Response:
+        """Request a change. The response means planned; the change is done when its state is `confirmed`."""
         given = await read_fields(request, CHANGE)
         made = await shifts.change(given, key=request.headers.get("idempotency-key"))
         return json_response(made, 202, {"location": f"/v1/calendar/changes/{made['id']}"})
 
-    @router.post(
-        "/v1/calendar/changes/{change}/undo",
-        status_code=202,
-        responses=NOT_FOUND | CONFLICT,
-        openapi_extra=body_schema(UNDO, required=False),
-    )
+    @router.post("/v1/calendar/changes/{change}/undo", status_code=202, **action_options(UNDO))
     @requires(OPERATE, whole=True)
     async def undo(change: str, request: Request) -> Response:
-        """Bring back what the calendar said before, unless it was changed since."""
+        """Undo a change, unless the calendar has been changed since."""
         given = await read_fields(request, UNDO)
         return json_response({"items": await shifts.undo(change, who=given.get("who") or "by hand")}, 202)
 
     @router.get(
-        CALENDAR_FEED_PATH,
-        dependencies=STRICT_QUERY,
-        response_class=Response,
-        responses=NOT_FOUND | response_content("text/calendar"),
+        CALENDAR_FEED_PATH, dependencies=STRICT_QUERY, **content_options("text/calendar", errors=NOT_FOUND)
     )
     @requires(OPEN)
     async def feed(
         request: Request,
-        squad: Annotated[str | None, Query(description="only this squad's shifts")] = None,
-        token: Annotated[str | None, Query(description="the setting feed_token, instead of a key")] = None,
+        squad: Annotated[str | None, Query(description="Filter by squad.")] = None,
+        token: Annotated[str | None, Query(description="The setting feed_token, instead of a key.")] = None,
     ) -> Response:
-        """The shifts as an iCalendar feed, to be subscribed to."""
+        """Return the shifts as an iCalendar feed."""
         address, known = client_address_of(request.scope), False
         if feed_token is not None and token is not None:
-            access.failures.check(address, token)
-            if known := _is_same(token, feed_token):
-                access.failures.passed(address, token)
+            access.failed_logins.check(address, token)
+            if known := hmac.compare_digest(token.encode(), feed_token.encode()):
+                access.failed_logins.passed(address, token)
             else:
-                access.failures.failed(address, token, where="feed", request=request_id_of(request))
-        shows = read_credentials(dict(request.scope["headers"]))
-        caller = None if known else await authenticate(access, shows, request.scope)
+                access.failed_logins.failed(address, token, where="feed", request=request_id_of(request))
+        credentials = read_credentials(dict(request.scope["headers"]))
+        caller = None if known else await authenticate(access, credentials, request.scope)
         if not known and (caller is None or not caller.may(READ, area="calendar", whole=True)):
-            remedy = "add ?token= with the setting feed_token, or show an API key"
-            raise Unauthorized("this feed needs its token", remedy=remedy)
+            remedy = "add ?token= with the setting feed_token, or send an API key"
+            raise Unauthorized("the feed token is missing or wrong", remedy=remedy)
         return Response(await shifts.feed(squad), media_type="text/calendar; charset=utf-8")
 
     return router
-
-
-def _is_same(given: str | None, own: str | None) -> bool:
-    return hmac.compare_digest((given or "").encode(), (own or "").encode())

@@ -1,7 +1,6 @@
-"""Call-backs of providers: they cannot show our key, so their signature is the key.
+"""Delivery callbacks of providers, authenticated by their signature instead of an API key.
 
-The body is read as raw bytes, because those are what was signed. Nothing of a refused request is logged or
-repeated: it may be anybody's.
+The signature covers the raw bytes of the body. Content of a rejected request is never logged or echoed.
 """
 
 from __future__ import annotations
@@ -15,36 +14,36 @@ from ...model.errors import Forbidden
 from ...outbound.receipts.base import Callback
 from ...outbound.service import OutboundService
 from ...wire.webhook_signatures import BadSignature
-from ..bodies import NOT_FOUND, WEBHOOK_ERROR_RESPONSES, response_content
+from ..body_limits import body_too_large
 from ..errors import MalformedBody, Unauthorized
-from ..middleware import body_too_large
+from ..openapi_responses import NOT_FOUND, WEBHOOK_ERROR_RESPONSES, response_content
 
 PATH = "/callbacks/{channel}"
-LARGEST = 3 << 20  # Meta sends up to 3 MB at once
+MAX_BODY = 3 << 20  # Meta sends up to 3 MB
 
 
-def routes(desk: OutboundService) -> APIRouter:
-    """The address of each channel that is called back."""
-    router = APIRouter(tags=["call-backs"], responses=NOT_FOUND | WEBHOOK_ERROR_RESPONSES)
+def routes(outbound: OutboundService) -> APIRouter:
+    """Return the callback routes of all channels."""
+    router = APIRouter(tags=["callbacks"], responses=NOT_FOUND | WEBHOOK_ERROR_RESPONSES)
 
     @router.get(PATH, response_class=Response, responses=response_content("text/plain"))
     @requires(OPEN)
     async def challenge(channel: str, request: Request) -> Response:
-        """A provider asks whether this address is ours (WhatsApp Cloud)."""
+        """Answer the verification challenge of a provider (WhatsApp Cloud)."""
         try:
-            return PlainTextResponse(desk.callbacks.challenge(channel, request.query_params))
+            return PlainTextResponse(outbound.callbacks.challenge(channel, request.query_params))
         except BadSignature as error:
-            raise Forbidden(str(error), remedy="give the provider the verify_token of this channel") from None
+            raise Forbidden(str(error), remedy="set the channel's verify_token at the provider") from None
 
     @router.post(PATH, response_class=Response)
     @requires(OPEN)
-    async def take(channel: str, request: Request) -> Response:
-        """A provider tells what became of messages, or what came in."""
+    async def receive(channel: str, request: Request) -> Response:
+        """Receive delivery receipts and inbound messages from a provider."""
         call = Callback(_target(request), dict(request.headers), await _body(request))
         try:
-            await desk.callbacks.take(channel, call)
+            await outbound.callbacks.take(channel, call)
         except BadSignature as error:
-            remedy = "give the provider the secret that this channel has, or this channel the provider's"
+            remedy = "configure the same secret at the provider and in this channel"
             raise Unauthorized(str(error), remedy=remedy) from None
         return Response(status_code=200)
 
@@ -52,7 +51,7 @@ def routes(desk: OutboundService) -> APIRouter:
 
 
 def _target(request: Request) -> str:
-    """Path and query as they came: decoding and encoding again would not give the same bytes."""
+    """Return path and query as received; decoding and encoding them could change the signed bytes."""
     path = bytes(request.scope.get("raw_path") or request.url.path.encode()).partition(b"?")[0]
     query = request.scope["query_string"]
     return (path + (b"?" + query if query else b"")).decode("latin-1")
@@ -61,10 +60,10 @@ def _target(request: Request) -> str:
 async def _body(request: Request) -> bytes:
     body = bytearray()
     try:
-        async for piece in request.stream():
-            body += piece
-            if len(body) > LARGEST:
-                raise body_too_large(LARGEST)
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise body_too_large(MAX_BODY)
     except ClientDisconnect:
-        raise MalformedBody("the call-back broke off", remedy="send it again") from None
+        raise MalformedBody("the callback was interrupted", remedy="send it again") from None
     return bytes(body)

@@ -1,4 +1,4 @@
-"""Cases, notices and conversations: what a person is called for, and what was decided about messages."""
+"""Cases for people, notices to admins, and conversations with every decision."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from starlette.responses import Response
 from ...access.permissions import OPERATE, READ, requires
 from ...inbound.workflow.service import WorkflowService
 from ...inputs.fields import Field
-from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, body_schema, json_response, read_fields
+from ..bodies import json_response, page_response, read_fields
+from ..openapi_responses import ERROR_RESPONSES, NOT_FOUND, action_options, body_schema
 from ..query_parameters import STRICT_QUERY, After
 
-CLAIM = {"by": Field("string", "who takes it", "Ada", required=True)}
-ANSWER = {"text": Field("string", "what to say to the group", "Which night do you mean?", required=True)}
-HANDBACK = {"verdict": Field("string", "what a held message is: related or new", "related")}
-CLOSE = {"note": Field("string", "what was done about it", "entered by hand")}
+CLAIM = {"by": Field("string", "name of the person", "Ada", required=True)}
+ANSWER = {"text": Field("string", "reply to the group", "Which night do you mean?", required=True)}
+HANDBACK = {"verdict": Field("string", "treat the deferred message as related or new", "related")}
+CLOSE = {"note": Field("string", "what was done", "entered by hand")}
 
 
 def routes(workflows: WorkflowService) -> APIRouter:
-    """Everything under /v1/cases, /v1/notices and /v1/conversations."""
+    """Return the routes under /v1/cases, /v1/notices and /v1/conversations."""
     router = APIRouter(tags=["cases"], responses=ERROR_RESPONSES)
     cases, conversations = workflows.cases, workflows.conversations
 
@@ -28,54 +29,44 @@ def routes(workflows: WorkflowService) -> APIRouter:
     @requires(READ)
     async def page(
         *,
-        state: Annotated[str | None, Query(description="open, claimed, answered or closed")] = None,
-        reason: Annotated[str | None, Query(description="only of this reason, such as review")] = None,
+        state: Annotated[str | None, Query(description="open, claimed, answered or closed.")] = None,
+        reason: Annotated[str | None, Query(description="Filter by reason, such as review.")] = None,
         limit: int = 50,
         after: After = None,
     ) -> Response:
-        """Cases that are not closed, or in one state, newest first."""
-        return json_response(
-            (await cases.page(state=state, reason=reason, limit=limit, after=after))._asdict()
-        )
+        """List cases, newest first; without `state`, those that are not closed."""
+        return page_response(await cases.page(state=state, reason=reason, limit=limit, after=after))
 
     @router.get("/v1/cases/{id}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def show(id: str) -> Response:
-        """One case with the last lines of its conversation."""
+        """Show one case with the latest messages of its conversation."""
         return json_response(await cases.show(id))
 
-    @router.post("/v1/cases/{id}/claim", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(CLAIM))
+    @router.post("/v1/cases/{id}/claim", **action_options(CLAIM, required=True))
     @requires(OPERATE)
     async def claim(id: str, request: Request) -> Response:
-        """Take a case: the bot is silent in its conversation."""
+        """Claim a case. The bot stops replying in its conversation."""
         return json_response(await cases.claim(id, (await read_fields(request, CLAIM))["by"]))
 
-    @router.post("/v1/cases/{id}/answer", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(ANSWER))
+    @router.post("/v1/cases/{id}/answer", **action_options(ANSWER, required=True))
     @requires(OPERATE)
-    async def say(id: str, request: Request) -> Response:
-        """Say something to the group in the bot's place."""
+    async def answer(id: str, request: Request) -> Response:
+        """Reply to the group in place of the bot."""
         return json_response(await cases.answer(id, (await read_fields(request, ANSWER))["text"]))
 
-    @router.post(
-        "/v1/cases/{id}/handback",
-        responses=NOT_FOUND | CONFLICT,
-        openapi_extra=body_schema(HANDBACK, required=False),
-    )
+    @router.post("/v1/cases/{id}/handback", **action_options(HANDBACK))
     @requires(OPERATE)
     async def hand_back(id: str, request: Request) -> Response:
-        """Give the conversation back to the bot."""
+        """Hand the conversation back to the bot."""
         return json_response(
             await cases.hand_back(id, verdict=(await read_fields(request, HANDBACK)).get("verdict"))
         )
 
-    @router.post(
-        "/v1/cases/{id}/close",
-        responses=NOT_FOUND | CONFLICT,
-        openapi_extra=body_schema(CLOSE, required=False),
-    )
+    @router.post("/v1/cases/{id}/close", **action_options(CLOSE))
     @requires(OPERATE)
     async def close(id: str, request: Request) -> Response:
-        """It is dealt with."""
+        """Close a case."""
         return json_response(
             await cases.close(id, note=(await read_fields(request, CLOSE)).get("note") or "")
         )
@@ -83,13 +74,13 @@ def routes(workflows: WorkflowService) -> APIRouter:
     @router.get("/v1/notices", dependencies=STRICT_QUERY)
     @requires(READ)
     async def notices(limit: int = 50, after: After = None) -> Response:
-        """What admins were told, newest first."""
-        return json_response((await cases.notices(limit=limit, after=after))._asdict())
+        """List notices to admins, newest first."""
+        return page_response(await cases.notices(limit=limit, after=after))
 
     @router.post("/v1/notices/{id}/acknowledge", responses=NOT_FOUND, openapi_extra=body_schema(CLAIM))
     @requires(OPERATE)
     async def acknowledge(id: str, request: Request) -> Response:
-        """Somebody has seen it."""
+        """Acknowledge a notice."""
         by = (await read_fields(request, CLAIM))["by"]
         await cases.acknowledge(id, by)
         return json_response({"id": id, "acknowledged_by": by})
@@ -97,13 +88,13 @@ def routes(workflows: WorkflowService) -> APIRouter:
     @router.get("/v1/conversations", dependencies=STRICT_QUERY)
     @requires(READ)
     async def list_conversations(limit: int = 50, after: After = None) -> Response:
-        """Conversations, the one with the newest message first."""
-        return json_response((await conversations.page(limit=limit, after=after))._asdict())
+        """List conversations by their latest message, newest first."""
+        return page_response(await conversations.page(limit=limit, after=after))
 
     @router.get("/v1/conversations/{name:path}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def show_conversation(name: str, after: After = None) -> Response:
-        """One conversation: each message with every step, decision, score and cost."""
+        """Show one conversation: each message with every step, decision, score and cost."""
         return json_response(await conversations.show(name, after=after))
 
     return router

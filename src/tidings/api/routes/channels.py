@@ -1,4 +1,4 @@
-"""Channels and nodes: how they stand; pause and resume."""
+"""Channels and nodes: state, pause, resume, endpoint secrets."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from starlette.responses import Response
 from ...access.permissions import ADMIN, OPERATE, READ, requires
 from ...inputs.fields import Field
 from ...outbound.service import OutboundService
-from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, body_schema, json_response, read_fields
+from ..bodies import REASON, json_response, read_fields, read_reason
+from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, body_schema
 from ..query_parameters import STRICT_QUERY
 
-REASON = {"reason": Field("string", "shown to whoever asks why", "new number on Monday")}
 ENDPOINT = {
     "to": Field("string", "the receiver's URL, or default", "https://example.com/hooks", required=True)
 }
 
 
-def routes(desk: OutboundService) -> APIRouter:
-    """Everything under /v1/channels and /v1/nodes."""
+def routes(outbound: OutboundService) -> APIRouter:
+    """Return the routes under /v1/channels and /v1/nodes."""
     router = APIRouter(prefix="/v1", responses=ERROR_RESPONSES)
 
     @router.get("/channels", tags=["channels"], dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
     async def channels() -> Response:
-        """Every channel: paused, parked, breaker, limits, and what it does when an outcome is unknown."""
-        return json_response({"items": await desk.channels.all()})
+        """List channels with their state, breaker, rate limits and handling of unknown outcomes."""
+        return json_response({"items": await outbound.channels.all()})
 
     @router.get("/channels/{name}", tags=["channels"], responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
     async def channel(name: str) -> Response:
-        """One channel."""
-        return json_response(await desk.channels.one(name))
+        """Show one channel."""
+        return json_response(await outbound.channels.one(name))
 
     @router.get(
         "/channels/{name}/code", tags=["channels"], responses=NOT_FOUND | CONFLICT, dependencies=STRICT_QUERY
     )
     @requires(OPERATE, whole=True)
     async def code(name: str) -> Response:
-        """A session as it stands now, asked of whoever holds it, and the code to scan if it is logged out."""
-        return json_response((await desk.channels.scan(name))._asdict())
+        """Return the live session state, and the QR code to scan if it is logged out."""
+        return json_response((await outbound.channels.scan(name))._asdict())
 
     @router.post(
         "/channels/{name}/pause",
@@ -49,33 +49,28 @@ def routes(desk: OutboundService) -> APIRouter:
     )
     @requires(OPERATE, whole=True)
     async def pause(name: str, request: Request) -> Response:
-        """Start nothing more on it; its messages wait and lose no attempt."""
-        given = await read_fields(request, REASON)
-        return json_response(await desk.channels.pause(name, reason=given.get("reason") or "paused by hand"))
+        """Pause a channel. Its messages wait and use no attempts."""
+        reason = await read_reason(request, "paused by hand")
+        return json_response(await outbound.channels.pause(name, reason=reason))
 
     @router.post("/channels/{name}/resume", tags=["channels"], responses=NOT_FOUND)
     @requires(OPERATE, whole=True)
     async def resume(name: str, request: Request) -> Response:
-        """Start again: lifts a pause, a parking and an open breaker."""
+        """Resume a channel: ends a pause, throttling and an open breaker."""
         await read_fields(request, {})
-        return json_response(await desk.channels.resume(name))
+        return json_response(await outbound.channels.resume(name))
 
-    @router.post(
-        "/channels/{name}/secret",
-        tags=["channels"],
-        responses=NOT_FOUND | CONFLICT,
-        openapi_extra=body_schema(ENDPOINT),
-    )
+    @router.post("/channels/{name}/secret", tags=["channels"], **action_options(ENDPOINT, required=True))
     @requires(ADMIN)
     async def secret(name: str, request: Request) -> Response:
-        """The secrets with which one receiver of this channel verifies its messages, newest first."""
+        """Return the signing secrets of one webhook receiver, newest first."""
         given = await read_fields(request, ENDPOINT)
-        return json_response(await desk.channels.endpoint_secrets(name, given["to"]))
+        return json_response(await outbound.channels.endpoint_secrets(name, given["to"]))
 
     @router.get("/nodes", tags=["nodes"], dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
     async def nodes() -> Response:
-        """Every process that works or may still hold something."""
-        return json_response({"items": await desk.overview.nodes()})
+        """List all nodes that are live or may still hold messages."""
+        return json_response({"items": await outbound.overview.nodes()})
 
     return router

@@ -1,4 +1,4 @@
-"""Dead letters: what failed for good and waits for a person."""
+"""Dead letters: messages that failed permanently; retry and discard."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from ...access.permissions import OPERATE, READ, requires
 from ...inputs.fields import Field
 from ...outbound.dead_letters import MAX_MOVED
 from ...outbound.service import OutboundService
-from ..bodies import ERROR_RESPONSES, body_schema, json_response, read_fields
+from ..bodies import json_response, page_response, read_fields
+from ..openapi_responses import ERROR_RESPONSES, body_schema
 from ..query_parameters import STRICT_QUERY
 
 WHICH = {
-    "channel": Field("string", "only of this channel", "phone"),
-    "category": Field("string", "only of this category of errors", "permanent"),
-    "unknown": Field("boolean", "only those in doubt (true), or only certain failures (false)", False),
-    "limit": Field("integer", f"this many at the most, up to {MAX_MOVED:,}", MAX_MOVED),
+    "channel": Field("string", "filter by channel", "phone"),
+    "category": Field("string", "filter by error category", "permanent"),
+    "unknown": Field("boolean", "only uncertain messages (true), or only certain failures (false)", False),
+    "limit": Field("integer", f"maximum number of messages, up to {MAX_MOVED:,}", MAX_MOVED),
 }
 
-RETRY = {**WHICH, "per_second": Field("number", "so many a second; without it all at once", 5)}
+RETRY = {**WHICH, "per_second": Field("number", "messages per second; default: all at once", 5)}
 
 
-def routes(desk: OutboundService) -> APIRouter:
-    """Everything under /v1/dead."""
+def routes(outbound: OutboundService) -> APIRouter:
+    """Return the routes under /v1/dead."""
     router = APIRouter(prefix="/v1/dead", tags=["dead letters"], responses=ERROR_RESPONSES)
 
     @router.get("", dependencies=STRICT_QUERY)
@@ -38,35 +39,36 @@ def routes(desk: OutboundService) -> APIRouter:
         limit: int = 50,
         after: str | None = None,
     ) -> Response:
-        """Dead letters, newest first, each with its last error."""
-        found = await desk.dead.page(
-            channel=channel, category=category, unknown=unknown, limit=limit, after=after
+        """List dead letters, newest first, with their last error."""
+        return page_response(
+            await outbound.dead.page(
+                channel=channel, category=category, unknown=unknown, limit=limit, after=after
+            )
         )
-        return json_response(found._asdict())
 
     @router.get("/groups", dependencies=STRICT_QUERY)
     @requires(READ)
     async def groups() -> Response:
-        """Counted by channel, category and doubt, most frequent first."""
-        return json_response({"items": await desk.dead.groups()})
+        """Count dead letters by channel, error category and certainty, most frequent first."""
+        return json_response({"items": await outbound.dead.groups()})
 
     @router.post("/retry", openapi_extra=body_schema(RETRY, required=False))
     @requires(OPERATE)
     async def retry(request: Request) -> Response:
-        """Start many afresh. Those in doubt only with `unknown: true`: they may then arrive twice."""
-        swept = await desk.dead.retry_all(**await _which(request, RETRY))
-        return json_response({"retried": swept.moved, "more": swept.more})
+        """Retry dead letters. Uncertain messages only with `unknown: true`: they may arrive twice."""
+        result = await outbound.dead.retry_all(**await _filters(request, RETRY))
+        return json_response({"retried": result.moved, "more": result.more})
 
     @router.post("/discard", openapi_extra=body_schema(WHICH, required=False))
     @requires(OPERATE)
     async def discard(request: Request) -> Response:
-        """Give many up."""
-        swept = await desk.dead.discard_all(**await _which(request, WHICH))
-        return json_response({"discarded": swept.moved, "more": swept.more})
+        """Discard dead letters."""
+        result = await outbound.dead.discard_all(**await _filters(request, WHICH))
+        return json_response({"discarded": result.moved, "more": result.more})
 
     return router
 
 
-async def _which(request: Request, fields: Mapping[str, Field]) -> dict[str, Any]:
+async def _filters(request: Request, fields: Mapping[str, Field]) -> dict[str, Any]:
     given = await read_fields(request, fields)
     return {name: value for name, value in given.items() if value is not None}

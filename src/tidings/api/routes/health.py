@@ -1,6 +1,6 @@
-"""Health: for load balancers (live, ready) and for monitors.
+"""Health checks: liveness and readiness for load balancers, health and scheduler health for monitoring.
 
-Needs no key, so it tells neither secrets nor the names of hosts, processes and files.
+They need no key, so they reveal neither secrets nor names of hosts, processes and files.
 """
 
 from __future__ import annotations
@@ -18,58 +18,58 @@ from ...outbound.scheduler_health import check_scheduler_health
 from ...outbound.service import OutboundService
 from ..bodies import json_response
 
-PATIENCE = 2.0  # seconds for the database's answer
+PING_TIMEOUT = 2.0  # seconds
 
 
-def routes(desk: OutboundService) -> APIRouter:
-    """Everything under /health."""
+def routes(outbound: OutboundService) -> APIRouter:
+    """Return the routes under /health."""
     router = APIRouter(prefix="/health", tags=["health"])
 
     @router.get("/live")
     @requires(OPEN)
     async def live() -> Response:
-        """This process runs."""
+        """Liveness: this process is running."""
         return json_response({"status": "live"})
 
-    @router.get("/ready", responses={503: {"description": "the database does not answer, or refuses writes"}})
+    @router.get("/ready", responses={503: {"description": "The database is unavailable or read-only."}})
     @requires(OPEN)
     async def ready() -> Response:
-        """This process can accept messages."""
-        problem = await _problem(desk)
+        """Readiness: this process can accept messages."""
+        problem = await _problem(outbound)
         if problem is None:
             return json_response({"status": "ready"})
         return json_response({"status": "not ready", "reasons": [problem]}, 503)
 
-    @router.get("", responses={503: {"description": "degraded or down, with reasons"}})
+    @router.get("", responses={503: {"description": "Degraded or down, with reasons."}})
     @requires(OPEN)
     async def health() -> Response:
-        """Whether work gets done, over all processes and the last fifteen minutes."""
-        problem = await _problem(desk)
+        """Health of the whole engine over the last fifteen minutes."""
+        problem = await _problem(outbound)
         if problem is not None:
             return json_response({"status": HealthStatus.DOWN, "reasons": [problem]}, 503)
-        found = await desk.health()
+        found = await outbound.health()
         return json_response(asdict(found), 200 if found.status is HealthStatus.UP else 503)
 
-    @router.get("/scheduler", responses={503: {"description": "silent, too deep or out of time"}})
+    @router.get("/scheduler", responses={503: {"description": "The scheduler is silent or late."}})
     @requires(OPEN)
     async def scheduler() -> Response:
-        """Whether somebody looks for due messages, keeps up, and knows the time."""
-        problem = await _problem(desk)
+        """Health of the scheduler: whether due messages are claimed in time and the clock is right."""
+        problem = await _problem(outbound)
         if problem is not None:
             return json_response({"healthy": False, "reasons": [problem]}, 503)
-        found = await check_scheduler_health(desk.store, desk.clock)
+        found = await check_scheduler_health(outbound.store, outbound.clock)
         return json_response(asdict(found), 200 if found.healthy else 503)
 
     return router
 
 
-async def _problem(desk: OutboundService) -> str | None:
+async def _problem(outbound: OutboundService) -> str | None:
     try:
-        async with asyncio.timeout(PATIENCE):
-            await desk.ping()
-    except TidingsError:  # whose words may name hosts and files; the log has them
+        async with asyncio.timeout(PING_TIMEOUT):
+            await outbound.ping()
+    except TidingsError:  # its text may name hosts and files; the log has it
         return "the database does not answer"
     except TimeoutError:
-        return f"the database did not answer within {PATIENCE:g} s"
-    refusal = desk.store.writes.refusal
+        return f"the database did not answer within {PING_TIMEOUT:g} s"
+    refusal = outbound.store.writes.refusal
     return None if refusal is None else f"the database refuses writes: {refusal}"

@@ -1,4 +1,4 @@
-"""Where platforms call with what was said: they cannot show our key, so their signature is the key."""
+"""Webhooks of inbound sources, authenticated by their signature instead of an API key."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from ...inbound.ingestion import IngestionFailed
 from ...inbound.service import InboundService
 from ...inbound.sources.port import UnverifiedWebhook, WebhookRequest
 from ...model.errors import StoreUnavailable
-from ..bodies import NOT_FOUND, WEBHOOK_ERROR_RESPONSES, json_response
+from ..bodies import json_response
 from ..errors import MalformedBody, Unauthorized
+from ..openapi_responses import NOT_FOUND, WEBHOOK_ERROR_RESPONSES
 
 PATH = "/inbound/{source}"
 
 
-def routes(desk: InboundService) -> APIRouter:
-    """The address of each source that is called."""
-    router = APIRouter(tags=["call-backs"], responses=NOT_FOUND | WEBHOOK_ERROR_RESPONSES)
+def routes(inbound: InboundService) -> APIRouter:
+    """Return the webhook routes of all sources."""
+    router = APIRouter(tags=["callbacks"], responses=NOT_FOUND | WEBHOOK_ERROR_RESPONSES)
 
     @router.post(PATH)
     @requires(OPEN)
-    async def take(source: str, request: Request) -> Response:
-        """Something was said. Answered when it is durable; the same once more changes nothing."""
+    async def receive(source: str, request: Request) -> Response:
+        """Receive inbound messages. Answered when they are durable; duplicates are ignored."""
         try:
             call = WebhookRequest(dict(request.headers), dict(request.query_params), await request.body())
-            taken = await desk.listening.call(source, call)
+            result = await inbound.listening.call(source, call)
         except ClientDisconnect:
-            raise MalformedBody("the request broke off", remedy="send it again") from None
+            raise MalformedBody("the request was interrupted", remedy="send it again") from None
         except UnverifiedWebhook as error:
-            remedy = "sign it, or give the address its key, with the secret of this source"
+            remedy = "sign the request, or put the key into the URL, with the secret of this source"
             raise Unauthorized(str(error), remedy=remedy) from None
         except IngestionFailed as error:
             raise StoreUnavailable(str(error), remedy="send it again; nothing is lost") from None
-        return json_response({"taken": taken.handled + taken.ended, "known": taken.known})
+        return json_response({"taken": result.handled + result.ended, "known": result.known})
 
     return router

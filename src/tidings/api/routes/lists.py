@@ -1,4 +1,4 @@
-"""Lists: contacts that belong together, by name or by a saved filter."""
+"""Contact lists and saved filters."""
 
 from __future__ import annotations
 
@@ -8,77 +8,67 @@ from starlette.responses import Response
 from ...access.permissions import OPERATE, READ, requires
 from ...outbound.contacts.contact_lists import LIST_CHANGES, LIST_FIELDS, MEMBER_FIELDS
 from ...outbound.service import OutboundService
-from ..bodies import (
-    CONFLICT,
-    ERROR_RESPONSES,
-    NOT_FOUND,
-    body_schema,
-    created_response,
-    json_response,
-    read_fields,
-    read_json,
-)
+from ..bodies import created_response, json_response, page_response, read_fields, read_json
+from ..openapi_responses import ERROR_RESPONSES, NOT_FOUND, action_options, create_options
 from ..query_parameters import STRICT_QUERY, After
 
 
-def routes(desk: OutboundService) -> APIRouter:
-    """Everything under /v1/lists; `{list}` is a list's id or its name."""
+def routes(outbound: OutboundService) -> APIRouter:
+    """Return the routes under /v1/lists; `{list}` is the id or the name of a list."""
     router = APIRouter(prefix="/v1/lists", tags=["lists"], responses=ERROR_RESPONSES)
 
-    @router.post("", status_code=201, openapi_extra=body_schema(LIST_FIELDS, keyed=True), responses=CONFLICT)
+    @router.post("", **create_options(LIST_FIELDS))
     @requires(OPERATE)
     async def create(request: Request) -> Response:
-        """A new list; with a filter it finds its members by what is on their cards, each time anew."""
+        """Create a list. With a filter, its members are the contacts that match at the time of use."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
-        made = await desk.audience.create(body, key=key)
+        made = await outbound.audience.create(body, key=key)
         return created_response(made, f"/v1/lists/{made.answer['id']}")
 
     @router.get("", dependencies=STRICT_QUERY)
     @requires(READ)
     async def page(limit: int = 50, after: After = None) -> Response:
-        """Lists, by name, each with the number of its members as far as that is counted."""
-        return json_response((await desk.audience.page(limit=limit, after=after))._asdict())
+        """List contact lists by name, with their member counts up to a limit."""
+        return page_response(await outbound.audience.page(limit=limit, after=after))
 
     @router.get("/{list}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def show(list: str) -> Response:
-        """One list."""
-        return json_response(await desk.audience.show(list))
+        """Show one list."""
+        return json_response(await outbound.audience.show(list))
 
-    @router.patch("/{list}", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(LIST_CHANGES))
+    @router.patch("/{list}", **action_options(LIST_CHANGES, required=True))
     @requires(OPERATE)
     async def edit(list: str, request: Request) -> Response:
-        """Another name, or another filter."""
-        return json_response(await desk.audience.edit(list, await read_json(request)))
+        """Change the name or the filter of a list."""
+        return json_response(await outbound.audience.edit(list, await read_json(request)))
 
     @router.delete("/{list}", responses=NOT_FOUND)
     @requires(OPERATE)
     async def remove(list: str, request: Request) -> Response:
-        """Forget a list; the contacts stay."""
+        """Delete a list; its contacts stay."""
         await read_fields(request, {})
-        await desk.audience.remove(list)
+        await outbound.audience.remove(list)
         return json_response({"list": list, "removed": True})
 
     @router.get("/{list}/members", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def members(list: str, *, limit: int = 50, after: After = None) -> Response:
-        """Who is on it. A page may be short before the end; `next` is null only there."""
-        return json_response((await desk.audience.members(list, limit=limit, after=after))._asdict())
+        """List the members. A page can be short; only `next: null` marks the end."""
+        return page_response(await outbound.audience.members(list, limit=limit, after=after))
 
-    @router.post("/{list}/members", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(MEMBER_FIELDS))
+    @router.post("/{list}/members", **action_options(MEMBER_FIELDS, required=True))
     @requires(OPERATE)
-    async def add(list: str, request: Request) -> Response:
-        """Put contacts on it; those that are on it stay."""
+    async def add_members(list: str, request: Request) -> Response:
+        """Add contacts to a list."""
         given = await read_fields(request, MEMBER_FIELDS)
-        return json_response({"added": await desk.audience.add(list, given["contacts"])})
+        return json_response({"added": await outbound.audience.add(list, given["contacts"])})
 
-    @router.post(
-        "/{list}/members/remove", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(MEMBER_FIELDS)
-    )
+    @router.post("/{list}/members/remove", **action_options(MEMBER_FIELDS, required=True))
     @requires(OPERATE)
-    async def drop(list: str, request: Request) -> Response:
-        """Take contacts off it."""
+    async def remove_members(list: str, request: Request) -> Response:
+        """Remove contacts from a list."""
         given = await read_fields(request, MEMBER_FIELDS)
-        return json_response({"removed": await desk.audience.drop(list, given["contacts"])})
+        return json_response({"removed": await outbound.audience.drop(list, given["contacts"])})
 
     return router

@@ -1,4 +1,4 @@
-"""The log of all that was sent: to whom, when, with what result."""
+"""The log of sent messages: recipient, time and result."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from ...access.permissions import READ, requires
 from ...model.errors import Invalid
 from ...outbound.sent_log import SENT_LOG_COLUMNS
 from ...outbound.service import OutboundService
-from ..bodies import ERROR_RESPONSES, json_response, response_content
+from ..bodies import json_response
 from ..csv_export import FORMS, csv_header, csv_rows
 from ..ndjson_streams import CSV
+from ..openapi_responses import ERROR_RESPONSES, response_content
 from ..query_parameters import STRICT_QUERY
 
 
-def routes(desk: OutboundService) -> APIRouter:
-    """The one route."""
+def routes(outbound: OutboundService) -> APIRouter:
+    """Return the routes under /v1/log."""
     router = APIRouter(prefix="/v1/log", tags=["log"], responses=ERROR_RESPONSES)
 
     @router.get(
@@ -31,17 +32,15 @@ def routes(desk: OutboundService) -> APIRouter:
         to: str | None = None,
         limit: int = 50,
         after: str | None = None,
-        format: Annotated[str, Query(description="json (a page), csv or csv-exact (all of it)")] = "json",
+        format: Annotated[str, Query(description="json (one page), csv or csv-exact (all).")] = "json",
     ) -> Response:
-        """What was sent, newest first. `csv` is safe for spreadsheets, `csv-exact` changes no cell."""
+        """List sent messages, newest first, as JSON or CSV."""
         if format == "json":
-            page = await desk.sent.page(channel=channel, to=to, limit=limit, after=after)
+            page = await outbound.sent.page(channel=channel, to=to, limit=limit, after=after)
             return json_response(page._asdict())
         if format not in FORMS:
-            raise Invalid(
-                f"there is no format {format!r}", field="format", remedy="use json, csv or csv-exact"
-            )
-        lines = _lines(desk, channel, to, exact=format == "csv-exact")
+            raise Invalid(f"unknown format {format!r}", field="format", remedy="use json, csv or csv-exact")
+        lines = _lines(outbound, channel, to, exact=format == "csv-exact")
         headers = {"content-disposition": 'attachment; filename="tidings-sent.csv"'}
         return StreamingResponse(lines, 200, headers, media_type="text/csv; charset=utf-8")
 
@@ -49,8 +48,8 @@ def routes(desk: OutboundService) -> APIRouter:
 
 
 async def _lines(
-    desk: OutboundService, channel: str | None, to: str | None, *, exact: bool
+    outbound: OutboundService, channel: str | None, to: str | None, *, exact: bool
 ) -> AsyncIterator[bytes]:
     yield csv_header(SENT_LOG_COLUMNS)
-    async for rows in desk.sent.export(channel=channel, to=to):
+    async for rows in outbound.sent.export(channel=channel, to=to):
         yield csv_rows(rows, SENT_LOG_COLUMNS, exact=exact)

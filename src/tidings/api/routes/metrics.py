@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' form: what this process did, and what stands in the database."""
+"""Prometheus metrics: counters of this process, and gauges read from the database."""
 
 from __future__ import annotations
 
@@ -11,40 +11,43 @@ from ...model.time import SECOND
 from ...observability.metrics import CONTENT_TYPE, Metrics
 from ...outbound.alerts.rules import AlertSeverity
 from ...outbound.service import OutboundService
-from ..bodies import ERROR_RESPONSES, response_content
+from ..openapi_responses import ERROR_RESPONSES, response_content
 
-MOST = 10_000  # counted up to here, for each priority of a channel
+MAX_COUNTED = 10_000  # per channel and priority
 
 
-def routes(desk: OutboundService, metrics: Metrics) -> APIRouter:
-    """The one route."""
+def routes(outbound: OutboundService, metrics: Metrics) -> APIRouter:
+    """Return the route /metrics."""
     router = APIRouter(tags=["health"], responses=ERROR_RESPONSES)
 
     @router.get("/metrics", response_class=Response, responses=response_content("text/plain"))
     @requires(SCRAPE, whole=True)
     async def scrape() -> Response:
-        """Everything that is counted; a scrape reads a bounded number of rows."""
-        await _look(desk, metrics)
+        """Return all metrics in the Prometheus text format. A scrape reads a bounded number of rows."""
+        await _read_gauges(outbound, metrics)
         return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     return router
 
 
-async def _look(desk: OutboundService, metrics: Metrics) -> None:
-    asked = desk.clock.monotonic()
-    now: int = (await desk.store.read("now"))[0]["now"]
-    answered = desk.clock.monotonic() - asked
-    metrics.gauge("database_response_seconds", "How long the database took to answer.", {(): answered})
-    due = {str(row["queue"]): int(row["due"]) for row in await desk.store.read("counts_due", most=MOST)}
-    counts = await desk.overview.counts()
-    oldest = await desk.store.read("oldest_due")
-    live = sum(row["state"] == "live" for row in await desk.store.read("node_list"))
-    metrics.gauge("scheduled_messages_due", "Messages that could start now.", {(): sum(due.values())})
+async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
+    asked = outbound.clock.monotonic()
+    now: int = (await outbound.store.read("now"))[0]["now"]
+    answered = outbound.clock.monotonic() - asked
+    metrics.gauge("database_response_seconds", "Response time of the database.", {(): answered})
+    due = {
+        str(row["queue"]): int(row["due"])
+        for row in await outbound.store.read("counts_due", most=MAX_COUNTED)
+    }
+    counts = await outbound.overview.counts()
+    oldest = await outbound.store.read("oldest_due")
+    live = sum(row["state"] == "live" for row in await outbound.store.read("node_list"))
+    metrics.gauge("scheduled_messages_due", "Messages that are due.", {(): sum(due.values())})
     by_channel: dict[tuple[str, ...], float] = {(channel,): n for channel, n in due.items()}
-    metrics.gauge("queue_depth", "The same by channel.", by_channel, "channel")
+    metrics.gauge("queue_depth", "Due messages by channel.", by_channel, "channel")
     metrics.gauge(
         "messages_by_state",
-        "How much there is of each, counted up to a bound.",
+        "Messages by state, counted up to a limit.",
         {
             ("waiting",): counts.waiting,
             ("processing",): counts.processing,
@@ -54,50 +57,57 @@ async def _look(desk: OutboundService, metrics: Metrics) -> None:
         "state",
     )
     late = max([0, *(now - row["due_at"] for row in oldest if row["due_at"] is not None)]) / SECOND
-    metrics.gauge("oldest_due_seconds", "How long the oldest due message waits.", {(): late})
-    metrics.gauge("nodes_live", "Processes that work.", {(): live})
-    metrics.gauge("clock_drift_seconds", "This clock and the database's.", {(): _drift(desk)})
-    await _look_at_troubles(desk, metrics)
-    await _look_at_migrations(desk, metrics)
+    metrics.gauge("oldest_due_seconds", "Waiting time of the oldest due message.", {(): late})
+    metrics.gauge("nodes_live", "Live nodes.", {(): live})
+    metrics.gauge(
+        "clock_drift_seconds", "Difference between the local and the database clock.", {(): _drift(outbound)}
+    )
+    await _read_alert_inputs(outbound, metrics)
+    await _read_migrations(outbound, metrics)
 
 
-async def _look_at_migrations(desk: OutboundService, metrics: Metrics) -> None:
-    """The newest jobs and the systems that they call."""
-    found = await job_metrics.read_metrics(desk.store)
+async def _read_migrations(outbound: OutboundService, metrics: Metrics) -> None:
+    """Read the metrics of the latest migration jobs and the systems that they call."""
+    found = await job_metrics.read_metrics(outbound.store)
     gauge = metrics.gauge
-    gauge("migration_jobs", "Jobs by state, the newest ones.", found.jobs, "tenant", "state")
-    gauge("migration_records", "Their records that are moved or set aside.", found.records, "tenant", "state")
-    gauge("migration_errors", "What was set aside, by kind of error.", found.errors, "tenant", "kind")
-    gauge("migration_records_per_minute", "How fast jobs are.", found.per_minute, "tenant")
-    gauge("migration_job_seconds", "How long the newest finished job took.", found.seconds, "tenant")
-    gauge("system_calls_this_month", "Calls of a system that are used up.", found.calls, "system")
-    gauge("system_concurrency_limit", "Calls at once that a system bears.", found.at_once, "system")
-    gauge("system_throttled", "1 while nobody calls a system.", found.parked, "system")
+    gauge("migration_jobs", "Latest migration jobs by state.", found.jobs, "tenant", "state")
+    gauge("migration_records", "Records of these jobs by state.", found.records, "tenant", "state")
+    gauge("migration_errors", "Quarantined records by kind of error.", found.errors, "tenant", "kind")
+    gauge("migration_records_per_minute", "Records per minute of running jobs.", found.per_minute, "tenant")
+    gauge("migration_job_seconds", "Duration of the latest finished job.", found.seconds, "tenant")
+    gauge("system_calls_this_month", "Calls to a system in this month.", found.calls, "system")
+    gauge("system_concurrency_limit", "Concurrent calls allowed for a system.", found.at_once, "system")
+    gauge("system_throttled", "1 while calls to a system are blocked.", found.parked, "system")
 
 
-async def _look_at_troubles(desk: OutboundService, metrics: Metrics) -> None:
-    """What the engine's own alerts look at, so that an outside watcher sees the same."""
-    seen = await desk.alerts.figures.read()
+async def _read_alert_inputs(outbound: OutboundService, metrics: Metrics) -> None:
+    """Read the inputs of the built-in alerts, so that external monitoring can use the same."""
+    measured = await outbound.alerts.figures.read()
 
-    def whole(name: str, about: str, figure: str) -> None:
-        metrics.gauge(name, about, {(): sum(reading.value for reading in seen[figure])})
+    def total(name: str, about: str, figure: str) -> None:
+        metrics.gauge(name, about, {(): sum(reading.value for reading in measured[figure])})
 
     def each(name: str, about: str, figure: str, label: str) -> None:
-        metrics.gauge(name, about, {(it.subject,): it.value for it in seen[figure]}, label)
+        metrics.gauge(name, about, {(it.subject,): it.value for it in measured[figure]}, label)
 
-    whole("scheduler_silent_seconds", "Since somebody last looked for due messages.", "silent_seconds")
-    whole("messages_overdue", "Messages that should have started a minute ago.", "overdue")
-    whole("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
-    whole("stalled_jobs", "Migration jobs without progress for too long.", "stalled_jobs")
-    each("worker_memory_ratio", "What a process uses of the memory it may have.", "memory_share", "node")
-    each("channel_down", "1 while it sends nothing, and no person said so.", "stopped_channels", "channel")
-    free = desk.alerts.figures.free()
+    total("scheduler_silent_seconds", "Time since a node last looked for due messages.", "silent_seconds")
+    total("messages_overdue", "Messages overdue by more than a minute.", "overdue")
+    total("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
+    total("stalled_jobs", "Migration jobs without progress.", "stalled_jobs")
+    each("worker_memory_ratio", "Used share of the memory limit of a process.", "memory_share", "node")
+    each(
+        "channel_down",
+        "1 while a channel sends nothing although nobody paused it.",
+        "stopped_channels",
+        "channel",
+    )
+    free = outbound.alerts.figures.free()
     if free is not None:
-        metrics.gauge("database_free_bytes", "Room under the database file.", {(): free})
-    opened = await desk.alerts.open()
+        metrics.gauge("database_free_bytes", "Free disk space of the database file.", {(): free})
+    opened = await outbound.alerts.open()
     severities: dict[tuple[str, ...], float] = {(str(one),): opened.get(one, 0) for one in AlertSeverity}
-    metrics.gauge("alerts_open", "Alerts that are raised.", severities, "severity")
+    metrics.gauge("alerts_open", "Open alerts.", severities, "severity")
 
 
-def _drift(desk: OutboundService) -> float:
-    return desk.clock.drift().total_seconds()
+def _drift(outbound: OutboundService) -> float:
+    return outbound.clock.drift().total_seconds()

@@ -1,4 +1,4 @@
-"""Migrations: jobs that move records between systems, made, planned, run, watched and repaired."""
+"""Migration jobs: create, plan, run, verify, undo, repair."""
 
 from __future__ import annotations
 
@@ -19,50 +19,49 @@ from ...migration.service import MigrationService
 from ...model.errors import Invalid
 from ...outbound import idempotency
 from ...outbound.contacts.uploads import upload_format
-from ..bodies import (
-    CONFLICT,
-    ERROR_RESPONSES,
-    NOT_FOUND,
-    body_schema,
-    json_response,
-    read_fields,
-    read_json,
-    response_content,
-)
+from ..bodies import REASON, json_response, read_fields, read_json, read_reason
+from ..body_limits import reject_oversized_upload
 from ..migration_repairs import FORMS, export_records, read_repaired
 from ..migration_streams import stream_undo, stream_verification
 from ..ndjson_streams import CSV, NDJSON, UPLOAD
-from ..query_parameters import STRICT_QUERY, After
-from .bulk import reject_oversized_upload
+from ..openapi_responses import (
+    CONFLICT,
+    ERROR_RESPONSES,
+    NOT_FOUND,
+    action_options,
+    body_schema,
+    content_options,
+    create_options,
+)
+from ..query_parameters import STRICT_QUERY, After, State
 
 ROOT = "/v1/migrations"
 ONE = ROOT + "/{id}"
 REPAIRED = ONE + "/repaired"
 JOB = {
-    "name": Field("string", "what it is called", "affinity to attio", required=True),
-    "tenant": Field("string", "whose it is; the caller's, and no other", "default"),
-    "priority": Field("integer", "whose batches go first: 0 (first) to 9 (last)", 5),
-    "source": Field("object", "kind and options of the source; credentials by reference only", required=True),
-    "target": Field("object", "the same of the target", required=True),
-    "types": Field("object", "record types with their maps, as in a job file", required=True),
-    "retry": Field("object", "strategies per kind of error"),
-    "limits": Field("object", "what the job allows itself"),
-    "not_migrated": Field("object", "types that stay behind, with the reason"),
+    "name": Field("string", "name of the job", "affinity to attio", required=True),
+    "tenant": Field("string", "tenant of the job; must be that of the caller", "default"),
+    "priority": Field("integer", "priority of its batches: 0 (first) to 9 (last)", 5),
+    "source": Field("object", "kind and options of the source; credentials only by reference", required=True),
+    "target": Field("object", "kind and options of the target", required=True),
+    "types": Field("object", "record types with their mappings, as in a job file", required=True),
+    "retry": Field("object", "retry policy per kind of error"),
+    "limits": Field("object", "limits of the job"),
+    "not_migrated": Field("object", "types that are not migrated, with the reason"),
 }
-LOOK = {"look": Field("boolean", "whether the target is asked what is there", True)}
-DRY_RUN = {"dry_run": Field("boolean", "only say what would become of each record", False)}
-REASON = {"reason": Field("string", "shown with it", "the target is being moved")}
+LOOK = {"look": Field("boolean", "look up existing records in the target", True)}
+DRY_RUN = {"dry_run": Field("boolean", "only report what would happen to each record", False)}
 WHICH = {
-    "cause": Field("string", "only of this cause", "validation/people/email/type"),
-    "type": Field("string", "only of this record type", "people"),
+    "cause": Field("string", "filter by cause", "validation/people/email/type"),
+    "type": Field("string", "filter by record type", "people"),
 }
-OfType = Annotated[str | None, Query(description="only of this record type")]
-OfCause = Annotated[str | None, Query(description="only of this cause")]
+OfType = Annotated[str | None, Query(description="Filter by record type.")]
+OfCause = Annotated[str | None, Query(description="Filter by cause.")]
 assert set(JOB) == set(KEYS)
 
 
 def routes(migrations: MigrationService, *, most: int) -> APIRouter:
-    """Everything under /v1/migrations; `most` is for the rows of an upload."""
+    """Return the routes under /v1/migrations; `most` limits the rows of an upload."""
     router = APIRouter(tags=["migrations"], responses=ERROR_RESPONSES)
     _create_routes(router, migrations)
     _read_routes(router, migrations)
@@ -73,12 +72,12 @@ def routes(migrations: MigrationService, *, most: int) -> APIRouter:
 
 
 def _create_routes(router: APIRouter, migrations: MigrationService) -> None:
-    @router.post(ROOT, status_code=201, openapi_extra=body_schema(JOB, keyed=True), responses=CONFLICT)
+    @router.post(ROOT, **create_options(JOB))
     @requires(ADMIN, whole=True)
     async def create(request: Request) -> Response:
-        """Keep a job, as a job file says it; nothing runs yet. It reaches what the settings open."""
+        """Create a job in the format of a job file, without starting it. The settings limit its access."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
-        job, once = _own(body), None
+        job, once = _own_job(body), None
         if key is not None:
             once = idempotency.idempotency_key("migrations", key, body, None, tenant=job.tenant, until=0)
         made = await migrations.create_once(job, once, by=current_caller().who)
@@ -88,11 +87,11 @@ def _create_routes(router: APIRouter, migrations: MigrationService) -> None:
         headers = {"location": f"{ROOT}/{first['id']}", "idempotency-replayed": "true"}
         return json_response(first, 201, headers)
 
-    @router.put(ONE + "/job", openapi_extra=body_schema(JOB), responses=NOT_FOUND | CONFLICT)
+    @router.put(ONE + "/job", **action_options(JOB, required=True))
     @requires(ADMIN, whole=True)
-    async def mend(request: Request, id: str) -> Response:
-        """A repaired map: what was set aside is opened again under it, and only that."""
-        job = _own(await read_json(request))
+    async def replace_job(request: Request, id: str) -> Response:
+        """Replace the mapping and reopen the quarantined records."""
+        job = _own_job(await read_json(request))
         return json_response(
             {"id": id, "opened": await migrations.replay(id, by=current_caller().who, job=job)}
         )
@@ -103,12 +102,12 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
     @requires(READ)
     async def page(
         *,
-        state: Annotated[str | None, Query(description="only in this state")] = None,
+        state: State = None,
         limit: int = 50,
         after: After = None,
     ) -> Response:
-        """Jobs, the newest first."""
-        wanted, size = _word(JobState, "state", state), page_size(limit)
+        """List jobs, newest first."""
+        wanted, size = _choice(JobState, "state", state), page_size(limit)
         before = None if after is None else decode_position(after)
         found = await migrations.page(state=wanted, before=before, limit=size)
         more = str(found[-1].n) if len(found) == size else None
@@ -117,19 +116,19 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
     @router.get(ONE, responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def show(id: str) -> Response:
-        """One job: how far it is, by type and state, its rate, what is left, what holds it up."""
+        """Show one job: progress by type and state, rate, remaining work, and what blocks it."""
         return json_response(serializers.status(await migrations.status(id)))
 
     @router.get(ONE + "/lint", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(OPERATE)
     async def lint(id: str) -> Response:
-        """The map against both systems: what would be lost or refused. Both are asked."""
+        """Check the mapping against both systems: what would be lost or rejected."""
         return json_response({"items": [serializers.finding(one) for one in await migrations.lint(id)]})
 
     @router.get(ONE + "/plan", responses=NOT_FOUND | CONFLICT, dependencies=STRICT_QUERY)
     @requires(READ)
     async def plan_report(id: str) -> Response:
-        """What a run would do: counts by type, causes, calls, time, and whether it fits this month."""
+        """Show the plan: counts by type, causes, calls, duration, and whether it fits the monthly quota."""
         return json_response(serializers.plan(await migrations.plan_report(id)))
 
     @router.get(ONE + "/plan/records", responses=NOT_FOUND, dependencies=STRICT_QUERY)
@@ -138,78 +137,76 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
         id: str,
         *,
         type: OfType = None,
-        action: Annotated[str | None, Query(description="only what would be done like this")] = None,
+        action: Annotated[str | None, Query(description="Filter by planned action.")] = None,
         limit: int = 100,
         after: After = None,
     ) -> Response:
-        """Planned records, each with what would be done and the fields that would change."""
-        wanted, size = _word(PlannedAction, "action", action), page_size(limit)
+        """List planned records with their action and the fields that would change."""
+        wanted, size = _choice(PlannedAction, "action", action), page_size(limit)
         found = await migrations.plan_page(id, type=type, action=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
 
     @router.get(ONE + "/audit", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def audit(id: str) -> Response:
-        """Who did what to it, and when."""
+        """List the audit entries of a job."""
         return json_response({"items": [serializers.row(one) for one in await migrations.audit(id)]})
 
 
 def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
-    wish: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
+    errors: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
 
-    @router.post(ONE + "/plan", openapi_extra=body_schema(LOOK, required=False), **wish)
+    @router.post(ONE + "/plan", **action_options(LOOK))
     @requires(OPERATE)
     async def plan(request: Request, id: str) -> Response:
-        """Begin a dry run: everything is read and mapped, nothing is written. It is over at `planned`."""
+        """Start a dry run: read and map everything, write nothing. It ends in the state `planned`."""
         look = (await read_fields(request, LOOK)).get("look")
         begun = await migrations.plan(id, by=current_caller().who, look=look is None or look)
         return json_response(serializers.job(begun))
 
-    @router.post(ONE + "/approve", **wish)
+    @router.post(ONE + "/approve", **errors)
     @requires(OPERATE)
     async def approve(request: Request, id: str) -> Response:
-        """The plan may be run."""
+        """Approve the plan."""
         await read_fields(request, {})
         return json_response(serializers.job(await migrations.approve(id, by=current_caller().who)))
 
-    @router.post(ONE + "/run", **wish)
+    @router.post(ONE + "/run", **errors)
     @requires(OPERATE)
     async def run(request: Request, id: str) -> Response:
-        """Begin: the approved plan exactly, or without a plan everything. One that is over begins again."""
+        """Run the approved plan, or everything if there is no plan. A finished job starts again."""
         await read_fields(request, {})
         return json_response(serializers.job(await migrations.run(id, by=current_caller().who)))
 
-    @router.post(ONE + "/pause", openapi_extra=body_schema(REASON, required=False), **wish)
+    @router.post(ONE + "/pause", **action_options(REASON))
     @requires(OPERATE)
     async def pause(request: Request, id: str) -> Response:
-        """Nothing new is read or written until it is resumed."""
-        reason = (await read_fields(request, REASON)).get("reason") or "by hand"
+        """Pause a job. Nothing new is read or written until it is resumed."""
+        reason = await read_reason(request, "by hand")
         return json_response(
             serializers.job(await migrations.pause(id, by=current_caller().who, reason=reason))
         )
 
-    @router.post(ONE + "/resume", **wish)
+    @router.post(ONE + "/resume", **errors)
     @requires(OPERATE)
     async def resume(request: Request, id: str) -> Response:
-        """Go on."""
+        """Resume a paused job."""
         await read_fields(request, {})
         return json_response(serializers.job(await migrations.resume(id, by=current_caller().who)))
 
-    @router.post(ONE + "/cancel", openapi_extra=body_schema(REASON, required=False), **wish)
+    @router.post(ONE + "/cancel", **action_options(REASON))
     @requires(OPERATE)
     async def cancel(request: Request, id: str) -> Response:
-        """Stop for good; what is written stays."""
-        reason = (await read_fields(request, REASON)).get("reason") or "by hand"
+        """Cancel a job. Written records stay."""
+        reason = await read_reason(request, "by hand")
         return json_response(
             serializers.job(await migrations.cancel(id, by=current_caller().who, reason=reason))
         )
 
-    @router.post(
-        ONE + "/verify", response_class=Response, responses=NOT_FOUND | CONFLICT | response_content(NDJSON)
-    )
+    @router.post(ONE + "/verify", **content_options(NDJSON, errors=NOT_FOUND | CONFLICT))
     @requires(OPERATE)
     async def verify(request: Request, id: str) -> Response:
-        """Every record of the source against the target: a line for each difference, the report last."""
+        """Compare source and target: one line per difference, the report last."""
         await read_fields(request, {})
         await migrations.find(id)
         return StreamingResponse(stream_verification(migrations, id), media_type=NDJSON)
@@ -217,12 +214,11 @@ def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
     @router.post(
         ONE + "/undo",
         openapi_extra=body_schema(DRY_RUN, required=False),
-        response_class=Response,
-        responses=NOT_FOUND | CONFLICT | response_content(NDJSON),
+        **content_options(NDJSON, errors=NOT_FOUND | CONFLICT),
     )
     @requires(OPERATE)
     async def undo(request: Request, id: str) -> Response:
-        """Take out of the target what the job has created: a line for each record, the counts last."""
+        """Delete from the target what the job created: one line per record, the counts last."""
         dry_run = bool((await read_fields(request, DRY_RUN)).get("dry_run"))
         await migrations.check_undo(id)
         lines = stream_undo(migrations, id, by=current_caller().who, dry_run=dry_run)
@@ -236,19 +232,19 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
         id: str,
         *,
         type: OfType = None,
-        state: Annotated[str | None, Query(description="only those that stand there")] = None,
+        state: State = None,
         limit: int = 100,
         after: After = None,
     ) -> Response:
-        """Records with where they stand and why, in the order in which they were read."""
-        standing, size = _word(RecordState, "state", state), page_size(limit)
-        found = await migrations.records(id, type=type, standing=standing, after=_after(after), limit=size)
+        """List records with their state and reason, in the order in which they were read."""
+        wanted, size = _choice(RecordState, "state", state), page_size(limit)
+        found = await migrations.records(id, type=type, standing=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
 
     @router.get(ONE + "/records/{type}/{source_id:path}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def record(id: str, type: str, source_id: str) -> Response:
-        """One record: what the source said, and every attempt at it."""
+        """Show one record: the source data and every attempt."""
         found = await migrations.record(id, type, source_id)
         return json_response(serializers.record(found, await migrations.find(id)))
 
@@ -258,43 +254,40 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
         id: str,
         type: str,
         *,
-        source_id: Annotated[str | None, Query(description="by the source's id")] = None,
-        target_id: Annotated[str | None, Query(description="or by the target's")] = None,
+        source_id: Annotated[str | None, Query(description="Id in the source.")] = None,
+        target_id: Annotated[str | None, Query(description="Or id in the target.")] = None,
     ) -> Response:
-        """Which record of the target is which of the source."""
+        """Look up the target record of a source record, or the reverse."""
         found = await migrations.crosswalk(id, type, source_id=source_id, target_id=target_id)
         return json_response({"items": [serializers.row(one) for one in found]})
 
 
 def _repair_routes(router: APIRouter, migrations: MigrationService, most: int) -> None:
-    wish: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
+    errors: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
 
     @router.get(ONE + "/dead", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def dead(id: str) -> Response:
-        """What was set aside, by cause, the most frequent first."""
+        """Count quarantined records by cause, most frequent first."""
         return json_response({"items": [serializers.cause(one) for one in await migrations.dead(id)]})
 
     @router.get(
-        ONE + "/dead/export",
-        response_class=Response,
-        responses=NOT_FOUND | response_content(NDJSON, CSV),
-        dependencies=STRICT_QUERY,
+        ONE + "/dead/export", dependencies=STRICT_QUERY, **content_options(NDJSON, CSV, errors=NOT_FOUND)
     )
     @requires(OPERATE)
     async def export(
         id: str,
         *,
         format: Annotated[
-            str, Query(description="ndjson, csv (safe for spreadsheets) or csv-exact")
+            str, Query(description="ndjson, csv (safe for spreadsheets) or csv-exact (unchanged).")
         ] = "ndjson",
         cause: OfCause = None,
         type: OfType = None,
     ) -> Response:
-        """The records that were set aside, as the source has them: mend them and send them back."""
+        """Export the quarantined records as the source has them, to be repaired and uploaded."""
         if format not in FORMS:
             remedy = f"use one of: {', '.join(FORMS)}"
-            raise Invalid(f"there is no format {format[:40]!r}", field="format", remedy=remedy)
+            raise Invalid(f"unknown format {format[:40]!r}", field="format", remedy=remedy)
         await migrations.find(id)
         name = f"set-aside.{'ndjson' if format == 'ndjson' else 'csv'}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
@@ -302,20 +295,20 @@ def _repair_routes(router: APIRouter, migrations: MigrationService, most: int) -
         pieces = export_records(migrations, id, form=format, cause=cause, type_=type)
         return StreamingResponse(pieces, 200, headers, media_type=kind)
 
-    @router.post(ONE + "/replay", openapi_extra=body_schema(WHICH, required=False), **wish)
+    @router.post(ONE + "/replay", **action_options(WHICH))
     @requires(OPERATE)
     async def replay(request: Request, id: str) -> Response:
-        """Open what was set aside again, and only that."""
+        """Reopen quarantined records."""
         which = await read_fields(request, WHICH)
         opened = await migrations.replay(
             id, by=current_caller().who, fingerprint=which.get("cause"), type=which.get("type")
         )
         return json_response({"id": id, "opened": opened})
 
-    @router.post(REPAIRED, openapi_extra=UPLOAD, **wish)
+    @router.post(REPAIRED, openapi_extra=UPLOAD, **errors)
     @requires(OPERATE)
-    async def mended(request: Request, id: str) -> Response:
-        """Repaired records as CSV or NDJSON, as exported; these are opened again, and only these."""
+    async def upload_repaired(request: Request, id: str) -> Response:
+        """Upload repaired records in the export format, and reopen them."""
         reject_oversized_upload(request)
         form = upload_format(request.headers.get("content-type", ""))
         await migrations.find(id)
@@ -324,17 +317,17 @@ def _repair_routes(router: APIRouter, migrations: MigrationService, most: int) -
         return json_response({"id": id, "opened": opened})
 
 
-def _own(raw: Any) -> MigrationJob:
-    """A job of the caller's own tenant; no code of the caller's choice runs in here."""
+def _own_job(raw: Any) -> MigrationJob:
+    """Read a job of the caller's own tenant; it cannot name code to run."""
     tenant = current_caller().tenant
     if isinstance(raw, dict):
         raw = {"tenant": tenant, **raw}
     job = read_job(raw)
     if job.tenant != tenant:
         raise Invalid(
-            f"tenant is {job.tenant!r}, and your key is one of {tenant!r}",
+            f"tenant is {job.tenant!r}, but your key belongs to {tenant!r}",
             field="tenant",
-            remedy="leave it out",
+            remedy="omit it",
         )
     return job
 
@@ -348,9 +341,9 @@ def _after(after: str | None) -> int:
     return 0 if after is None else min(decode_position(after), NEWEST)
 
 
-def _word(words: Any, name: str, given: str | None) -> Any:
+def _choice(words: Any, name: str, given: str | None) -> Any:
     if given is not None and given not in list(words):
         known = {str(word): None for word in words}
         remedy = hint(given, known).replace("known fields", "use one of")
-        raise Invalid(f"there is no {name} {given[:40]!r}", field=name, remedy=remedy)
+        raise Invalid(f"unknown {name} {given[:40]!r}", field=name, remedy=remedy)
     return None if given is None else words(given)

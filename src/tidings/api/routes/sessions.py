@@ -1,4 +1,4 @@
-"""Sign-in for browsers: a key is shown once, and a cookie stands for it from then on."""
+"""Sign-in and sign-out for browsers: an API key is exchanged for a session cookie."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ...access.permissions import OPEN, requires
 from ...access.service import AccessService
 from ...model.errors import Invalid, TooLarge
 from ...model.time import SECOND
-from ..credentials import read_credentials
+from ..authentication import client_address_of, read_credentials
 from ..errors import request_id_of
-from ..middleware import SIGN_IN_PATH, client_address_of
+from ..middleware import SIGN_IN_PATH
 
-LARGEST = 8192  # bytes of the form
-MOST_FIELDS = 10
+MAX_FORM_BYTES = 8192
+MAX_FORM_FIELDS = 10
 
 
 def routes(access: AccessService, *, is_https: bool) -> APIRouter:
-    """Sign in and out; the form itself is a page of the dashboard.
+    """Return the routes for sign-in and sign-out; the form is a dashboard page.
 
-    `is_https`: others reach this server over https, so the cookie is sent over nothing else.
+    `is_https`: clients use https, so the cookie gets the attribute Secure.
     """
     router = APIRouter(include_in_schema=False)
 
     @router.post(SIGN_IN_PATH)
     @requires(OPEN)
     async def sign_in(request: Request) -> Response:
-        """Exchange a key for a session."""
+        """Exchange an API key for a session."""
         origin = client_address_of(request.scope) or ""
         form = await _form(request)
-        key, wanted = form.get("key", [""])[0].strip(), _path(form.get("next", ["/"])[0])
-        access.failures.check(origin, key)
-        signed_in = await access.door.sign_in(key, origin)
+        key, wanted = form.get("key", [""])[0].strip(), _local_path(form.get("next", ["/"])[0])
+        access.failed_logins.check(origin, key)
+        signed_in = await access.authenticator.sign_in(key, origin)
         if signed_in is None:
-            access.failures.failed(origin, key, where="sign-in", request=request_id_of(request))
+            access.failed_logins.failed(origin, key, where="sign-in", request=request_id_of(request))
             return RedirectResponse(f"{SIGN_IN_PATH}?wrong=1&next={quote(wanted)}", 303)
-        access.failures.passed(origin, key)
+        access.failed_logins.passed(origin, key)
         token, caller = signed_in
         await access.audit.note(audit_entry(caller, "sign-in", status=303)._replace(origin=origin))
         response = RedirectResponse(wanted, 303)
@@ -53,10 +53,10 @@ def routes(access: AccessService, *, is_https: bool) -> APIRouter:
     @router.post("/sign-out")
     @requires(OPEN)
     async def sign_out(request: Request) -> Response:
-        """End the session, here and in this browser."""
+        """End the session and delete its cookie."""
         token = read_credentials(dict(request.scope["headers"])).session
         if token is not None:
-            await access.door.sign_out(token)
+            await access.authenticator.sign_out(token)
         response = RedirectResponse(SIGN_IN_PATH, 303)
         response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="lax", secure=is_https)
         return response
@@ -65,20 +65,20 @@ def routes(access: AccessService, *, is_https: bool) -> APIRouter:
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
-    """The fields of the form; whoever has not signed in yet sends a few short ones."""
+    """Read the form, with strict limits because the sender is not authenticated yet."""
     body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST:
-            raise TooLarge(f"the form has more than {LARGEST:,} bytes", remedy="send a key and nothing else")
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            raise TooLarge(f"the form has more than {MAX_FORM_BYTES:,} bytes", remedy="send only the key")
     try:
-        return parse_qs(body.decode("utf-8", "replace"), max_num_fields=MOST_FIELDS)
+        return parse_qs(body.decode("utf-8", "replace"), max_num_fields=MAX_FORM_FIELDS)
     except ValueError:
-        remedy = "send the fields key and next"
-        raise Invalid(f"the form has more than {MOST_FIELDS} fields", remedy=remedy) from None
+        remedy = "send only the fields key and next"
+        raise Invalid(f"the form has more than {MAX_FORM_FIELDS} fields", remedy=remedy) from None
 
 
-def _path(wanted: str) -> str:
-    """Only a place on this server: anything else would send people elsewhere."""
+def _local_path(wanted: str) -> str:
+    """Return a local path, otherwise "/": prevents open redirects."""
     is_local = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
     return wanted if is_local else "/"

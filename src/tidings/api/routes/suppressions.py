@@ -1,4 +1,4 @@
-"""Suppressions: who has opted out, the way in and the way back."""
+"""The suppression list (opt-outs), and its import."""
 
 from __future__ import annotations
 
@@ -13,85 +13,61 @@ from ...outbound.contacts.bulk_import import import_opt_outs
 from ...outbound.contacts.suppressions import SUPPRESSION_FIELDS
 from ...outbound.contacts.uploads import read_rows, upload_format
 from ...outbound.service import OutboundService
-from ..bodies import (
-    CONFLICT,
-    ERROR_RESPONSES,
-    NOT_FOUND,
-    body_schema,
-    created_response,
-    json_response,
-    read_json,
-    response_content,
-)
-from ..errors import request_id_of
-from ..ndjson_streams import NDJSON, UPLOAD, NdjsonStreamResponse, import_progress
+from ..bodies import created_response, json_response, page_response, read_json
+from ..body_limits import reject_oversized_upload
+from ..ndjson_streams import NDJSON, UPLOAD, import_response
+from ..openapi_responses import ERROR_RESPONSES, NOT_FOUND, content_options, create_options
 from ..query_parameters import STRICT_QUERY, After
-from .bulk import reject_oversized_upload
 
 IMPORT = "/v1/suppressions:import"
 COUNTS = ("created", "unchanged", "refused")
 
 
-def routes(desk: OutboundService, *, largest: int, most: int) -> APIRouter:
-    """Everything under /v1/suppressions; `largest` is for a row in bytes, `most` for their number."""
+def routes(outbound: OutboundService, *, largest: int, most: int) -> APIRouter:
+    """Return the routes under /v1/suppressions; `largest` limits a row in bytes, `most` the rows."""
     router = APIRouter(tags=["suppressions"], responses=ERROR_RESPONSES)
 
-    @router.post(
-        "/v1/suppressions",
-        status_code=201,
-        openapi_extra=body_schema(SUPPRESSION_FIELDS, keyed=True),
-        responses=CONFLICT,
-    )
+    @router.post("/v1/suppressions", **create_options(SUPPRESSION_FIELDS))
     @requires(SEND)
     async def create(request: Request) -> Response:
-        """Opt out: what is due to this address is skipped from now on, also what was accepted before."""
+        """Suppress an address. Messages to it are skipped from now on, including accepted ones."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
-        made = await desk.suppressions.create(body, key=key)
+        made = await outbound.suppressions.create(body, key=key)
         return created_response(made)
 
     @router.get("/v1/suppressions", dependencies=STRICT_QUERY)
     @requires(READ)
     async def page(
         *,
-        address: Annotated[str | None, Query(description="only this one")] = None,
+        address: Annotated[str | None, Query(description="Filter by address.")] = None,
         limit: int = 50,
         after: After = None,
     ) -> Response:
-        """Who has opted out, by address; `channel` is null where it is all of them."""
-        return json_response(
-            (await desk.suppressions.page(address=address, limit=limit, after=after))._asdict()
-        )
+        """List suppressed addresses; `channel` is null for all channels."""
+        return page_response(await outbound.suppressions.page(address=address, limit=limit, after=after))
 
     @router.delete("/v1/suppressions", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(OPERATE)
     async def remove(
         address: str,
-        channel: Annotated[str | None, Query(description="left out: the opt-out from all of them")] = None,
+        channel: Annotated[str | None, Query(description="Default: the entry for all channels.")] = None,
     ) -> Response:
-        """The way back: this address may be written to again."""
-        await desk.suppressions.remove(address, channel)
+        """Remove an address from the suppression list."""
+        await outbound.suppressions.remove(address, channel)
         return json_response({"address": address, "channel": channel, "removed": True})
 
-    @router.post(
-        IMPORT,
-        dependencies=STRICT_QUERY,
-        openapi_extra=UPLOAD,
-        response_class=Response,
-        responses=response_content(NDJSON),
-    )
+    @router.post(IMPORT, dependencies=STRICT_QUERY, openapi_extra=UPLOAD, **content_options(NDJSON))
     @requires(OPERATE)
-    async def take(
+    async def bulk_import(
         request: Request,
-        channel: Annotated[str | None, Query(description="where a row names none")] = None,
+        channel: Annotated[str | None, Query(description="Channel for rows without one.")] = None,
     ) -> Response:
-        """Opt out many: CSV or NDJSON with `address`, `channel` and `reason`; bad rows and a summary out."""
+        """Import `address`, `channel` and `reason` from CSV or NDJSON; returns invalid rows and a summary."""
         reject_oversized_upload(request)
         form = upload_format(request.headers.get("content-type", ""))
         upload = read_rows(request.stream(), form, largest=largest, most_lines=most)
-        exchange = NdjsonStreamResponse(request_id_of(request), COUNTS)
-        taken = import_opt_outs(upload, desk.suppressions, channel=channel, tenant=current_caller().tenant)
-        exchange.start(import_progress(taken, COUNTS, request_id_of(request), lambda: None))
-        await exchange.first_answer()
-        return exchange
+        tenant = current_caller().tenant
+        imported = import_opt_outs(upload, outbound.suppressions, channel=channel, tenant=tenant)
+        return await import_response(request, imported, COUNTS)
 
     return router

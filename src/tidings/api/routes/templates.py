@@ -1,4 +1,4 @@
-"""Templates: save, look at, try, retire. Editing makes a new version; those before stay."""
+"""Templates, their versions and previews. Saved versions never change."""
 
 from __future__ import annotations
 
@@ -13,31 +13,27 @@ from ...outbound.templates.service import (
     TEMPLATE_FIELDS,
     UNSAVED_PREVIEW_FIELDS,
 )
-from ..bodies import (
+from ..bodies import created_response, json_response, page_response, parse_json, read_fields, read_json
+from ..openapi_responses import (
     CONFLICT,
     ERROR_RESPONSES,
     NOT_FOUND,
+    action_options,
     body_schema,
-    created_response,
-    json_response,
-    parse_json,
-    read_fields,
-    read_json,
+    create_options,
 )
 from ..query_parameters import STRICT_QUERY, After, reject_query
 
 
-def routes(desk: OutboundService) -> APIRouter:
-    """Everything under /v1/templates; a template is named by its name or its id."""
+def routes(outbound: OutboundService) -> APIRouter:
+    """Return the routes under /v1/templates; `{name}` is the name or the id of a template."""
     router = APIRouter(prefix="/v1/templates", tags=["templates"], responses=ERROR_RESPONSES)
-    templates = desk.templates
+    templates = outbound.templates
 
-    @router.post(
-        "", status_code=201, openapi_extra=body_schema(TEMPLATE_FIELDS, keyed=True), responses=CONFLICT
-    )
+    @router.post("", **create_options(TEMPLATE_FIELDS))
     @requires(OPERATE)
     async def create(request: Request) -> Response:
-        """Save a new template. What it cannot render is refused now."""
+        """Create a template. One that cannot be rendered is rejected."""
         key = request.headers.get("idempotency-key")
         made = await templates.create(await read_json(request), key=key)
         return created_response(made, f"/v1/templates/{made.answer['name']}")
@@ -45,19 +41,19 @@ def routes(desk: OutboundService) -> APIRouter:
     @router.get("", dependencies=STRICT_QUERY)
     @requires(READ)
     async def page(*, retired: bool = False, limit: int = 50, after: After = None) -> Response:
-        """Templates by name."""
-        return json_response((await templates.page(retired=retired, limit=limit, after=after))._asdict())
+        """List templates by name."""
+        return page_response(await templates.page(retired=retired, limit=limit, after=after))
 
     @router.post(":preview", openapi_extra=body_schema(UNSAVED_PREVIEW_FIELDS))
     @requires(READ)
-    async def trial(request: Request) -> Response:
-        """What a template that is not saved would say."""
+    async def preview_draft(request: Request) -> Response:
+        """Render a template without saving it."""
         return json_response(await templates.trial(await read_json(request)))
 
     @router.get("/{name}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def show(name: str, version: int | None = None) -> Response:
-        """One template with what its newest version says, or another."""
+        """Show one template with its latest version, or with another."""
         return json_response(await templates.show(name, version=version))
 
     @router.post(
@@ -68,7 +64,7 @@ def routes(desk: OutboundService) -> APIRouter:
     )
     @requires(OPERATE)
     async def revise(name: str, request: Request) -> Response:
-        """Save the next version. Whatever was made of those before stays as it is."""
+        """Create a new version. Messages from earlier versions do not change."""
         key = request.headers.get("idempotency-key")
         made = await templates.revise(name, await read_json(request), key=key)
         return created_response(made, f"/v1/templates/{made.answer['name']}")
@@ -76,17 +72,13 @@ def routes(desk: OutboundService) -> APIRouter:
     @router.get("/{name}/versions", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def versions(name: str, limit: int = 50, after: After = None) -> Response:
-        """All that it has said, newest first."""
-        return json_response((await templates.versions(name, limit=limit, after=after))._asdict())
+        """List all versions, newest first."""
+        return page_response(await templates.versions(name, limit=limit, after=after))
 
-    @router.post(
-        "/{name}/preview",
-        responses=NOT_FOUND | CONFLICT,
-        openapi_extra=body_schema(PREVIEW_FIELDS, required=False),
-    )
+    @router.post("/{name}/preview", **action_options(PREVIEW_FIELDS))
     @requires(READ)
     async def preview(name: str, request: Request) -> Response:
-        """What it would say to somebody; nothing is sent."""
+        """Render a template for a recipient without sending it."""
         reject_query(request)
         raw = await request.body()
         return json_response(await templates.preview(name, parse_json(raw) if raw.strip() else {}))
@@ -94,14 +86,14 @@ def routes(desk: OutboundService) -> APIRouter:
     @router.post("/{name}/retire", responses=NOT_FOUND)
     @requires(OPERATE)
     async def retire(name: str, request: Request) -> Response:
-        """Nothing new is made of it from now on."""
+        """Retire a template, so that it cannot be used for new messages."""
         await read_fields(request, {})
         return json_response(await templates.retire(name))
 
     @router.post("/{name}/restore", responses=NOT_FOUND)
     @requires(OPERATE)
     async def restore(name: str, request: Request) -> Response:
-        """Bring a retired one back."""
+        """Restore a retired template."""
         await read_fields(request, {})
         return json_response(await templates.restore(name))
 

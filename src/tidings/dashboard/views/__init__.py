@@ -32,13 +32,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from ...access.permissions import with_rule
-from ...access.service import AccessService
-from ...config import Settings
-from ...inbound.calendar.service import CalendarService
-from ...inbound.service import InboundService
-from ...inbound.workflow.service import WorkflowService
-from ...migration.service import MigrationService
-from ...outbound.service import OutboundService
+from ...app import App
 from ..form_permissions import FormPermissions
 from ..renderer import PageRenderer
 from . import (
@@ -69,47 +63,17 @@ from . import (
     upcoming,
 )
 
+VIEWS = (  # a path with a fixed segment comes before one with a parameter in its place
+    channels, home, messages, broadcast_forms, broadcasts, schedule_forms, schedules, upcoming, templates,
+    contacts, lists, suppressions, calendar, inbox, cases, roster, dead_letters, migrations, rollout,
+    subscriptions, settings, alerts, keys, audit, docs_and_sign_in,
+)  # fmt: skip
 
-def add_routes(
-    api: FastAPI,
-    desk: OutboundService,
-    frame: PageRenderer,
-    shifts: CalendarService,
-    inbound: InboundService,
-    workflows: WorkflowService,
-    chosen: Settings,
-    migrating: MigrationService,
-    access: AccessService,
-) -> None:
-    """Every page and every form."""
-    found = [
-        channels.routes(desk, frame),
-        home.routes(desk, frame),
-        messages.routes(desk, frame),
-        broadcast_forms.routes(desk, frame),
-        broadcasts.routes(desk, frame),
-        schedule_forms.routes(desk, frame),
-        schedules.routes(desk, frame),
-        upcoming.routes(desk, frame),
-        templates.routes(desk, frame),
-        contacts.routes(desk, frame),
-        lists.routes(desk, frame),
-        suppressions.routes(desk, frame),
-        calendar.routes(shifts, frame),
-        inbox.routes(inbound, frame),
-        cases.routes(workflows, frame),
-        roster.routes(inbound, frame),
-        dead_letters.routes(desk, frame),
-        migrations.routes(migrating, frame),
-        rollout.routes(desk, frame),
-        subscriptions.routes(desk, frame),
-        settings.routes(chosen, frame),
-        alerts.routes(desk, frame),
-        keys.routes(access, frame),
-        audit.routes(access, frame),
-        docs_and_sign_in.routes(api, frame),
-    ]
-    frame.shown_to = FormPermissions(way for ways in found for way in ways).shown_to
-    for way in (way for ways in found for way in ways):
-        view = with_rule(frame.told(way.view), way.rule)
-        api.add_route(way.path, view, methods=[way.method], include_in_schema=False)
+
+def add_routes(api: FastAPI, app: App, renderer: PageRenderer) -> None:
+    """Add all views to the API."""
+    routes = [route for view in VIEWS for route in view.routes(app, renderer)]
+    renderer.shown_to = FormPermissions(routes).shown_to
+    for route in routes:
+        view = with_rule(renderer.show_errors(route.view), route.rule)
+        api.add_route(route.path, view, methods=[route.method], include_in_schema=False)

@@ -1,4 +1,4 @@
-"""Alerts: what the engine found wrong with itself, what to do about it, and who does."""
+"""Alerts about the engine itself, with their runbooks and acknowledgement."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ
-from ...outbound.service import OutboundService
+from ...app import App
 from ..forms import read_form
-from ..renderer import PageRenderer, ViewRoute, next_page_query, redirect, redirect_on_error
+from ..renderer import PageRenderer, ViewRoute
+from ..responses import next_page_query, redirect, redirect_on_error
 
 PAGE = 50
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the alert routes."""
+    service = app.desk
 
     async def page(request: Request) -> Response:
-        """Those that are open; on request also those that are over."""
+        """List open alerts, with `past` also resolved ones."""
         past, after = bool(request.query_params.get("past")), request.query_params.get("after") or None
-        found = await desk.alerts.page(past=past, limit=PAGE, after=after)
-        following = next_page_query(found, {"past": "yes"} if past else {})
+        found = await service.alerts.page(past=past, limit=PAGE, after=after)
+        more = next_page_query(found, {"past": "yes"} if past else {})
         problem = request.query_params.get("problem")
-        return frame.page(
-            "alerts.html", items=found.items, past=past, after=after, more=following, problem=problem
+        return renderer.page(
+            "alerts.html", items=found.items, past=past, after=after, more=more, problem=problem
         )
 
     async def acknowledge(request: Request) -> Response:
-        """Somebody takes one on."""
+        """Acknowledge an alert."""
         form = await read_form(request)
         with redirect_on_error("/alerts"):
-            await desk.alerts.acknowledge(request.path_params["id"], form.get("by", ""))
+            await service.alerts.acknowledge(request.path_params["id"], form.get("by", ""))
         return redirect("/alerts")
 
     return [

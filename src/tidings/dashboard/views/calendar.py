@@ -1,4 +1,4 @@
-"""The shift calendar: a week of squads and days, the newest changes, and the button that takes one back."""
+"""The shift calendar: one week of squads and days, the newest changes, and undo."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ
-from ...inbound.calendar.service import CalendarService
+from ...app import App
 from ...inbound.domain import slot
-from ...model.errors import NotFound, TidingsError
-from ..renderer import PageRenderer, ViewRoute, redirect
+from ..forms import query_values
+from ..renderer import PageRenderer, ViewRoute
+from ..responses import redirect, redirect_on_error
 
 NEWEST = 15
 TONES = {
@@ -26,15 +27,16 @@ TONES = {
 }
 
 
-def routes(shifts: CalendarService, frame: PageRenderer) -> list[ViewRoute]:
-    """Its routes."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the shift calendar routes."""
+    shifts = app.shifts
 
     async def show(request: Request) -> Response:
-        """One week; `?week=` names another."""
+        """Show one week: the current one, or the one in `?week=`."""
         query = request.query_params
         week = await shifts.week(query.get("week") or None)
         changes = (await shifts.changes(limit=NEWEST)).items
-        return frame.page(
+        return renderer.page(
             "calendar.html",
             week=week,
             days=[_heading(day["date"], week["today"]) for day in week["days"]],
@@ -46,17 +48,11 @@ def routes(shifts: CalendarService, frame: PageRenderer) -> list[ViewRoute]:
         )
 
     async def undo(request: Request) -> Response:
-        """Take one change back."""
-        target: dict[str, str] = {}
-        if week := request.query_params.get("week"):
-            target["week"] = week
-        try:
+        """Undo one change."""
+        query = query_values(request, "week")
+        with redirect_on_error("/calendar", **query):
             await shifts.undo(request.path_params["change"])
-        except NotFound:
-            raise
-        except TidingsError as error:
-            target["problem"] = str(error)
-        return redirect("/calendar", **target)
+        return redirect("/calendar", **query)
 
     return [
         ViewRoute("GET", "/calendar", show, READ, whole=True),
@@ -70,7 +66,7 @@ def _heading(date: str, today: str) -> dict[str, Any]:
 
 
 def _bar(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where each piece stands on a bar of 48 half hours."""
+    """Add the position of each run on a bar of 48 half hours."""
     return [
         {**run, "x": slot(run["start"]), "width": (slot(run["end"]) or 48) - slot(run["start"])}
         for run in runs

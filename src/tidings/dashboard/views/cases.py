@@ -1,4 +1,4 @@
-"""Cases: what a person is called for, and what one may do about it."""
+"""Cases that need a person, notices to admins, and conversations."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
+from ...app import App
 from ...inbound.escalation.cases import STATES, case_reasons
-from ...inbound.workflow.service import WorkflowService
 from ..forms import query_values, read_form
-from ..renderer import PageRenderer, ViewRoute, next_page_query, redirect, redirect_on_error, unknown_action
+from ..renderer import PageRenderer, ViewRoute
+from ..responses import next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
 
 
-def routes(workflows: WorkflowService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the case, notice and conversation routes."""
+    workflows = app.workflows
     cases, conversations = workflows.cases, workflows.conversations
 
     async def page(request: Request) -> Response:
-        """Those that are not closed, newest first; and what admins were told."""
+        """List open cases, newest first, and the notices to admins."""
         asked = query_values(request, "state", "reason", "after")
         found = await cases.page(limit=PAGE, **asked)
-        told = await cases.notices(limit=10)
-        return frame.listing(
-            "cases.html", found, asked, notices=told.items, states=STATES, reasons=case_reasons()
+        notices = await cases.notices(limit=10)
+        return renderer.listing(
+            "cases.html", found, asked, notices=notices.items, states=STATES, reasons=case_reasons()
         )
 
     async def show(request: Request) -> Response:
-        """One case with the last lines of its conversation."""
+        """Show one case with the latest messages of its conversation."""
         case = await cases.show(request.path_params["id"])
-        return frame.page("case.html", case=case, problem=request.query_params.get("problem"))
+        return renderer.page("case.html", case=case, problem=request.query_params.get("problem"))
 
     async def act(request: Request) -> Response:
-        """What a person does about one case."""
+        """Perform an action on one case."""
         id_, action = request.path_params["id"], request.path_params["action"]
         form = await read_form(request)
         with redirect_on_error(f"/cases/{id_}"):
@@ -53,22 +55,22 @@ def routes(workflows: WorkflowService, frame: PageRenderer) -> list[ViewRoute]:
         return redirect(f"/cases/{id_}")
 
     async def acknowledge(request: Request) -> Response:
-        """Somebody has seen a notice."""
+        """Acknowledge a notice."""
         form = await read_form(request)
         await cases.acknowledge(request.path_params["id"], form.get("by") or "the dashboard")
         return redirect("/cases")
 
     async def list_conversations(request: Request) -> Response:
-        """Conversations, the one with the newest message first."""
+        """List conversations, newest message first."""
         found = await conversations.page(limit=PAGE, after=request.query_params.get("after") or None)
-        return frame.page("conversations.html", items=found.items, more=next_page_query(found))
+        return renderer.page("conversations.html", items=found.items, more=next_page_query(found))
 
     async def conversation(request: Request) -> Response:
-        """One conversation with every step."""
+        """Show one conversation with every processing step."""
         name = request.path_params["name"]
         found = await conversations.show(name, after=request.query_params.get("after") or None)
-        following = urlencode({"after": found["next"]}) if found["next"] else None
-        return frame.page("conversation.html", talk=found, more=following)
+        more = urlencode({"after": found["next"]}) if found["next"] else None
+        return renderer.page("conversation.html", talk=found, more=more)
 
     return [
         ViewRoute("GET", "/cases", page),

@@ -1,4 +1,4 @@
-"""Channels: all of them, and the page of one, with its session and the code that links a phone to it."""
+"""Channels, and the page of one with its session, its QR code and a connection test."""
 
 from __future__ import annotations
 
@@ -6,50 +6,51 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ
-from ...outbound.service import OutboundService
+from ...app import App
 from ...outbound.sessions import qr_codes
 from ..live_updates import Fragments
 from ..renderer import PageRenderer, ViewRoute
 
-TURNS = 10_000_000  # microseconds after which the picture of a code is fetched anew
+QR_CODE_LIFETIME = 10_000_000  # microseconds after which the browser fetches the QR code again
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the channel routes."""
+    service = app.desk
 
     async def page(_: Request) -> Response:
-        """Every channel, by name."""
-        return frame.page("channels.html", items=await desk.channels.all())
+        """List all channels by name."""
+        return renderer.page("channels.html", items=await service.channels.all())
 
     async def show(request: Request) -> Response:
-        """One channel: how it stands, its session, its limits."""
+        """Show one channel: state, session and limits."""
         name = request.path_params["name"]
-        return frame.page("channel.html", channel=name, fragments=await render(name), trial=None)
+        return renderer.page("channel.html", channel=name, fragments=await render(name), trial=None)
 
-    async def probe_channel(request: Request) -> Response:
-        """Ask its provider who we are; nothing is sent."""
+    async def test(request: Request) -> Response:
+        """Check the credentials with the provider; sends nothing."""
         name = request.path_params["name"]
-        trial = await desk.channels.probe_channel(name)
-        return frame.page("channel.html", channel=name, fragments=await render(name), trial=trial)
+        trial = await service.channels.probe_channel(name)
+        return renderer.page("channel.html", channel=name, fragments=await render(name), trial=trial)
 
     async def live(request: Request) -> Response:
-        """The stream of one channel's page."""
-        return await frame.answer_live(request, lambda: render(request.path_params["name"]))
+        """Stream the page of one channel."""
+        return await renderer.answer_live(request, lambda: render(request.path_params["name"]))
 
     async def code(request: Request) -> Response:
-        """The code to scan, as a picture; asked for anew each time, and kept nowhere."""
-        scan = await desk.channels.scan(request.path_params["name"])
-        if scan.code is None:  # a page that still shows it learns the rest a moment later
+        """Return the QR code to scan as SVG; it is fetched from the provider each time and never stored."""
+        scan = await service.channels.scan(request.path_params["name"])
+        if scan.code is None:  # the page is about to update itself
             return Response(status_code=204)
         return Response(
             qr_codes.render_svg(scan.code), media_type="image/svg+xml", headers={"cache-control": "no-store"}
         )
 
     async def render(name: str) -> Fragments:
-        channel, turn = await desk.channels.one(name), desk.clock.now() // TURNS
+        channel, turn = await service.channels.one(name), service.clock.now() // QR_CODE_LIFETIME
         return {
-            "standing": frame.piece("channel_standing.html", channel=channel, turn=turn),
-            "facts": frame.piece("channel_facts.html", channel=channel),
+            "status": renderer.piece("channel_state.html", channel=channel, turn=turn),
+            "facts": renderer.piece("channel_facts.html", channel=channel),
         }
 
     return [
@@ -57,5 +58,5 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
         ViewRoute("GET", "/channels/{name}", show, READ, whole=True),
         ViewRoute("GET", "/channels/{name}/live", live, READ, whole=True),
         ViewRoute("GET", "/channels/{name}/code.svg", code, OPERATE, whole=True),
-        ViewRoute("POST", "/channels/{name}/try", probe_channel, OPERATE, whole=True),
+        ViewRoute("POST", "/channels/{name}/test", test, OPERATE, whole=True),
     ]

@@ -1,4 +1,4 @@
-"""Dead letters by cause, and one by one; whole causes or chosen ones are retried, at a rate if wanted."""
+"""Dead letters by cause; retry or discard whole causes, with a rate limit, or selected messages."""
 
 from __future__ import annotations
 
@@ -8,88 +8,82 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
+from ...app import App
 from ...model.errors import Conflict, NotFound
 from ...outbound.dead_letters import MAX_COUNTED
 from ...outbound.service import OutboundService
 from ..forms import number, query_values, read_form, read_multi_form
-from ..renderer import (
-    PageRenderer,
-    ViewRoute,
-    Views,
-    next_page_query,
-    redirect,
-    redirect_on_error,
-    unknown_action,
-)
+from ..renderer import PageRenderer, ViewRoute, Views
+from ..responses import next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
-    views = _DeadLetterViews(desk, frame)
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the dead letter routes."""
+    views = _DeadLetterViews(app.desk, renderer)
     return [
         ViewRoute("GET", "/dead", views.show),
-        ViewRoute("POST", "/dead/chosen/{action}", views.some, OPERATE),
-        ViewRoute("POST", "/dead/{action}", views.sweep, OPERATE),
+        ViewRoute("POST", "/dead/chosen/{action}", views.act_on_selected, OPERATE),
+        ViewRoute("POST", "/dead/{action}", views.act_on_cause, OPERATE),
     ]
 
 
-class _DeadLetterViews(Views):
+class _DeadLetterViews(Views[OutboundService]):
     async def show(self, request: Request) -> Response:
-        """What failed for good, most frequent cause first."""
+        """List dead letters, most frequent cause first."""
         asked = query_values(request, "channel", "category", "unknown", "after")
-        which: dict[str, Any] = {name: asked[name] for name in ("channel", "category") if name in asked}
+        filters: dict[str, Any] = {name: asked[name] for name in ("channel", "category") if name in asked}
         unknown = {"yes": True, "no": False}.get(asked.get("unknown", ""))
-        page = await self._desk.dead.page(limit=PAGE, unknown=unknown, after=asked.get("after"), **which)
-        groups = await self._desk.dead.groups()
-        return self._frame.page(
-            "dead.html",
+        page = await self._service.dead.page(limit=PAGE, unknown=unknown, after=asked.get("after"), **filters)
+        groups = await self._service.dead.groups()
+        return self._renderer.page(
+            "dead_letters.html",
             groups=groups,
             is_more=sum(group["count"] for group in groups) >= MAX_COUNTED,
             items=page.items,
-            is_filtered=bool(which) or unknown is not None,
+            is_filtered=bool(filters) or unknown is not None,
             done=request.query_params.get("done"),
             problem=request.query_params.get("problem"),
             more=next_page_query(page, asked),
         )
 
-    async def sweep(self, request: Request) -> Response:
-        """Retry or discard all of one cause; those in doubt only where the form says so."""
+    async def act_on_cause(self, request: Request) -> Response:
+        """Retry or discard all messages with one cause; uncertain ones only if the form says so."""
         form, action = await read_form(request), request.path_params["action"]
-        which: dict[str, Any] = {name: form[name] for name in ("channel", "category") if name in form}
-        which["unknown"] = form.get("unknown") == "yes"
+        filters: dict[str, Any] = {name: form[name] for name in ("channel", "category") if name in form}
+        filters["unknown"] = form.get("unknown") == "yes"
         with redirect_on_error("/dead"):
             match action:
                 case "retry":
                     rate = number(form, "per_second")
-                    swept = await self._desk.dead.retry_all(per_second=rate, **which)
-                    word = "started afresh" if rate is None else f"started afresh, {rate:g} a second"
+                    swept = await self._service.dead.retry_all(per_second=rate, **filters)
+                    word = "retried" if rate is None else f"retried, {rate:g} per second"
                 case "discard":
-                    swept, word = await self._desk.dead.discard_all(**which), "discarded"
+                    swept, word = await self._service.dead.discard_all(**filters), "discarded"
                 case _:
                     raise unknown_action(action)
-        rest = "; more are left, do it again" if swept.more else ""
+        rest = "; more are left, repeat the action" if swept.more else ""
         return redirect("/dead", done=f"{swept.moved:,} {word}{rest}")
 
-    async def some(self, request: Request) -> Response:
-        """Retry or discard those that were ticked; those in doubt only where the form says so."""
+    async def act_on_selected(self, request: Request) -> Response:
+        """Retry or discard the selected messages; uncertain ones only if the form says so."""
         form, action = await read_multi_form(request), request.path_params["action"]
         if action not in ("retry", "discard"):
             raise unknown_action(action)
-        moved = doubtful = gone = 0
+        moved = uncertain = gone = 0
         for id_ in form.get("id", [])[:PAGE]:
             try:
-                message = await self._desk.messages.show(id_)
+                message = await self._service.messages.show(id_)
                 if action == "retry" and message["unknown"] and "unknown" not in form:
-                    doubtful += 1
+                    uncertain += 1
                     continue
-                moving = self._desk.messages.retry if action == "retry" else self._desk.messages.discard
+                moving = self._service.messages.retry if action == "retry" else self._service.messages.discard
                 await moving(id_)
                 moved += 1
             except (NotFound, Conflict):
                 gone += 1
-        told = [f"{moved:,} {'started afresh' if action == 'retry' else 'discarded'}"]
-        told += [f"{doubtful:,} in doubt left alone: tick that they may arrive twice"] if doubtful else []
-        told += [f"{gone:,} were no dead letters any more"] if gone else []
-        return redirect("/dead", done="; ".join(told))
+        done = [f"{moved:,} {'retried' if action == 'retry' else 'discarded'}"]
+        done += [f"{uncertain:,} uncertain skipped: include them to retry them"] if uncertain else []
+        done += [f"{gone:,} no longer dead letters"] if gone else []
+        return redirect("/dead", done="; ".join(done))

@@ -1,25 +1,26 @@
-"""Beside the messages: the reference of the API, and the form that asks for a key."""
+"""The API reference and the sign-in form."""
 
 from __future__ import annotations
 
-from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPEN
+from ...app import App
 from ..renderer import PageRenderer, ViewRoute
 
 
-def routes(api: FastAPI, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
+def routes(_: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the routes of the API reference and the sign-in form."""
 
     async def docs(request: Request) -> Response:
-        """The routes of the API, from its own description."""
-        return frame.page("docs.html", openapi=api.openapi(), base=str(request.base_url).rstrip("/"))
+        """Show the routes of the API, from its OpenAPI document."""
+        base = str(request.base_url).rstrip("/")
+        return renderer.page("docs.html", openapi=request.app.openapi(), base=base)
 
     async def sign_in(request: Request) -> Response:
-        """Where a browser shows its key."""
+        """Show the form that asks for an API key."""
         query = request.query_params
-        return frame.page("sign_in.html", wrong="wrong" in query, wanted=query.get("next", "/"))
+        return renderer.page("sign_in.html", wrong="wrong" in query, wanted=query.get("next", "/"))
 
     return [ViewRoute("GET", "/docs", docs), ViewRoute("GET", "/sign-in", sign_in, OPEN)]

@@ -1,4 +1,4 @@
-"""The first page: counts, the newest messages, the channels, and a form for a new one."""
+"""The overview: counts, charts, the newest messages, the channels, and a form for a new message."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from starlette.responses import Response
 
 from ...access.caller import current_caller
 from ...access.permissions import DEFAULT_TENANT, OPERATE, READ, SEND
+from ...app import App
 from ...inputs.natural_times import describe_time
 from ...model.errors import Invalid, NotFound, TidingsError
 from ...outbound.service import OutboundService
 from ..charts import charts
 from ..forms import read_form
 from ..live_updates import Fragments, SharedFragments
-from ..renderer import PageRenderer, ViewRoute, Views, json_response, pick_action, redirect
+from ..renderer import PageRenderer, ViewRoute, Views
+from ..responses import json_response, pick_action, redirect
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Its routes."""
-    views = _HomeViews(desk, frame)
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the overview routes."""
+    views = _HomeViews(app.desk, renderer)
     return [
         ViewRoute("GET", "/", views.show),
         ViewRoute("GET", "/live", views.live, READ, whole=True),
@@ -30,29 +32,29 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     ]
 
 
-class _HomeViews(Views):
-    def __init__(self, desk: OutboundService, frame: PageRenderer) -> None:
-        super().__init__(desk, frame)
-        self._fragments = SharedFragments(self._render, desk.clock)
+class _HomeViews(Views[OutboundService]):
+    def __init__(self, service: OutboundService, renderer: PageRenderer) -> None:
+        super().__init__(service, renderer)
+        self._fragments = SharedFragments(self._render, service.clock)
 
     async def show(self, request: Request) -> Response:
-        """The page, with word of what was just accepted. Figures of the engine are for who runs it."""
+        """Show the overview, with a notice about an accepted message; only for the default tenant."""
         if current_caller().tenant != DEFAULT_TENANT:
             return redirect("/messages")
         accepted = request.query_params.get("accepted")
-        return await self._page(request, told=await self._told_of(accepted) if accepted else None)
+        return await self._page(request, accepted=await self._accepted(accepted) if accepted else None)
 
     async def live(self, request: Request) -> Response:
-        """Its stream."""
-        return await self._frame.answer_live(request, self._fragments)
+        """Stream the overview."""
+        return await self._renderer.answer_live(request, self._fragments)
 
     async def compose(self, request: Request) -> Response:
-        """Accept what the form says; a mistake is told beside its field."""
+        """Accept a message; an error is shown next to its field."""
         form = await read_form(request)
         try:
             body = {name: form[name] for name in ("channel", "to", "text", "at") if name in form}
-            draft = self._frame.reading().draft(body, keep=True)
-            accepted = await self._desk.messages.accept(draft, key=form.get("key"))
+            draft = self._renderer.draft_parser().draft(body, keep=True)
+            accepted = await self._service.messages.accept(draft, key=form.get("key"))
         except TidingsError as error:
             if current_caller().tenant != DEFAULT_TENANT:
                 raise
@@ -60,45 +62,45 @@ class _HomeViews(Views):
         return redirect("/", accepted=accepted.id)
 
     async def when(self, request: Request) -> Response:
-        """How a time in words is understood, while it is being typed."""
-        reading = self._frame.reading()
+        """Return how a time is interpreted, while it is being typed."""
+        parser = self._renderer.draft_parser()
         try:
-            at = reading.when({"at": request.query_params.get("text", "")})
+            at = parser.when({"at": request.query_params.get("text", "")})
         except Invalid as error:
             return json_response({"problem": str(error)})
         return json_response(
-            {"when": describe_time(at or reading.now, self._frame.timezone, now=reading.now)}
+            {"when": describe_time(at or parser.now, self._renderer.timezone, now=parser.now)}
         )
 
     async def switch(self, request: Request) -> Response:
         """Pause or resume one channel."""
         name, action = request.path_params["name"], request.path_params["action"]
-        channels = self._desk.channels
+        channels = self._service.channels
         await pick_action(action, {"pause": channels.pause, "resume": channels.resume})(name)
         return redirect("/")
 
     async def _page(self, request: Request, status: int = 200, **values: Any) -> Response:
-        shown = {"form": {}, "error": None, "told": None} | values
-        fragments, key = await self._fragments.fresh(), self._desk.clock.new_id()
-        return self._frame.page(
-            "home.html", status, fragments=fragments, key=key, phone=self._frame.phone(request), **shown
+        shown = {"form": {}, "error": None, "accepted": None} | values
+        fragments, key = await self._fragments.fresh(), self._service.clock.new_id()
+        return self._renderer.page(
+            "home.html", status, fragments=fragments, key=key, phone=self._renderer.phone(request), **shown
         )
 
     async def _render(self) -> Fragments:
-        overview, piece = self._desk.overview, self._frame.piece
+        overview, piece = self._service.overview, self._renderer.piece
         return {
             "trend": piece("trend.html", charts=charts(await overview.trend())),
             "counts": piece("counts.html", counts=await overview.counts()),
-            "rows": piece("rows.html", items=await overview.newest(), is_first_page=True),
-            "channels": piece("channels.html", items=await self._desk.channels.all()),
+            "rows": piece("messages.html", items=await overview.newest(), is_first_page=True),
+            "channels": piece("channels.html", items=await self._service.channels.all()),
             "nodes": piece("nodes.html", items=await overview.nodes()),
         }
 
-    async def _told_of(self, id_: str) -> dict[str, Any] | None:
+    async def _accepted(self, id_: str) -> dict[str, Any] | None:
         try:
-            message, stored = await self._desk.messages.show(id_), await self._desk.messages.find(id_)
+            message, stored = await self._service.messages.show(id_), await self._service.messages.find(id_)
         except NotFound:
             return None
         return message | {
-            "when": describe_time(stored["due_at"], self._frame.timezone, now=self._frame.clock.now())
+            "when": describe_time(stored["due_at"], self._renderer.timezone, now=self._renderer.clock.now())
         }

@@ -1,4 +1,4 @@
-"""Keys: who may call, a form for a new one, and what may be done to each. A secret is shown once."""
+"""API keys: list, create, rotate and revoke. A secret is shown once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from starlette.responses import Response
 from ...access.caller import current_caller
 from ...access.permissions import ADMIN, AREAS, DEFAULT_TENANT, Role
 from ...access.service import AccessService
+from ...app import App
 from ...model.errors import TidingsError
 from ..forms import integer, query_values, read_form, split_words
-from ..renderer import PageRenderer, ViewRoute, next_page_query, redirect, redirect_on_error, unknown_action
+from ..renderer import PageRenderer, ViewRoute, Views
+from ..responses import next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
 
 
-def routes(access: AccessService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
-    views = _ApiKeyViews(access, frame)
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the API key routes."""
+    views = _ApiKeyViews(app.access, renderer)
     return [
         ViewRoute("GET", "/keys", views.page, ADMIN),
         ViewRoute("POST", "/keys", views.create, ADMIN, noted=True),
@@ -28,37 +30,33 @@ def routes(access: AccessService, frame: PageRenderer) -> list[ViewRoute]:
     ]
 
 
-class _ApiKeyViews:
-    def __init__(self, access: AccessService, frame: PageRenderer) -> None:
-        self._access = access
-        self._frame = frame
-
+class _ApiKeyViews(Views[AccessService]):
     async def page(self, request: Request) -> Response:
-        """Keys, newest first."""
+        """List keys, newest first."""
         return await self._page(request, problem=request.query_params.get("problem"))
 
     async def create(self, request: Request) -> Response:
-        """A new key, shown on the page that follows and never again."""
+        """Create a key; the response shows it once."""
         form = await read_form(request)
         try:
             body: dict[str, Any] = {
                 name: form[name] for name in ("name", "role", "tenant", "expires_in") if name in form
             }
             body |= {"scopes": split_words(form.get("scopes", "")), "rate": integer(form, "rate")}
-            made = await self._access.keys.create(body)
+            made = await self._service.keys.create(body)
         except TidingsError as error:
             return await self._page(request, error.status, form=form, error=error)
         return await self._page(request, made=made)
 
     async def act(self, request: Request) -> Response:
-        """Another secret, or none that opens."""
+        """Rotate or revoke a key."""
         id_, action = request.path_params["id"], request.path_params["action"]
         with redirect_on_error("/keys"):
             match action:
                 case "rotate":
-                    return await self._page(request, made=await self._access.keys.rotate(id_))
+                    return await self._page(request, made=await self._service.keys.rotate(id_))
                 case "revoke":
-                    await self._access.keys.revoke(id_)
+                    await self._service.keys.revoke(id_)
                 case _:
                     raise unknown_action(action)
         return redirect("/keys")
@@ -67,8 +65,8 @@ class _ApiKeyViews:
         shown: Mapping[str, Any] = {"form": {}, "error": None, "made": None, "problem": None} | given
         runs_engine = current_caller().tenant == DEFAULT_TENANT
         after = query_values(request, "after").get("after")
-        found = await self._access.keys.page(of="*" if runs_engine else None, limit=PAGE, after=after)
-        return self._frame.page(
+        found = await self._service.keys.page(of="*" if runs_engine else None, limit=PAGE, after=after)
+        return self._renderer.page(
             "keys.html",
             status,
             items=found.items,
@@ -76,6 +74,6 @@ class _ApiKeyViews:
             roles=list(Role),
             areas=AREAS,
             runs_engine=runs_engine,
-            is_open=await self._access.door.is_open(),
+            is_open=await self._service.authenticator.is_open(),
             **shown,
         )

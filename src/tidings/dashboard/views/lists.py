@@ -1,4 +1,4 @@
-"""Lists: those with members and saved filters, and the page of one with who is on it."""
+"""Contact lists and saved filters, and the page of one with its members."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
+from ...app import App
 from ...model.errors import NotFound, TidingsError
 from ...outbound.service import OutboundService
 from ..forms import read_form, split_words
-from ..renderer import PageRenderer, ViewRoute, Views, next_page_query, redirect, unknown_action
+from ..renderer import PageRenderer, ViewRoute, Views
+from ..responses import next_page_query, redirect, unknown_action
 
 PAGE = 50
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
-    views = _ListViews(desk, frame)
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the list routes."""
+    views = _ListViews(app.desk, renderer)
     return [
         ViewRoute("GET", "/lists", views.page),
         ViewRoute("POST", "/lists", views.create, OPERATE),
@@ -28,31 +30,33 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     ]
 
 
-class _ListViews(Views):
+class _ListViews(Views[OutboundService]):
     async def page(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
-        """Lists, by name, and the form for a new one."""
-        found = await self._desk.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
-        return self._frame.form("lists.html", form, error, items=found.items, more=next_page_query(found))
+        """List all lists by name, with the form for a new one."""
+        found = await self._service.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
+        return self._renderer.form("lists.html", form, error, items=found.items, more=next_page_query(found))
 
     async def create(self, request: Request) -> Response:
-        """A new list, or a saved filter where the form says whom it finds."""
+        """Create a list, or a saved filter if filter fields are filled in."""
         form = await read_form(request)
         filter_ = _filter(form)
         body = {"name": form.get("name", ""), **({"filter": filter_} if filter_ else {})}
         try:
-            made = await self._desk.audience.create(body, key=form.get("key"))
+            made = await self._service.audience.create(body, key=form.get("key"))
         except TidingsError as error:
             return await self.page(request, form, error)
         return redirect(f"/lists/{made.answer['id']}")
 
     async def show(self, request: Request) -> Response:
-        """One list with its members."""
+        """Show one list with its members."""
         query = request.query_params
-        list_ = await self._desk.audience.show(request.path_params["id"])
-        found = await self._desk.audience.members(list_["id"], limit=PAGE, after=query.get("after") or None)
-        return self._frame.page(
+        list_ = await self._service.audience.show(request.path_params["id"])
+        found = await self._service.audience.members(
+            list_["id"], limit=PAGE, after=query.get("after") or None
+        )
+        return self._renderer.page(
             "list.html",
             list=list_,
             members=found.items,
@@ -61,9 +65,9 @@ class _ListViews(Views):
         )
 
     async def act(self, request: Request) -> Response:
-        """What a person asks of one list."""
+        """Perform an action on one list."""
         id_, action, form = request.path_params["id"], request.path_params["action"], await read_form(request)
-        audience = self._desk.audience
+        audience = self._service.audience
         target: dict[str, str] = {}
         try:
             match action:
@@ -79,24 +83,24 @@ class _ListViews(Views):
                 case _:
                     raise unknown_action(action)
         except TidingsError as error:
-            await audience.find(id_)  # one that does not exist has no page to say it on
+            await audience.find(id_)  # raises NotFound: a missing list has no page to show the error on
             target = {"problem": str(error)}
         return redirect(f"/lists/{id_}", **target)
 
     async def _contact(self, form: Mapping[str, str]) -> str:
-        """The contact that has the address that was typed."""
+        """Return the id of the contact with the entered address."""
         channel, address = form.get("channel", ""), form.get("address", "")
-        found = await self._desk.contacts.at(channel, address) if address else None
+        found = await self._service.contacts.at(channel, address) if address else None
         if found is None:
             raise NotFound(
                 f"no contact has the address {address[:60]!r} on {channel[:60]}",
                 field="address",
-                remedy="make the contact first",
+                remedy="create the contact first",
             )
         return str(found["id"])
 
 
 def _filter(form: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a filter that were filled in."""
+    """Return the filter fields that are filled in."""
     tags = {name: split_words(form[name]) for name in ("tags_all", "tags_none") if name in form}
     return tags | {name: form[name] for name in ("channel", "language", "timezone") if name in form}

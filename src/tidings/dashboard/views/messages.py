@@ -1,4 +1,4 @@
-"""Messages: lists of them, and the page of one, with its timeline and what may be done to it now."""
+"""Messages, and the page of one with its timeline and allowed actions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
+from ...app import App
 from ...model.time import iso
 from ...outbound.message_actions import allowed_actions
 from ...outbound.service import OutboundService
 from ..forms import query_values, read_form
 from ..live_updates import Fragments
-from ..renderer import PageRenderer, ViewRoute, Views, redirect, redirect_on_error, unknown_action
+from ..renderer import PageRenderer, ViewRoute, Views
+from ..responses import ActionHandler, pick_action, redirect, redirect_on_error
 
 PAGE = 50
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
-    views = _MessageViews(desk, frame)
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the message routes."""
+    views = _MessageViews(app.desk, renderer)
     return [
         ViewRoute("GET", "/messages", views.page),
         ViewRoute("GET", "/messages/{id}", views.show),
@@ -27,54 +29,51 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     ]
 
 
-class _MessageViews(Views):
+class _MessageViews(Views[OutboundService]):
     async def page(self, request: Request) -> Response:
-        """Messages by state, channel and recipient."""
+        """List messages by state, channel and recipient."""
         asked = query_values(request, "state", "channel", "to", "after")
-        found = await self._desk.messages.page(limit=PAGE, **asked)
-        return self._frame.listing("messages.html", found, asked)
+        found = await self._service.messages.page(limit=PAGE, **asked)
+        return self._renderer.listing("messages.html", found, asked)
 
     async def show(self, request: Request) -> Response:
-        """One message: its standing, why, its timeline, and what may be done to it now."""
+        """Show one message: state and reason, timeline and allowed actions."""
         id_ = request.path_params["id"]
-        message, fragments = await self._desk.messages.show(id_), await self._render(id_)
-        problem, phone = request.query_params.get("problem"), self._frame.phone(request)
-        return self._frame.page(
+        message, fragments = await self._service.messages.show(id_), await self._render(id_)
+        problem, phone = request.query_params.get("problem"), self._renderer.phone(request)
+        return self._renderer.page(
             "message.html", message=message, fragments=fragments, problem=problem, phone=phone
         )
 
     async def live(self, request: Request) -> Response:
-        """The stream of one message's page."""
-        return await self._frame.answer_live(request, lambda: self._render(request.path_params["id"]))
+        """Stream the page of one message."""
+        return await self._renderer.answer_live(request, lambda: self._render(request.path_params["id"]))
 
     async def act(self, request: Request) -> Response:
-        """What a person asks of one message; what its state does not allow is refused and said."""
+        """Perform an action; if the state does not allow it, show why."""
         id_ = request.path_params["id"]
         with redirect_on_error(f"/messages/{id_}"):
             await self._do(request.path_params["action"], id_, await read_form(request))
         return redirect(f"/messages/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
-        messages = self._desk.messages
-        match action:
-            case "cancel":
-                await messages.cancel(id_)
-            case "retry":
-                await messages.retry(id_)
-            case "discard":
-                await messages.discard(id_)
-            case "reschedule":
-                reading = self._frame.reading()
-                await messages.reschedule(id_, reading.when({"at": form.get("at", "")}) or reading.now)
-            case _:
-                raise unknown_action(action)
+        messages, parser = self._service.messages, self._renderer.draft_parser()
+        if action == "reschedule":
+            await messages.reschedule(id_, parser.when({"at": form.get("at", "")}) or parser.now)
+            return
+        actions: dict[str, ActionHandler] = {
+            "cancel": messages.cancel,
+            "retry": messages.retry,
+            "discard": messages.discard,
+        }
+        await pick_action(action, actions)(id_)
 
     async def _render(self, id_: str) -> Fragments:
-        message, why = await self._desk.messages.show(id_), await self._desk.why(id_)
-        piece = self._frame.piece
+        message, why = await self._service.messages.show(id_), await self._service.why(id_)
+        piece, allowed = self._renderer.piece, allowed_actions(message["state"])
         return {
-            "standing": piece("standing.html", message=message, why=why, until=iso(why.until)),
-            "acts": piece("acts.html", message=message, legal=allowed_actions(message["state"])),
-            "timeline": piece("timeline.html", message=message),
-            "facts": piece("facts.html", message=message),
+            "status": piece("message_state.html", message=message, why=why, until=iso(why.until)),
+            "actions": piece("message_actions.html", message=message, allowed=allowed),
+            "timeline": piece("message_timeline.html", message=message),
+            "facts": piece("message_facts.html", message=message),
         }

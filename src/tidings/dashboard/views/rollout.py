@@ -1,4 +1,4 @@
-"""Roll-out: how much of each channel really goes out, the switch, and the way back."""
+"""Gradual rollout of channels: mode, share, history, change and undo."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ
+from ...app import App
 from ...outbound.rollout.service import ROLLOUT_MODES
-from ...outbound.service import OutboundService
 from ..forms import integer, read_form
-from ..renderer import PageRenderer, ViewRoute, redirect, redirect_on_error, unknown_action
+from ..renderer import PageRenderer, ViewRoute
+from ..responses import redirect, redirect_on_error, unknown_action
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the rollout routes."""
+    service = app.desk
 
     async def page(_: Request) -> Response:
-        """Every channel with its mode and share."""
-        return frame.page("rollouts.html", items=await desk.rollout.all())
+        """List all channels with mode and share."""
+        return renderer.page("rollouts.html", items=await service.rollout.all())
 
     async def show(request: Request) -> Response:
-        """One channel: how it stands, the switch, and what was switched before."""
-        found = await desk.rollout.show(request.path_params["name"])
-        return frame.page(
+        """Show the rollout of one channel and its history."""
+        found = await service.rollout.show(request.path_params["name"])
+        return renderer.page(
             "rollout.html", rollout=found, modes=ROLLOUT_MODES, problem=request.query_params.get("problem")
         )
 
     async def act(request: Request) -> Response:
-        """Switch it, or go back to what it was."""
+        """Change the rollout, or undo the last change."""
         name, action = request.path_params["name"], request.path_params["action"]
         form = await read_form(request)
         target = f"/rollout/{name}"
@@ -35,9 +37,9 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
             match action:
                 case "set":
                     share, reason = integer(form, "share"), form.get("reason")
-                    await desk.rollout.set(name, mode=form.get("mode"), share=share, reason=reason)
-                case "back":
-                    await desk.rollout.back(name)
+                    await service.rollout.set(name, mode=form.get("mode"), share=share, reason=reason)
+                case "undo":
+                    await service.rollout.back(name)
                 case _:
                     raise unknown_action(action)
         return redirect(target)

@@ -1,4 +1,4 @@
-"""The roster: who may speak, with a form to add and a button to remove; below it what was done with it."""
+"""The roster: the people whose messages are processed, and the history of changes."""
 
 from __future__ import annotations
 
@@ -6,44 +6,46 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
+from ...app import App
 from ...inbound.roster import ROLES
-from ...inbound.service import InboundService
 from ...model.errors import TidingsError
 from ..forms import read_form
-from ..renderer import PageRenderer, ViewRoute, next_page_query, redirect, unknown_action
+from ..renderer import PageRenderer, ViewRoute
+from ..responses import next_page_query, redirect, unknown_action
 
 PAGE = 100
 LOGGED = 20
 
 
-def routes(desk: InboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the roster routes."""
+    inbound = app.inbound
 
     async def page(request: Request) -> Response:
-        """Who may speak, by name."""
+        """List people by name."""
         query = request.query_params
         squad = query.get("squad", "").strip() or None
-        found = await desk.roster.page(squad=squad, limit=PAGE, after=query.get("after") or None)
-        return frame.page(
+        found = await inbound.roster.page(squad=squad, limit=PAGE, after=query.get("after") or None)
+        return renderer.page(
             "roster.html",
             items=found.items,
             squad=squad,
             more=next_page_query(found, {"squad": squad or ""}),
             roles=ROLES,
-            sources=sorted(desk.sources),
-            log=(await desk.roster.log(limit=LOGGED)).items,
+            sources=sorted(inbound.sources),
+            log=(await inbound.roster.log(limit=LOGGED)).items,
             problem=query.get("problem"),
         )
 
     async def act(request: Request) -> Response:
-        """Add or change somebody, or take somebody off."""
+        """Add, change or remove a person."""
         form, action = await read_form(request), request.path_params["action"]
         try:
             match action:
                 case "put":
-                    await desk.roster.put(form)
+                    await inbound.roster.put(form)
                 case "remove":
-                    await desk.roster.remove(form.get("sender", ""), form.get("source"))
+                    await inbound.roster.remove(form.get("sender", ""), form.get("source"))
                 case _:
                     raise unknown_action(action)
         except TidingsError as error:

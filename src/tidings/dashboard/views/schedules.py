@@ -1,4 +1,4 @@
-"""Schedules: a row each with its rule in words, and the page of one with its next and last firings."""
+"""Recurring schedules, and the page of one with its upcoming and past occurrences."""
 
 from __future__ import annotations
 
@@ -6,58 +6,52 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
-from ...outbound.service import OutboundService
+from ...app import App
 from ..forms import query_values
-from ..renderer import (
-    ActionHandler,
-    PageRenderer,
-    ViewRoute,
-    next_page_query,
-    pick_action,
-    redirect,
-    redirect_on_error,
-)
+from ..renderer import PageRenderer, ViewRoute
+from ..responses import ActionHandler, next_page_query, pick_action, redirect, redirect_on_error
 
 PAGE = 50
-AHEAD = 10
+UPCOMING = 10
 LOGGED = 25
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the schedule routes."""
+    service = app.desk
 
     async def page(request: Request) -> Response:
-        """Schedules, newest first."""
+        """List schedules, newest first."""
         asked = query_values(request, "state", "after")
-        found = await desk.schedules.page(limit=PAGE, **asked)
-        return frame.listing("schedules.html", found, asked)
+        found = await service.schedules.page(limit=PAGE, **asked)
+        return renderer.listing("schedules.html", found, asked)
 
     async def show(request: Request) -> Response:
-        """One schedule: its rule, what comes next, and what became of its occurrences."""
+        """Show one schedule: its rule, upcoming and past occurrences."""
         id_, query = request.path_params["id"], request.query_params
-        schedule = await desk.schedules.show(id_)
-        ahead = [] if schedule["state"] == "ended" else await desk.schedules.preview(id_, AHEAD)
-        log = await desk.schedules.occurrences(id_, limit=LOGGED, after=query.get("after") or None)
-        return frame.page(
+        schedule = await service.schedules.show(id_)
+        upcoming = [] if schedule["state"] == "ended" else await service.schedules.preview(id_, UPCOMING)
+        log = await service.schedules.occurrences(id_, limit=LOGGED, after=query.get("after") or None)
+        return renderer.page(
             "schedule.html",
             schedule=schedule,
-            ahead=ahead,
+            upcoming=upcoming,
             log=log.items,
             more=next_page_query(log),
             problem=query.get("problem"),
         )
 
     async def act(request: Request) -> Response:
-        """What a person asks of one schedule."""
-        id_, action, made = request.path_params["id"], request.path_params["action"], desk.schedules
-        acts: dict[str, ActionHandler] = {
-            "pause": made.pause,
-            "resume": made.resume,
-            "end": made.end,
-            "run": made.run,
+        """Perform an action on one schedule."""
+        id_, schedules = request.path_params["id"], service.schedules
+        actions: dict[str, ActionHandler] = {
+            "pause": schedules.pause,
+            "resume": schedules.resume,
+            "end": schedules.end,
+            "run": schedules.run,
         }
         with redirect_on_error(f"/schedules/{id_}"):
-            await pick_action(action, acts)(id_)
+            await pick_action(request.path_params["action"], actions)(id_)
         return redirect(f"/schedules/{id_}")
 
     return [

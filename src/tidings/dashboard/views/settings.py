@@ -1,4 +1,4 @@
-"""The settings of this process, to look at: what holds, where it was set, and what for; secrets masked."""
+"""The effective settings of this process with their sources and descriptions; secrets are masked."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import ADMIN
-from ...config import Settings
+from ...app import App
 from ..renderer import PageRenderer, ViewRoute
 
 TABLES = ("channels", "policies", "inbound", "alerts")
 
 
-def routes(settings: Settings, frame: PageRenderer) -> list[ViewRoute]:
-    """Its route."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the route of the settings page."""
+    settings = app.settings
     about = {item.name: item.metadata.get("about", "") for item in fields(settings)}
 
     async def show(_: Request) -> Response:
-        """All of them, as they hold now."""
+        """Show all settings."""
         plain = settings.describe()
         simple = [
             {
@@ -35,19 +36,19 @@ def routes(settings: Settings, frame: PageRenderer) -> list[ViewRoute]:
             if name not in TABLES
         ]
         tables = [(name, list(_flat(plain[name]))) for name in TABLES if plain.get(name)]
-        return frame.page("settings.html", simple=simple, tables=tables)
+        return renderer.page("settings.html", simple=simple, tables=tables)
 
     return [ViewRoute("GET", "/settings", show, ADMIN, whole=True)]
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Tables within tables, one line for each value."""
+    """Flatten nested tables into one line per value."""
     for name, inner in value.items():
-        place = f"{prefix}{name}"
+        path = f"{prefix}{name}"
         if isinstance(inner, Mapping) and inner:
-            yield from _flat(inner, f"{place}.")
+            yield from _flat(inner, f"{path}.")
         else:
-            yield place, _shown(inner)
+            yield path, _shown(inner)
 
 
 def _shown(value: object) -> str:

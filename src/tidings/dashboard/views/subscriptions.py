@@ -1,4 +1,4 @@
-"""Subscriptions: who is told of what happens, and the page of one: its state, a test, another secret."""
+"""Event subscriptions (webhooks), and the page of one: state, test event, secret rotation."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import ADMIN
+from ...app import App
 from ...model.errors import TidingsError
 from ...outbound.events import event_types
 from ...outbound.service import OutboundService
 from ..forms import read_form, split_words
-from ..renderer import (
-    PageRenderer,
-    ViewRoute,
-    Views,
-    next_page_query,
-    redirect,
-    redirect_on_error,
-    unknown_action,
-)
+from ..renderer import PageRenderer, ViewRoute, Views
+from ..responses import next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
-DONE = {"test": "A test is on its way.", "pause": "It is told nothing now.", "resume": "It is told again."}
+DONE = {
+    "test": "Test event queued.",
+    "pause": "Subscription turned off.",
+    "resume": "Subscription turned on.",
+}
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
-    views = _SubscriptionViews(desk, frame)
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the subscription routes."""
+    views = _SubscriptionViews(app.desk, renderer)
     return [
         ViewRoute("GET", "/subscriptions", views.page),
         ViewRoute("POST", "/subscriptions", views.add, ADMIN),
@@ -38,14 +36,14 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     ]
 
 
-class _SubscriptionViews(Views):
+class _SubscriptionViews(Views[OutboundService]):
     async def page(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
-        """Subscriptions, newest first, and the form for a new one."""
+        """List subscriptions, newest first, with the form for a new one."""
         after = request.query_params.get("after") or None
-        found = await self._desk.subscriptions.page(limit=PAGE, after=after)
-        return self._frame.form(
+        found = await self._service.subscriptions.page(limit=PAGE, after=after)
+        return self._renderer.form(
             "subscriptions.html",
             form,
             error,
@@ -55,32 +53,32 @@ class _SubscriptionViews(Views):
         )
 
     async def add(self, request: Request) -> Response:
-        """A new one; its secret is shown on the page that follows, and never again."""
+        """Create a subscription; the response shows its secret once."""
         form = await read_form(request)
         body = {"url": form.get("url", ""), "events": split_words(form.get("events", ""))}
         try:
-            made = await self._desk.subscriptions.add(body, key=form.get("key"))
+            made = await self._service.subscriptions.add(body, key=form.get("key"))
         except TidingsError as error:
             return await self.page(request, form, error)
-        return self._one(made.answer, secret=made.answer["secret"])
+        return self._page_of(made.answer, secret=made.answer["secret"])
 
     async def show(self, request: Request) -> Response:
-        """One subscription."""
-        found = await self._desk.subscriptions.show(request.path_params["id"])
+        """Show one subscription."""
+        found = await self._service.subscriptions.show(request.path_params["id"])
         query = request.query_params
-        return self._one(found, problem=query.get("problem"), done=DONE.get(query.get("done", "")))
+        return self._page_of(found, problem=query.get("problem"), done=DONE.get(query.get("done", "")))
 
     async def act(self, request: Request) -> Response:
-        """What a person asks of one subscription."""
+        """Perform an action on one subscription."""
         id_, action = request.path_params["id"], request.path_params["action"]
-        subscriptions = self._desk.subscriptions
+        subscriptions = self._service.subscriptions
         with redirect_on_error(f"/subscriptions/{id_}"):
             match action:
                 case "test":
                     await subscriptions.test(id_)
                 case "rotate":
                     rotated = await subscriptions.rotate(id_)
-                    return self._one(rotated, secret=rotated["secret"])
+                    return self._page_of(rotated, secret=rotated["secret"])
                 case "pause" | "resume":
                     await subscriptions.edit(id_, {"active": action == "resume"})
                 case "remove":
@@ -90,6 +88,6 @@ class _SubscriptionViews(Views):
                     raise unknown_action(action)
         return redirect(f"/subscriptions/{id_}", done=action)
 
-    def _one(self, subscription: Mapping[str, Any], **more: Any) -> Response:
+    def _page_of(self, subscription: Mapping[str, Any], **more: Any) -> Response:
         shown = {"secret": None, "problem": None, "done": None} | more
-        return self._frame.page("subscription.html", subscription=subscription, **shown)
+        return self._renderer.page("subscription.html", subscription=subscription, **shown)

@@ -1,4 +1,4 @@
-"""Templates: all of them, and the page of one: what it says to somebody, its versions, the next one."""
+"""Templates, and the page of one with its versions, a preview, and the form for the next version."""
 
 from __future__ import annotations
 
@@ -9,26 +9,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ
+from ...app import App
 from ...model.errors import NotFound, TidingsError
 from ...outbound.service import OutboundService
-from ..forms import format_declarations, parse_declarations, parse_pairs, query_values, read_form
-from ..renderer import (
-    PageRenderer,
-    ViewRoute,
-    Views,
-    json_response,
-    next_page_query,
-    redirect,
-    unknown_action,
-)
+from ..forms import format_declarations, parse_declarations, query_values, read_form
+from ..renderer import PageRenderer, ViewRoute, Views
+from ..responses import json_response, next_page_query, redirect, unknown_action
 
 PAGE = 50
 VERSIONS = 20
 
 
-def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
-    """Their routes."""
-    views = _TemplateViews(desk, frame)
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the template routes."""
+    views = _TemplateViews(app.desk, renderer)
     return [
         ViewRoute("GET", "/templates", views.page),
         ViewRoute("GET", "/templates/new", views.blank),
@@ -39,65 +33,66 @@ def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     ]
 
 
-class _TemplateViews(Views):
+class _TemplateViews(Views[OutboundService]):
     async def page(self, request: Request) -> Response:
-        """Templates by name; those out of use on a page of their own."""
+        """List templates by name; retired ones on a separate page."""
         asked = query_values(request, "retired", "after")
         retired = asked.get("retired") == "yes"
-        found = await self._desk.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
-        return self._frame.page(
+        found = await self._service.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
+        return self._renderer.page(
             "templates.html", items=found.items, retired=retired, more=next_page_query(found, asked)
         )
 
     async def blank(self, _: Request) -> Response:
-        """The form for a new one."""
+        """Show the form for a new template."""
         return await self._form({})
 
     async def create(self, request: Request) -> Response:
-        """Save the first version; a mistake is told beside its field."""
+        """Create a template; an error is shown next to its field."""
         form = await read_form(request)
         try:
             body = {"name": form.get("name", ""), **_content(form)}
-            made = await self._desk.templates.create(body, key=form.get("key"))
+            made = await self._service.templates.create(body, key=form.get("key"))
         except TidingsError as error:
             return await self._form(form, error)
         return redirect(f"/templates/{made.answer['name']}")
 
     async def preview(self, request: Request) -> Response:
-        """What the form would say, while it is being typed."""
-        form = await read_form(request)
-        return json_response({"preview": await self._tried(form, self._trial(form))})
+        """Return a preview, while the form is being filled in."""
+        return json_response({"preview": await self._preview(await read_form(request))})
 
     async def show(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
-        """One template as one of its versions, with a preview to somebody."""
+        """Show one version of a template, with a preview for a contact."""
         name, query = request.path_params["name"], request.query_params
         version = query.get("version", "")
-        template = await self._desk.templates.show(name, version=int(version) if version.isdigit() else None)
-        versions = await self._desk.templates.versions(name, limit=VERSIONS)
+        template = await self._service.templates.show(
+            name, version=int(version) if version.isdigit() else None
+        )
+        versions = await self._service.templates.versions(name, limit=VERSIONS)
         sample = query_values(request, "channel", "to")
-        return self._frame.form(
+        return self._renderer.form(
             "template.html",
-            _typed(template) if form is None else form,
+            _form_values(template) if form is None else form,
             error,
             template=template,
             versions=versions.items,
             newest=versions.items[0]["version"],
             sample=sample,
-            key=self._desk.clock.new_id(),
-            preview=await self._tried(sample, {"template": _said(template)}),
+            key=self._service.clock.new_id(),
+            preview=await self._preview(sample, _content_of(template)),
         )
 
     async def act(self, request: Request) -> Response:
-        """Save the next version, put it out of use, or back."""
+        """Save the next version, retire the template, or restore it."""
         name, action = request.path_params["name"], request.path_params["action"]
         form = await read_form(request)
-        templates = self._desk.templates
+        templates = self._service.templates
         try:
             match action:
                 case "revise":
-                    data = (await templates.show(name))["data"]  # the form has no field for it: it stays
+                    data = (await templates.show(name))["data"]  # kept: the form has no field for it
                     body = _content(form) | ({} if data is None else {"data": data})
                     await templates.revise(name, body, key=form.get("key"))
                 case "retire":
@@ -113,34 +108,28 @@ class _TemplateViews(Views):
         return redirect(f"/templates/{name}")
 
     async def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
-        preview = await self._tried(form, self._trial(form)) if form else ""
-        return self._frame.form("template_new.html", form, error, preview=preview)
+        preview = await self._preview(form) if form else ""
+        return self._renderer.form("template_new.html", form, error, preview=preview)
 
-    def _trial(self, form: Mapping[str, str]) -> dict[str, Any] | TidingsError:
+    async def _preview(self, form: Mapping[str, str], template: Mapping[str, Any] | None = None) -> str:
+        """Render a template, by default the form's, for a sample contact; or render the error."""
         try:
-            return {"template": _content(form), "variables": parse_pairs(form.get("values", ""), "values")}
+            body: dict[str, Any] = {"template": _content(form) if template is None else template}
+            if "to" in form:
+                body |= {name: form[name] for name in ("channel", "to") if name in form}
+            rendered = await self._service.templates.trial(body)
         except TidingsError as error:
-            return error
-
-    async def _tried(self, form: Mapping[str, str], body: dict[str, Any] | TidingsError) -> str:
-        """What a template says to a sample contact, or why it cannot."""
-        try:
-            if isinstance(body, TidingsError):
-                raise body
-            to = {name: form[name] for name in ("channel", "to") if name in form} if "to" in form else {}
-            said = await self._desk.templates.trial(body | to)
-        except TidingsError as error:
-            return self._frame.piece("preview.html", error=error)
-        return self._frame.piece("preview.html", said=said, error=None)
+            return self._renderer.piece("template_preview.html", error=error)
+        return self._renderer.piece("template_preview.html", rendered=rendered, error=None)
 
 
 def _content(form: Mapping[str, str]) -> dict[str, Any]:
-    """What a version says, as a caller of the API would write it."""
+    """Return a version as in the body of an API request."""
     content: dict[str, Any] = {name: form[name] for name in ("text", "subject") if name in form}
     return content | {"variables": parse_declarations(form.get("variables", ""))}
 
 
-def _said(template: Mapping[str, Any]) -> dict[str, Any]:
+def _content_of(template: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: template[name]
         for name in ("text", "subject", "data", "variables")
@@ -148,8 +137,8 @@ def _said(template: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _typed(template: Mapping[str, Any]) -> dict[str, str]:
-    """A version as the form shows it."""
+def _form_values(template: Mapping[str, Any]) -> dict[str, str]:
+    """Return a version as form values."""
     return {
         "text": template["text"] or "",
         "subject": template["subject"] or "",

@@ -20,7 +20,7 @@ class SessionQrCode(NamedTuple):
     """A session's status and its QR code, if any."""
 
     channel: str
-    link: str
+    session_state: str
     reason: str
     code: str | None
 

@@ -1,4 +1,4 @@
-// Keeps the phone page live. The server renders every row and message; this only puts them in place.
+// Keeps the sandbox phone live. The server renders all rows and messages; this script inserts them.
 "use strict";
 
 const root = document.body.dataset.root;
@@ -10,8 +10,8 @@ function time(moment, exact) {
   return moment.toLocaleTimeString([], { hour: "numeric", minute: "2-digit", ...seconds });
 }
 
-// Times are shown in the reader's timezone, with the day when it is not today.
-function localise(scope) {
+// Show times in the reader's time zone, with the date unless it is today.
+function localize(scope) {
   const today = new Date().toDateString();
   for (const stamp of scope.querySelectorAll("time:not([data-local])")) {
     const moment = new Date(stamp.dateTime);
@@ -27,7 +27,7 @@ function localise(scope) {
 function element(html) {
   const template = document.createElement("template");
   template.innerHTML = html.trim();
-  localise(template.content);
+  localize(template.content);
   return template.content.firstElementChild;
 }
 
@@ -45,10 +45,10 @@ document.addEventListener("toggle", (event) => {
   if (message) toEnd();
 }, true);
 
-// News from the stream
+// Updates from the stream
 
 async function place(news) {
-  if (refreshing) await refreshing; // else the swap would undo this
+  if (refreshing) await refreshing; // otherwise the refresh would undo this
   const first = !at("thread") && news.rows.length > 0;
   if (news.counts) showCounts(news.counts);
   if (news.faults) { faults = news.faults.map(timed); showFaults(); }
@@ -87,21 +87,21 @@ function showCounts(counts) {
   }
 }
 
-// Fetch the page again and take its pieces: after a cut, a burst, or a choice in the list.
+// Fetch the page again and replace its parts: after a lost stream, a burst, or a selection in the list.
 
 let refreshing = null;
 function refresh() {
-  // A failure needs no word here: the stream notices that the sandbox is gone, and says so.
+  // Errors are ignored: the stream shows when the sandbox is unreachable.
   refreshing ??= swap().catch(() => {}).finally(() => { refreshing = null; });
   return refreshing;
 }
 
-// In a burst every batch says so; once a second is enough to look.
+// Refresh at most once a second: in a burst, every batch asks for it.
 let due = null;
-let looked = 0;
+let refreshedAt = 0;
 function refreshSoon() {
-  due ??= setTimeout(() => { due = null; looked = Date.now(); (refreshing ?? Promise.resolve()).then(refresh); },
-    Math.max(0, looked + 1000 - Date.now()));
+  due ??= setTimeout(() => { due = null; refreshedAt = Date.now(); (refreshing ?? Promise.resolve()).then(refresh); },
+    Math.max(0, refreshedAt + 1000 - Date.now()));
 }
 
 async function swap() {
@@ -120,7 +120,7 @@ async function swap() {
   document.body.className = page.body.className;
   document.title = page.title;
   for (const row of document.querySelectorAll(".row:not(.open)")) row.classList.toggle("unread", unread.has(row.dataset.key));
-  localise(document);
+  localize(document);
   showFaults();
   if (follow) toEnd(); else at("thread").scrollTop = scrolled;
 }
@@ -134,17 +134,17 @@ document.addEventListener("click", (event) => {
 });
 addEventListener("popstate", () => (refreshing ?? Promise.resolve()).then(refresh));
 
-// Breaking and healing
+// Faults
 
 function timed(fault) {
   return { ...fault, ends: fault.for_seconds === null ? null : performance.now() + fault.for_seconds * 1000 };
 }
 
-function words(fault) {
+function describe(fault) {
   const what = {
-    500: "500", 429: `429, wait ${fault.seconds} s`, 404: "404", error: `error ${fault.code}`, slow: `slow by ${fault.seconds} s`,
-    lost: "answers lost", cut: "line cut", drip: `dripping for ${fault.seconds} s`, html: "HTML instead of an answer",
-    huge: "error page of 10 MB", banned: "account banned", logged_out: "logged out",
+    500: "500", 429: `429, Retry-After ${fault.seconds} s`, 404: "404", error: `error ${fault.code}`, slow: `slow by ${fault.seconds} s`,
+    lost: "responses lost", cut: "disconnected", drip: `drip for ${fault.seconds} s`, html: "HTML instead of a response",
+    huge: "10 MB error page", banned: "account banned", logged_out: "logged out",
   }[fault.kind];
   const rate = fault.rate < 1 ? ` for ${Math.round(fault.rate * 1000) / 10} %` : "";
   const above = fault.per_second ? ` above ${fault.per_second}/s` : "";
@@ -159,11 +159,11 @@ function showFaults() {
   const list = at("faults");
   const items = faults.map((fault) => {
     const item = list.querySelector(`[data-id="${fault.id}"]`) ?? faultItem(fault);
-    item.firstChild.textContent = words(fault);
+    item.firstChild.textContent = describe(fault);
     return item;
   });
   list.replaceChildren(...items);
-  at("heal").disabled = faults.length === 0;
+  at("clear").disabled = faults.length === 0;
 }
 
 function faultItem(fault) {
@@ -172,19 +172,19 @@ function faultItem(fault) {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = "×";
-  button.setAttribute("aria-label", "Heal this");
-  button.addEventListener("click", () => ask("DELETE", `/sandbox/faults/${fault.id}`));
+  button.setAttribute("aria-label", "Clear this fault");
+  button.addEventListener("click", () => send("DELETE", `/sandbox/faults/${fault.id}`));
   item.append(document.createElement("span"), button);
   return item;
 }
 
-async function ask(method, path, body) {
+async function send(method, path, body) {
   const problem = at("problem");
   try {
     const answer = await fetch(root + path, { method, body: body && JSON.stringify(body) });
     problem.textContent = answer.ok || answer.status === 404 ? "" : (await answer.json()).error.message;
   } catch {
-    problem.textContent = "The sandbox does not answer. Is it still running?";
+    problem.textContent = "The sandbox is not responding. Is it still running?";
   }
 }
 
@@ -194,28 +194,28 @@ for (const button of document.querySelectorAll("[data-fault]")) {
     const screen = at("screen").dataset;
     if (at("long").value) fault.for_seconds = Number(at("long").value);
     if (at("whom").value) { fault.recipient = screen.to; fault.channel = screen.channel; }
-    ask("POST", "/sandbox/faults", fault);
+    send("POST", "/sandbox/faults", fault);
   });
 }
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-path]");
   if (!button) return;
-  const said = JSON.parse(button.dataset.body);
-  ask("POST", button.dataset.path, said);
-  if (said.for_seconds) setTimeout(refreshSoon, said.for_seconds * 1000 + 300); // it is over by then
+  const body = JSON.parse(button.dataset.body);
+  send("POST", button.dataset.path, body);
+  if (body.for_seconds) setTimeout(refreshSoon, body.for_seconds * 1000 + 300); // when the state has ended
 });
-at("heal").addEventListener("click", () => ask("DELETE", "/sandbox/faults"));
-at("say").addEventListener("submit", async (event) => {
+at("clear").addEventListener("click", () => send("DELETE", "/sandbox/faults"));
+at("inbound").addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target;
-  await ask("POST", "/sandbox/said", Object.fromEntries(new FormData(form)));
+  await send("POST", "/sandbox/said", Object.fromEntries(new FormData(form)));
   form.elements.text.value = "";
   form.elements.text.focus();
 });
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-tell]");
-  if (button) ask("POST", "/sandbox/receipts", { n: Number(button.dataset.of), what: button.dataset.tell });
+  const button = event.target.closest("[data-report]");
+  if (button) send("POST", "/sandbox/receipts", { n: Number(button.dataset.of), what: button.dataset.report });
 });
 
 document.addEventListener("click", async (event) => {
@@ -240,12 +240,12 @@ function listen() {
   const stream = new EventSource(`${root}/sandbox/stream`);
   const live = at("live");
   stream.addEventListener("open", () => { live.textContent = "live"; live.classList.remove("off"); });
-  stream.addEventListener("error", () => { live.textContent = "not running, trying again"; live.classList.add("off"); });
+  stream.addEventListener("error", () => { live.textContent = "not running, reconnecting"; live.classList.add("off"); });
   stream.addEventListener("news", (event) => place(JSON.parse(event.data)));
   stream.addEventListener("stale", refreshSoon);
 }
 
-localise(document);
+localize(document);
 toEnd();
 tick();
 setInterval(tick, 1000);

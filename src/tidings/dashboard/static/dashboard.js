@@ -1,16 +1,16 @@
-/* Comfort only: every page works without this file. It keeps a page live, times relative, says how a time in
-   words is understood, and shows what a form would do. */
+/* Progressive enhancement: every page works without this script. It adds live updates (SSE with a polling fallback),
+   relative times, parsing feedback for times, and form previews. */
 "use strict";
 
 const body = document.body;
-const ahead = Date.parse(body.dataset.now) - Date.now(); // how far the server's clock is ahead of ours
+const clockSkew = Date.parse(body.dataset.now) - Date.now(); // server time minus browser time
 
 /* Times */
 
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 
-function away(at) {
-  const seconds = (at - Date.now() - ahead) / 1000;
+function relative(at) {
+  const seconds = (at - Date.now() - clockSkew) / 1000;
   const size = Math.abs(seconds);
   if (size < 1.5) return "now";
   const first = UNITS.findIndex(([, unit]) => size >= unit);
@@ -28,7 +28,7 @@ function tick(root = document) {
   for (const time of root.querySelectorAll("time[data-ago]")) {
     if (!time.title) time.title = time.textContent;
     const at = Date.parse(time.dateTime);
-    const words = at - Date.now() - ahead < 0 ? `${time.dataset.ago} ${away(at)}`.trim() : away(at);
+    const words = at - Date.now() - clockSkew < 0 ? `${time.dataset.ago} ${relative(at)}`.trim() : relative(at);
     if (time.textContent !== words) time.textContent = words;
   }
 }
@@ -38,12 +38,12 @@ setInterval(tick, 1000);
 
 /* Live fragments */
 
-const state = document.getElementById("state");
+const liveStatus = document.getElementById("live");
 
-function say(words, isGood) {
-  if (!state) return;
-  state.textContent = words;
-  state.className = isGood ? "state good" : "state bad";
+function showStatus(text, isGood) {
+  if (!liveStatus) return;
+  liveStatus.textContent = text;
+  liveStatus.className = isGood ? "live good" : "live bad";
 }
 
 function fill(fragments) {
@@ -66,10 +66,10 @@ const source = body.dataset.live;
 function listen() {
   const stream = new EventSource(source);
   let polling = 0;
-  stream.onopen = () => { clearInterval(polling); polling = 0; say("live", true); };
+  stream.onopen = () => { clearInterval(polling); polling = 0; showStatus("live", true); };
   stream.onmessage = (event) => fill(JSON.parse(event.data));
   stream.onerror = () => {
-    say("reconnecting", false);
+    showStatus("reconnecting", false);
     if (!polling) polling = setInterval(poll, 3000);
     if (stream.readyState === EventSource.CLOSED) setTimeout(() => { clearInterval(polling); listen(); }, 15000);
   };
@@ -78,13 +78,13 @@ function listen() {
 
 async function poll() {
   try {
-    const answer = await fetch(`${source}?now=1`, { headers: { accept: "application/json" } });
-    if (answer.status === 401) { location.reload(); return; }
-    if (!answer.ok) throw new Error(answer.status);
-    fill(await answer.json());
-    say("live, every 3 s", true);
+    const response = await fetch(`${source}?now=1`, { headers: { accept: "application/json" } });
+    if (response.status === 401) { location.reload(); return; }
+    if (!response.ok) throw new Error(response.status);
+    fill(await response.json());
+    showStatus("live, every 3 s", true);
   } catch {
-    say("the engine does not answer", false);
+    showStatus("engine not responding", false);
   }
 }
 
@@ -94,41 +94,41 @@ if (source) {
 }
 addEventListener("pageshow", (event) => { if (event.persisted && source) location.reload(); });
 
-/* A time in words, told back while it is being typed */
+/* Show how a typed time is interpreted */
 
-let asking = 0;
+let hintTimer = 0;
 
 document.addEventListener("input", (event) => {
-  const heard = document.getElementById(event.target.dataset.when || "");
-  if (!heard) return;
-  clearTimeout(asking);
-  asking = setTimeout(async () => {
+  const hint = document.getElementById(event.target.dataset.when || "");
+  if (!hint) return;
+  clearTimeout(hintTimer);
+  hintTimer = setTimeout(async () => {
     const text = event.target.value.trim();
-    if (!text) { heard.textContent = ""; heard.className = "heard"; return; }
-    const answer = await fetch(`/when?${new URLSearchParams({ text })}`);
-    const told = await answer.json();
-    heard.textContent = told.when || told.problem;
-    heard.className = told.when ? "heard good" : "heard bad";
+    if (!text) { hint.textContent = ""; hint.className = "hint"; return; }
+    const response = await fetch(`/when?${new URLSearchParams({ text })}`);
+    const parsed = await response.json();
+    hint.textContent = parsed.when || parsed.problem;
+    hint.className = parsed.when ? "hint good" : "hint bad";
   }, 200);
 });
 
-/* What a form would do, shown while it is being filled in */
+/* Form previews */
 
-let showing = 0;
+let previewTimer = 0;
 
 async function preview(form) {
-  const answer = await fetch(form.dataset.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) });
-  if (answer.ok) fill(await answer.json());
+  const response = await fetch(form.dataset.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  if (response.ok) fill(await response.json());
 }
 
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form[data-preview]");
   if (!form) return;
-  clearTimeout(showing);
-  showing = setTimeout(() => preview(form).catch(() => {}), 350);
+  clearTimeout(previewTimer);
+  previewTimer = setTimeout(() => preview(form).catch(() => {}), 350);
 });
 
-/* Keys: j and k walk through a list, / goes to its filter */
+/* Keyboard shortcuts: j and k move through a list, / focuses its filter */
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
