@@ -246,7 +246,7 @@ async def test_what_is_long_overdue_is_left_unless_it_is_asked_for(other: Elsewh
 
     assert (report.taken, report.refused, asked.taken) == (1, 1, 2)
     assert "--overdue" in report.bad[0]["remedy"]
-    assert list(report.reasons) == ["it was due … d ago"]
+    assert list(report.reasons) == ["the message was due … d ago"]
 
 
 async def test_the_other_database_cannot_be_changed(other: Elsewhere, home: House) -> None:
@@ -350,8 +350,8 @@ async def test_a_table_that_is_not_there_is_told_with_those_that_are(other: Else
         ("to=phone,text=words", "no column 'words'"),
         ("to=phone,text=", "not a valid mapping"),
         ("to=phone text=body", "no column"),
-        ("to=phone,text=body.$", "no path"),
-        ("to=phone,text=body.$.a..b", "no path"),
+        ("to=phone,text=body.$", "not a valid path"),
+        ("to=phone,text=body.$.a..b", "not a valid path"),
         ("", "the recipient is not mapped"),
     ],
 )

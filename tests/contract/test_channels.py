@@ -588,7 +588,7 @@ def test_another_package_brings_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(registry, "entry_points", known.select)
 
     assert build("post", "pigeon", {"per_second": 2}).traits.per_second == 2
-    with pytest.raises(Misconfigured, match="no such option"):
+    with pytest.raises(Misconfigured, match="unknown option"):
         build("post", "pigeon", {"wings": 2})
     with pytest.raises(Misconfigured, match="is not a ChannelKind"):
         build("post", "owl", {})
