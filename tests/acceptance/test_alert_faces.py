@@ -34,7 +34,7 @@ async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
     (alert,) = (await home.http.get("/v1/alerts")).json()["items"]
     assert (alert["rule"], alert["state"], alert["severity"]) == ("scheduler_silent", "raised", "critical")
     page = (await home.http.get("/alerts")).text
-    assert "nobody looks for due messages" in page and "docs/how-to/runbooks/scheduler-silent.md" in page
+    assert "no process polls for due messages" in page and "docs/how-to/runbooks/scheduler-silent.md" in page
     assert (await home.http.get(f"/v1/alerts/{alert['id']}")).json() == alert
     assert (await home.http.get("/v1/alerts/none")).status_code == 404
 

@@ -91,7 +91,7 @@ def try_(
     [
         ("bot", "bot (telegram) works: @sandbox_110201543_bot, bot 110201543"),
         ("wa", "wa (whatsapp_cloud) works: Sandbox, +1 555-2922, quality GREEN"),
-        ("phone", "phone (sandbox) works: the pretend phone at"),
+        ("phone", "phone (sandbox) works: the simulated phone at"),
         ("screen", "screen (console) not tested: this kind cannot be tested without sending"),
     ],
 )

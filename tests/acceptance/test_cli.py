@@ -262,7 +262,7 @@ def test_a_waiting_message_is_explained_rescheduled_and_cancelled(tidings: Tidin
     again = tidings("messages", "cancel", id_)
     assert (again.code, again.err) == (
         2,
-        f"error: it cannot be cancelled: it is cancelled. See: tidings messages show {id_}\n",
+        f"error: the message is cancelled and cannot be cancelled. See: tidings messages show {id_}\n",
     )
     shown = tidings("messages", "show", id_).out.splitlines()
     assert shown[:2] == [f"id\t{id_}", "state\tcancelled"]
@@ -276,7 +276,7 @@ def test_channels_are_paused_and_resumed(tidings: Tidings) -> None:
     assert tidings("channels", "pause", "phone", "--reason", "for tea").out == "phone is paused: for tea\n"
     assert tidings("messages", "why", id_).out == (
         "the channel 'phone' is paused: for tea\n"
-        "what to do: mend the cause, then: tidings channels resume phone\n"
+        "what to do: fix the cause, then: tidings channels resume phone\n"
     )
     listed = {row["name"]: row for row in tidings("channels", "list", "--json").json["items"]}
     assert (listed["phone"]["state"], listed["console"]["state"]) == ("paused", "open")
@@ -292,7 +292,7 @@ def test_dead_letters_are_listed_grouped_retried_and_discarded(tidings: Tidings,
         for _ in range(3):
             answer = tidings("send", "-c", "phone", "--to", "gone", "--text", "x", "--wait")
             assert answer.code == 1
-            assert "failed for good" in answer.out
+            assert "failed permanently" in answer.out
             ids.append(answer.out.partition("\t")[0])
 
     listed = tidings("dead", "list", "--category", "permanent", "--json").json["items"]

@@ -73,5 +73,5 @@ async def test_the_schedulers_health_says_who_looks_how_deep_and_what_time(home:
     home.clock.advance(121)
     silent = await home.http.get("/health/scheduler")
     assert silent.status_code == 503
-    assert silent.json()["reasons"] == ["nobody has looked for due messages in the last 2 min"]
+    assert silent.json()["reasons"] == ["no process has polled for due messages in the last 2 min"]
     assert silent.json()["last_poll_seconds"] > 120

@@ -226,7 +226,7 @@ async def test_a_subscription_shows_its_secret_once(sqlite_url: str) -> None:
 
         assert "Test event queued" in await press(home, f"/subscriptions/{id_}/test")
         assert "No events are delivered" in await press(home, f"/subscriptions/{id_}/pause")
-        assert "switched off" in await press(home, f"/subscriptions/{id_}/test")
+        assert "inactive" in await press(home, f"/subscriptions/{id_}/test")
         assert "Send test event" in await press(home, f"/subscriptions/{id_}/resume")
         again = await home.http.post(f"/subscriptions/{id_}/rotate")
         assert "whsec_" in again.text and secret[0] not in again.text
@@ -393,7 +393,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
 
     assert 'id="wrong-at"' in await refused(home, "/broadcasts", **form)
     assert 'id="wrong-per_second"' in await refused(home, "/broadcasts", **form | {"per_second": "quick"})
-    assert "Nothing says who gets it" in text(
+    assert "The recipients are missing" in text(
         await refused(home, "/broadcasts", channel="out", text="hi", trigger="MANUAL")
     )
     shown = await press(home, "/broadcasts", **form | {"at": "in 2 h", "canary": "1", "skip_bad": "yes"})

@@ -207,14 +207,14 @@ async def test_a_message_page_shows_its_timeline(home: House) -> None:
     assert "Accepted" in waiting and "Attempt 1 started by " in waiting
     assert "Attempt 1 failed temporary error · took 0 s" in waiting
     assert "the line is busy" in waiting and "Next attempt" in waiting
-    assert "retrying" in waiting and "next try at Fri 15 Jan 2027 08:01:00 UTC" in waiting
+    assert "retrying" in waiting and "next attempt at Fri 15 Jan 2027 08:01:00 UTC" in waiting
     for part in ("see you at nine", "Tonight", '"table": 7'):
         assert part in waiting
 
     home.clock.advance(minutes=1)
     await home.work()
     done = text(await read(home, f"/messages/{id_}"))
-    assert "Attempt 2 started" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on try 2" in done
+    assert "Attempt 2 started" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on attempt 2" in done
     assert "receipt abc" in done
     assert "This message is final" in done
 
@@ -274,7 +274,7 @@ async def test_an_action_that_comes_too_late_changes_nothing_and_shows_why(home:
 
     answer = await home.http.post(f"/messages/{id_}/cancel")
 
-    assert "too late: it was sent" in text(await read(home, answer.headers["location"]))
+    assert "has already been sent" in text(await read(home, answer.headers["location"]))
     assert (await home.show(id_))["state"] == "sent"
     bad_time = await home.http.post(f"/messages/{id_}/reschedule", data={"at": "soonish"})
     assert "soonish" in text(await read(home, bad_time.headers["location"]))
@@ -560,7 +560,7 @@ async def test_the_api_reference_page_lists_every_route(home: House) -> None:
 
     for path in home.api.openapi()["paths"]:
         assert path in page
-    assert "ordering_key string messages of one key are sent one after the other" in page
+    assert "ordering_key string messages with the same ordering key are sent one at a time, in order" in page
 
 
 async def test_the_sign_in_form_is_shown_where_keys_are_required(sqlite_url: str) -> None:

@@ -288,7 +288,7 @@ def test_a_preview_from_the_command_line(tidings: Tidings) -> None:
         (("add", "--cron", "0 0 31 2 *", *TO_ADA), "never fires"),
         (("add", "--daily", "09:00", "--every", "1h", *TO_ADA), "daily and every at once"),
         (("add", *TO_ADA), "the rule is empty"),
-        (("add", "--daily", "09:00"), "nothing says what it makes"),
+        (("add", "--daily", "09:00"), "message or broadcast is missing"),
         (("add", "--daily", "09:00", "--message", "{"), "--message is not JSON"),
         (("add", "--daily", "09:00", "--count", "0", *TO_ADA), "count is 0"),
         (("preview",), "no schedule and no rule are given"),

@@ -207,7 +207,7 @@ async def test_undo_cancels_what_waits_and_tells_what_was_sent(other: Elsewhere,
     states = [message["state"] for message in await home.everything()]
     assert (states.count("sent"), states.count("cancelled")) == (4, 6)
     cancelled = next(message for message in await home.everything() if message["state"] == "cancelled")
-    assert (await home.show(cancelled["id"]))["history"][-1]["detail"] == "its take-over was undone"
+    assert (await home.show(cancelled["id"]))["history"][-1]["detail"] == "its import was undone"
     with pytest.raises(Conflict, match="was undone"):
         await takeover(home).undo(report.run)
     again = await take(other, home)
@@ -246,7 +246,7 @@ async def test_what_is_long_overdue_is_left_unless_it_is_asked_for(other: Elsewh
 
     assert (report.taken, report.refused, asked.taken) == (1, 1, 2)
     assert "--overdue" in report.bad[0]["remedy"]
-    assert list(report.reasons) == ["it was due … d ago"]
+    assert list(report.reasons) == ["the message was due … d ago"]
 
 
 async def test_the_other_database_cannot_be_changed(other: Elsewhere, home: House) -> None:
@@ -313,7 +313,7 @@ async def test_native_types_of_postgres_are_read(bare_postgres_url: str, home: H
     assert report.samples[0]["to"].startswith("98000")
     assert report.samples[0]["data"] == {"kind": "water"}
     assert local.samples[0]["at"] == "2027-03-01T06:15:00.000Z"
-    assert (naive.taken, naive.bad[0]["remedy"]) == (0, "say which with --timezone")
+    assert (naive.taken, naive.bad[0]["remedy"]) == (0, "give one with --timezone")
 
 
 @pytest.mark.parametrize(
@@ -343,16 +343,16 @@ async def test_a_table_that_is_not_there_is_told_with_those_that_are(other: Else
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("to=phone", "nothing says what"),
-        ("text=body", "nothing says to whom"),
+        ("to=phone", "the content is not mapped"),
+        ("text=body", "the recipient is not mapped"),
         ("to=phone,text=body,to=body", "mapped twice"),
         ("to=phone,txt=body", "no field 'txt'"),
         ("to=phone,text=words", "no column 'words'"),
-        ("to=phone,text=", "no part of a map"),
+        ("to=phone,text=", "not a valid mapping"),
         ("to=phone text=body", "no column"),
-        ("to=phone,text=body.$", "no path"),
-        ("to=phone,text=body.$.a..b", "no path"),
-        ("", "nothing says to whom"),
+        ("to=phone,text=body.$", "not a valid path"),
+        ("to=phone,text=body.$.a..b", "not a valid path"),
+        ("", "the recipient is not mapped"),
     ],
 )
 def test_a_bad_map_is_refused(text: str, problem: str) -> None:

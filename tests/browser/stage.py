@@ -223,7 +223,7 @@ async def disappoint(app: App) -> None:
 
 async def watch(app: App) -> None:
     """Evaluate alerts now instead of after 15 seconds."""
-    await AlertEvaluator(app.store, app.clock, app.messages, app.desk.alerts.figures)._look(0.0)
+    await AlertEvaluator(app.store, app.clock, app.messages, app.desk.alerts.figures)._evaluate(0.0)
 
 
 async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:

@@ -227,7 +227,7 @@ async def test_a_list_that_is_empty_or_not_there_leaves_nothing(house: House) ->
     """A clear answer and no row, under one key."""
     await house.audience.create({"name": "none"})
     body = {"channel": "main", "text": "hi", "list": "none"}
-    with pytest.raises(Invalid, match="nobody"):
+    with pytest.raises(Invalid, match="no recipients"):
         await house.broadcast_creator.create(body, key="k")
     with pytest.raises(NotFound, match="no list"):
         await house.broadcast_creator.create(body | {"list": "nope"}, key="k")

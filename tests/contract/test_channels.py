@@ -588,7 +588,7 @@ def test_another_package_brings_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(registry, "entry_points", known.select)
 
     assert build("post", "pigeon", {"per_second": 2}).traits.per_second == 2
-    with pytest.raises(Misconfigured, match="no such option"):
+    with pytest.raises(Misconfigured, match="unknown option"):
         build("post", "pigeon", {"wings": 2})
     with pytest.raises(Misconfigured, match="is not a ChannelKind"):
         build("post", "owl", {})
@@ -665,14 +665,14 @@ def test_a_recipient_that_can_never_be_reached_is_refused_at_once(kind: str, rec
         ("webhook", {"deadlin": 5}, "deadlin", "'deadline'"),
         ("console", {"zzz": 5}, "zzz", "Known names"),
         ("webhook", {"deadline": "soon"}, "deadline", "duration"),
-        ("webhook", {"deadline": 0}, "deadline", "longer"),
+        ("webhook", {"deadline": 0}, "deadline", "greater than zero"),
         ("webhook", {"deadline": True}, "deadline", "duration"),
         ("webhook", {"on_unknown": "ask"}, "on_unknown", "'hold'"),
         ("webhook", {"on_unknown": ["hold"]}, "on_unknown", "'hold'"),
         ("webhook", {"per_second": 0}, "per_second", "above 0"),
         ("webhook", {"per_second": float("nan")}, "per_second", "above 0"),
         ("webhook", {"per_recipient": -1}, "per_recipient", "negative"),
-        ("webhook", {"policy": ""}, "policy", "text"),
+        ("webhook", {"policy": ""}, "policy", "string"),
         ("webhook", {"allow_private": "yes"}, "allow_private", "true or false"),
         ("webhook", {"ports": [443, "x"]}, "ports", "[443, 8443]"),
         ("webhook", {"ports": []}, "ports", "[443, 8443]"),

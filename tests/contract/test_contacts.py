@@ -172,7 +172,7 @@ async def test_a_contact_that_is_removed_is_gone_with_its_addresses_and_places(
         ({"tags": ["a;b"]}, "tags", "none of"),
         ({"tags": [{}]}, "tags", "none of"),
         ({"tags": [f"t{n}" for n in range(101)]}, "tags", "100"),
-        ({"attributes": {"a": [1]}}, "attributes.a", "a text"),
+        ({"attributes": {"a": [1]}}, "attributes.a", "a string"),
         ({"attributes": {"": 1}}, "attributes.", "1 to 64"),
         ({"attributes": {"big": "x" * 5000}}, "attributes.big", "4,096"),
         ({"nmae": "Ada"}, "nmae", "'name'"),
@@ -500,11 +500,11 @@ async def test_columns_can_be_called_otherwise(contacts: ContactService) -> None
 @pytest.mark.parametrize(
     ("text", "names", "said"),
     [
-        ("name\nAda\n", None, "there is no address"),
-        ("address\n+1\n", None, "on which channel"),
+        ("name\nAda\n", None, "the address is missing"),
+        ("address\n+1\n", None, "channel of the addresses"),
         ("address.mian\n+1\n", None, "no channel 'mian'"),
         ("address.main\n+1\n", {"name": "who"}, "no column 'who'"),
-        ("address.main\n+1\n", {"nmae": "x"}, "nothing that a column can be"),
+        ("address.main\n+1\n", {"nmae": "x"}, "unknown column target"),
     ],
 )
 async def test_columns_that_cannot_be_understood_stop_the_upload(
@@ -597,7 +597,7 @@ async def test_opting_out_twice_is_one_opt_out(suppressions: SuppressionService,
 
     assert [row["channel"] for row in (await suppressions.page(address="ada")).items] == [None, "main"]
     await suppressions.remove("ada")
-    with pytest.raises(NotFound, match="every channel") as error:
+    with pytest.raises(NotFound, match="all channels") as error:
         await suppressions.remove("ada")
     assert "main" in error.value.remedy
     await suppressions.remove("ada", "main")

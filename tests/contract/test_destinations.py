@@ -108,7 +108,7 @@ async def test_one_tenants_failing_receiver_holds_up_nobody_else(
         shown = await here.show(waiting, "bakery")
         assert (shown["state"], shown["attempts"]) == ("pending", 0)
         why = await here.app.desk.why(waiting, tenant="bakery")
-        assert f"{host} is left alone until" in why.answer and "5 failures in a row" in why.answer
+        assert f"no attempts to {host} until" in why.answer and "5 failures in a row" in why.answer
         assert "HTTP 500" in why.answer and why.until is not None
 
 

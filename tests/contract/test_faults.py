@@ -214,7 +214,7 @@ async def test_nothing_is_lost_whatever_the_provider_does(
     assert twice == {FaultKind.LOST, FaultKind.SLOW}, "only where nobody can know"
     for kind in twice:
         told = [line["detail"] for line in shown[kind]["history"] if line["detail"]]
-        assert any("no answer after the request left" in detail for detail in told), (
+        assert any("no answer after the request was sent" in detail for detail in told), (
             "and it is in the history"
         )
 

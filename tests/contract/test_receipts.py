@@ -198,7 +198,7 @@ async def test_what_failed_later_is_shown_and_told_and_not_sent_again(
         assert (fact["what"], fact["category"]) == ("undelivered", "permanent")
         assert "131026: Message undeliverable" in fact["reason"]
         assert "could not deliver it" in why.answer and "permanent error: code 131026" in why.answer
-        assert why.remedy is not None and "not sent again" in why.remedy
+        assert why.remedy is not None and "not resent" in why.remedy
         assert len(here.channel.sent) == 1
         row = (await store.read("outbox_page", limit=10))[-1]
         assert row["type"] == "message.undelivered"
@@ -255,7 +255,7 @@ async def test_a_receipt_for_what_was_in_doubt_is_proof_of_its_sending(
 
         shown = await here.show(held)
         assert (shown["state"], shown["delivery"]) == ("sent", "delivered")
-        assert shown["history"][-1]["detail"] == "a receipt says that it was sent"
+        assert shown["history"][-1]["detail"] == "a receipt proves that it was sent"
         assert (await here.show(refused))["state"] == "failed"
         assert [told for told in await here.told() if told[1] == held] == [
             ("message.unknown", held),
@@ -388,7 +388,7 @@ async def test_channels_that_are_not_called_back_write_nothing(store: Store, clo
         await here.app.messages.accept(Draft("plain", "ada", "hello"))
         await here.work()
         assert await _receipts(store) == []
-        with pytest.raises(NotFound, match="no call-backs are expected for 'plain'"):
+        with pytest.raises(NotFound, match="the channel 'plain' has no callbacks"):
             await here.callbacks.take("plain", Callback("/", {}, b"{}"))
         with pytest.raises(BadSignature):
             await here.callbacks.take("wa", Callback("/", {}, b"{}"))

@@ -142,7 +142,7 @@ async def test_what_may_not_be_sent_twice_is_held_for_a_person(
     assert len(world.channel.sent) == 3
     shown = [await world.show(id_) for id_ in ids]
     assert [(row["state"], row["unknown"]) for row in shown] == [("failed", True)] * 3
-    assert "held: nobody can say whether it was sent" in (await world.why(ids[2])).answer
+    assert "uncertain: it may or may not have been sent" in (await world.why(ids[2])).answer
 
 
 async def test_a_result_that_was_lost_is_not_taken_for_a_claim_that_had_not_begun(
@@ -302,7 +302,7 @@ async def test_the_alert_says_how_far_it_went_back_and_ends_after_a_day(
     assert await house.raised() == {"database_rewound"}
     [alert] = (await house.alerts.page()).items
     assert alert["severity"] == "critical"
-    assert alert["problem"].endswith("; 3 tasks may have been sent already and are unknown")
+    assert alert["problem"].endswith("; 3 tasks may have been sent already and are uncertain")
     [told] = await house.told()
     assert "docs/how-to/runbooks/database-rewound.md" in told
     assert len(world.told(AlertRaised)) == 1

@@ -541,7 +541,7 @@ async def test_a_pause_makes_nothing_and_resuming_makes_up_for_nothing(plans: Pl
     await plans.tick(600)
 
     assert await plans.times() == [iso(begin + 10 * MINUTE)]
-    with pytest.raises(Conflict, match="active already"):
+    with pytest.raises(Conflict, match="already active"):
         await plans.schedules.resume(id_)
 
 
@@ -657,7 +657,7 @@ BAD = [
     pytest.param({"timezone": "Europe/Berln"}, "timezone", "Europe/Berlin", id="unknown zone"),
     pytest.param({"timezone": "berlin"}, "timezone", "Europe/Berlin", id="a town only"),
     pytest.param({"timezone": "../../etc/passwd"}, "timezone", "such as UTC", id="a path"),
-    pytest.param({"rule": {"cron": "0 0 31 2 *"}}, "rule", "such a day", id="31 February"),
+    pytest.param({"rule": {"cron": "0 0 31 2 *"}}, "rule", "its months", id="31 February"),
     pytest.param({"rule": {"cron": "0 25 * * *"}}, "rule", "0-23", id="25 o'clock"),
     pytest.param({"rule": {"cron": "* * *"}}, "rule", "write 5", id="three fields"),
     pytest.param({"rule": {"cron": "@fortnightly"}}, "rule", "@daily", id="unknown alias"),
@@ -679,12 +679,12 @@ BAD = [
     pytest.param({"catch_up_window": "1y"}, "catch_up_window", "30s", id="unknown length"),
     pytest.param({"catch_up_window": "90d"}, "catch_up_window", "31d", id="long grace"),
     pytest.param({"name": ""}, "name", "1 to 200", id="empty name"),
-    pytest.param({"message": None}, "message", "one of them", id="nothing to make"),
-    pytest.param({"broadcast": {}}, "message", "one of them", id="two things to make"),
+    pytest.param({"message": None}, "message", "either", id="nothing to make"),
+    pytest.param({"broadcast": {}}, "message", "either", id="two things to make"),
     pytest.param({"message": MESSAGE | {"channel": "x"}}, "message.channel", "main", id="unknown channel"),
     pytest.param({"message": MESSAGE | {"at": "now"}}, "message.at", "expires_in", id="a time of its own"),
     pytest.param({"message": MESSAGE | {"txt": "?"}}, "message.txt", "text", id="unknown field within"),
-    pytest.param({"message": {"channel": "main", "text": "x"}}, "message.to", "who", id="nobody"),
+    pytest.param({"message": {"channel": "main", "text": "x"}}, "message.to", "recipient", id="nobody"),
     pytest.param({"rul": {}}, "rul", "rule", id="unknown field"),
 ]
 

@@ -257,7 +257,7 @@ async def test_a_template_knows_the_contact_behind_the_address(store: Store, wor
     id_ = await world.send(to="bea", text="", template="visit", variables=values)
 
     assert (await world.show(id_))["text"] == "Bea in Pokhara: Samstag, 16. Januar 2027 01:45!"
-    with pytest.raises(Invalid, match="'name' is not known"):
+    with pytest.raises(Invalid, match="'name' is not defined"):
         await world.send(to="stranger", text="", template="visit", variables=values)
 
 

@@ -95,7 +95,7 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
     nobody = f"no transport accepts messages of {CHANNEL}"
     assert runtime_of(app).status().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
     await app.worker._heartbeat_once()
-    assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
+    assert (await app.desk.why(ids[0])).answer == f"due, but blocked: {nobody}"
     sender = fleet.sender()
     await fleet.transport(sender)
     await fleet.all_are(app, ids)

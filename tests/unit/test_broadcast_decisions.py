@@ -34,10 +34,8 @@ from tidings.outbound.broadcasts.delivery_windows import (
     StartBroadcast,
     WaitUntil,
     decide_feed,
-    local_start,
-    quiet_from,
-    quiet_until,
 )
+from tidings.outbound.broadcasts.quiet_hours import local_start, quiet_from, quiet_until
 from tidings.outbound.broadcasts.recipient_parser import parse_recipient
 from tidings.outbound.broadcasts.request_parser import parse_broadcast
 

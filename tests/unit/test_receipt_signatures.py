@@ -237,7 +237,7 @@ def test_statuses_of_whatsapp_cloud_are_receipts() -> None:
     assert (second.what, second.category) == (ReceiptStatus.UNDELIVERED, Category.PERMANENT)
     assert second.reason is not None
     assert "131047: Re-engagement message: over 24 h" in second.reason
-    assert "only a template can be sent" in second.reason
+    assert "only a template is allowed" in second.reason
     assert news.heard is None
 
 
@@ -288,7 +288,7 @@ def test_what_is_no_receipt_is_for_others() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'"x"'])
 def test_a_body_that_cannot_be_read_is_said_in_one_sentence(kind: str, body: bytes) -> None:
     """Never a surprise."""
-    with pytest.raises(Invalid, match="call-back"):
+    with pytest.raises(Invalid, match="callback"):
         READERS[kind].read(Callback("/", {}, body), now=NOW)
 
 

@@ -117,7 +117,7 @@ def test_the_contact_is_known() -> None:
     )
     assert said("{{ contact.attributes.age|default('?') }}", CONTACT) == "?"
     for contact in (None, CONTACT):
-        with pytest.raises(Invalid, match="'age' is not known"):
+        with pytest.raises(Invalid, match="'age' is not defined"):
             said("{{ contact.attributes.age }}", contact)
 
 
@@ -142,7 +142,7 @@ def test_subject_and_the_strings_of_data_have_gaps_too() -> None:
         ({"name": ""}, "variables.name", "'name' is missing"),
         ({"name": None}, "variables.name", "'name' is missing"),
         ({"nam": "x"}, "variables.name", "'name' is missing"),
-        ({"name": 5}, "variables.name", "not a text"),
+        ({"name": 5}, "variables.name", "not a string"),
         ({"name": "x", "amount": "five"}, "variables.amount", "not a number"),
         ({"name": "x", "amount": True}, "variables.amount", "not a number"),
         ({"name": "x", "amount": float("inf")}, "variables.amount", "not a number"),
@@ -210,15 +210,15 @@ def test_a_declaration_that_means_nothing_is_refused(variables: object) -> None:
         ("line\n{{ stranger }}", "line 2: the variable 'stranger'"),
         ("{% for x in items %}{% endfor %}{{ x }}", "'x' is not declared"),
         ("{% for x in x %}{% endfor %}", "'x' is not declared"),
-        ("{% for name in items %}{% endfor %}", "calls its items 'name'"),
-        ("{{ contact.nam }}", "no field of a contact 'nam'"),
-        ("{{ name|uper }}", "no filter 'uper'"),
-        ("{{ name|upper(x=1) }}", "named argument"),
-        ("{{ name is odd }}", "no test 'odd'"),
+        ("{% for name in items %}{% endfor %}", "loop variable 'name'"),
+        ("{{ contact.nam }}", "unknown field of a contact 'nam'"),
+        ("{{ name|uper }}", "unknown filter 'uper'"),
+        ("{{ name|upper(x=1) }}", "named filter arguments"),
+        ("{{ name is odd }}", "unknown test 'odd'"),
         ("{{ name", "line 1"),
         ("{% nonsense %}", "nonsense"),
-        ("{{ range(10) }}", "called"),
-        ("{{ name.upper() }}", "called"),
+        ("{{ range(10) }}", "calls"),
+        ("{{ name.upper() }}", "calls"),
         ("{{ 2 ** 3 }}", "power"),
         ("{% set x = 1 %}", "set"),
         ("{% set x %}a{% endset %}", "set"),
@@ -236,7 +236,7 @@ def test_a_declaration_that_means_nothing_is_refused(variables: object) -> None:
         ("{{ name[1:2] }}", "slice"),
         ("{{ {'a': 1} }}", "dict"),
         ("{{ loop.cycle }}", "'loop' is not declared"),
-        ("{% for x in items %}{{ loop.changed }}{% endfor %}", "no field of a loop"),
+        ("{% for x in items %}{{ loop.changed }}{% endfor %}", "unknown field of a loop"),
         ("{{ 9999999999999999 }}", "too large"),
         ("{{ 1e999 }}", "too large"),
         ("{{ self }}", "'self' is not declared"),

@@ -312,7 +312,7 @@ def _guard(
         clock,
         accepting,
         figures,
-        told=AlertRecipients(settings.alert_channel, settings.alert_to),
+        recipients=AlertRecipients(settings.alert_channel, settings.alert_to),
         keep=settings.history_retention,
         emit=emit,
     )

@@ -196,7 +196,7 @@ async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:
     with pytest.raises(Invalid, match="long_text"):
         channel(sandbox.url).check("default", {"text": text})
     split = {"long_text": "split"}
-    with pytest.raises(Invalid, match="open a thread"):
+    with pytest.raises(Invalid, match="start a thread"):
         channel(sandbox.url, **split).check("default", {"text": text, "data": {"thread_name": "x"}})
 
     data = {"username": "Owl", "embeds": [{"title": "x"}]}
@@ -252,4 +252,4 @@ def test_limits_and_doubts_are_as_discord_has_them() -> None:
     traits = channel("http://127.0.0.1:1", webhook_id=int(HOOK)).traits
 
     assert (traits.per_second, traits.on_unknown) == (2.5, OnUnknown.HOLD)
-    assert "no key" in traits.why_on_unknown
+    assert "no idempotency keys" in traits.why_on_unknown

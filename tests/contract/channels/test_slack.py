@@ -326,4 +326,4 @@ def test_limits_and_doubts_are_as_slack_has_them() -> None:
     traits = channel("http://127.0.0.1:1").traits
 
     assert (traits.per_recipient, traits.on_unknown) == (timedelta(seconds=1), OnUnknown.HOLD)
-    assert "no key" in traits.why_on_unknown
+    assert "no idempotency keys" in traits.why_on_unknown

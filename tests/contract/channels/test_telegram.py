@@ -162,13 +162,13 @@ async def test_a_public_name_is_a_recipient_too(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("to", "content", "field", "words"),
     [
-        ("ada", {}, "to", "no Telegram chat"),
+        ("ada", {}, "to", "not a Telegram chat"),
         ("+15551234567", {}, "to", "phone number"),
-        ("0", {}, "to", "no Telegram chat"),
-        ("12345678901234567", {}, "to", "no Telegram chat"),
-        ("@no", {}, "to", "no Telegram chat"),
-        ("１２３", {}, "to", "no Telegram chat"),
-        (ANN, {"text": " \n"}, "text", "nothing to send"),
+        ("0", {}, "to", "not a Telegram chat"),
+        ("12345678901234567", {}, "to", "not a Telegram chat"),
+        ("@no", {}, "to", "not a Telegram chat"),
+        ("１２３", {}, "to", "not a Telegram chat"),
+        (ANN, {"text": " \n"}, "text", "message is empty"),
         (ANN, {"text": "x" * 4097}, "text", "4,097"),
         (ANN, {"text": "x" * 32_769, "data": {"parse_mode": "HTML"}}, "text", "32,768"),
         (ANN, {"data": {"parse_mode": "BBCode"}}, "data", "parse_mode"),
@@ -383,7 +383,7 @@ async def test_a_lost_answer_is_a_doubt_and_is_held(receiver: Receiver, act: Act
 
     assert isinstance(outcome, Unknown)
     assert made.traits.on_unknown is OnUnknown.HOLD
-    assert "cannot be asked" in made.traits.why_on_unknown
+    assert "cannot be looked up" in made.traits.why_on_unknown
     assert isinstance(await made.lookup(message()), Unknown)
 
 

@@ -273,7 +273,7 @@ async def test_a_part_that_fails_leaves_the_message_in_doubt(sandbox: Sandbox) -
     ("to", "words"),
     [
         ("5551234567", "such as +15551234567"),
-        ("+1 (555) 123-4567", "without spaces and signs: +15551234567"),
+        ("+1 (555) 123-4567", "without spaces and punctuation: +15551234567"),
         ("0049 151 2345678", "+ instead of 00: +491512345678"),
         ("+0551234567", "such as"),
         ("+1555123456789012", "such as"),

@@ -191,12 +191,12 @@ async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> 
         ("+1555123456789012", {}, "to", "E.164"),
         ("+１５５５１２３４５６７", {}, "to", "E.164"),
         ("ann", {}, "to", "E.164"),
-        (ANN, {"text": " "}, "text", "nothing to send"),
+        (ANN, {"text": " "}, "text", "message is empty"),
         (ANN, {"text": "x" * 4097}, "text", "4,097"),
         (ANN, {"data": {"templat": {}}}, "data.templat", "template"),
         (ANN, {"data": {"template": "hi"}}, "data.template", "object"),
         (ANN, {"text": "", "data": {"template": {"name": "hi"}}}, "data.template", "language"),
-        (ANN, {"data": {"template": TEMPLATE}}, "text", "no text of its own"),
+        (ANN, {"data": {"template": TEMPLATE}}, "text", "takes no text"),
         (
             ANN,
             {"text": "", "data": {"image": {"id": "1"}, "video": {"id": "2"}}},
@@ -204,10 +204,10 @@ async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> 
             "both image and video",
         ),
         (ANN, {"text": "", "data": {"image": {}}}, "data.image", "link or an id"),
-        (ANN, {"text": "", "data": {"image": {"link": "ftp://x", "id": None}}}, "data.image", "no URL"),
+        (ANN, {"text": "", "data": {"image": {"link": "ftp://x", "id": None}}}, "data.image", "not a URL"),
         (ANN, {"text": "", "data": {"image": {"url": "https://x"}}}, "data.image", "'url'"),
         (ANN, {"text": "x" * 1025, "data": {"image": {"id": "1"}}}, "text", "1025"),
-        (ANN, {"data": {"audio": {"id": "1"}}}, "text", "no text of its own"),
+        (ANN, {"data": {"audio": {"id": "1"}}}, "text", "takes no text"),
         (ANN, {"text": "", "data": {"location": {"latitude": 1}}}, "data.location", "longitude"),
         (ANN, {"text": "", "data": {"pigeon": {}}}, "data.pigeon", "pigeon"),
     ],
@@ -387,7 +387,7 @@ async def test_the_reason_says_what_to_do(sandbox: Sandbox) -> None:
     outcome = await send(sandbox.url)
 
     assert isinstance(outcome, Reject)
-    assert "only a template can be sent" in outcome.reason
+    assert "only a template is allowed" in outcome.reason
 
 
 # No answer, strange answers
@@ -403,7 +403,7 @@ async def test_a_lost_answer_is_a_doubt_and_is_held(receiver: Receiver, act: Act
 
     assert isinstance(outcome, Unknown)
     assert made.traits.on_unknown is OnUnknown.HOLD
-    assert "removes no duplicates" in made.traits.why_on_unknown
+    assert "no idempotency keys" in made.traits.why_on_unknown
     assert isinstance(await made.lookup(message()), Unknown)
 
 

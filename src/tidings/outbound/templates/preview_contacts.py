@@ -1,4 +1,4 @@
-"""Samples: whom a template is written to, as far as it may know; found, given, or made up for a preview."""
+"""The contact that a template is previewed with: given, found by address, or a sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLE_CONTACT: Mapping[str, Any] = {
 
 
 async def preview_contact(store: Store, given: Mapping[str, Any], tenant: str) -> Mapping[str, Any]:
-    """The contact of a preview: as given, as stored under its address, or one made up."""
+    """The contact of a preview: as given, as stored under its address, or a sample."""
     if given.get("contact") is not None:
         return {**SAMPLE_CONTACT, **_checked_contact(given["contact"])}
     if given.get("channel") is None or given.get("to") is None:
@@ -41,7 +41,7 @@ async def preview_contact(store: Store, given: Mapping[str, Any], tenant: str) -
 async def contact_at_address(
     store: Store, tenant: str, channel: str, address: str
 ) -> Mapping[str, Any] | None:
-    """Who has this address, as templates see them."""
+    """The contact with this address, as templates see it."""
     rows = await store.read("template_contact", tenant=tenant, channel=channel, address=address)
     if not rows:
         return None
@@ -50,7 +50,7 @@ async def contact_at_address(
 
 
 def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
-    """A contact as somebody made it up for a preview."""
+    """Check a contact given for a preview; raises Invalid."""
     kinds: dict[str, type] = {"name": str, "timezone": str, "language": str, "tags": list, "attributes": dict}
     for name, value in given.items():
         if name not in CONTACT_FIELDS:
@@ -70,7 +70,7 @@ def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-_KINDS: Mapping[type, str] = {str: "a text", list: "a list", dict: "an object"}
+_KINDS: Mapping[type, str] = {str: "a string", list: "a list", dict: "an object"}
 _EXAMPLES = {
     "name": 'for example "Ada"',
     "timezone": 'for example "Europe/Berlin"',
