@@ -137,9 +137,7 @@ def engine(folder: Path) -> Iterator[Running]:
 def call(url: str, body: Any = None, *, method: str | None = None) -> Any:
     """What an address answers; with a body, to a POST."""
     data = None if body is None else json.dumps(body).encode()
-    with urlopen(
-        Request(url, data, {"content-type": "application/json"}, method=method), timeout=10
-    ) as answer:
+    with urlopen(Request(url, data, {"content-type": "application/json"}, method=method), timeout=10) as answer:
         return json.load(answer)
 
 

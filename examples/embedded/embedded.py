@@ -30,9 +30,7 @@ def application(database: str) -> tuple[FastAPI, Engine]:
 
     @app.post("/orders/{number}")
     async def order(number: str, to: str) -> Any:
-        return await engine.send(
-            "console", to, f"Order {number}: thank you", in_="3 s", key=f"order-{number}"
-        )
+        return await engine.send("console", to, f"Order {number}: thank you", in_="3 s", key=f"order-{number}")
 
     return app, engine
 

@@ -34,9 +34,7 @@ def main() -> int:
         folder = Path(place)
         with sandbox(folder) as crm:
             bad = fill(crm, people)
-            (folder / "job.toml").write_text(
-                (HERE / "job.toml").read_text().replace("http://127.0.0.1:8025", crm)
-            )
+            (folder / "job.toml").write_text((HERE / "job.toml").read_text().replace("http://127.0.0.1:8025", crm))
             job = half_way(folder, crm, people)
             done = tidings(folder, "migrate", "run", job, "--json")
             print(f"Run again, to the end: {told(done['counts'])}")
@@ -64,9 +62,7 @@ def half_way(folder: Path, crm: str, people: int) -> str:
         [*COMMAND, "migrate", "run", job], cwd=folder, env=surroundings(), stdout=subprocess.DEVNULL
     )
     try:
-        until(
-            lambda: call(f"{crm}/sandbox/attio?counts")["counts"]["people"] >= people // 2, "half are there"
-        )
+        until(lambda: call(f"{crm}/sandbox/attio?counts")["counts"]["people"] >= people // 2, "half are there")
     finally:
         process.kill()  # as a power cut would
         process.wait()
@@ -87,9 +83,7 @@ def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
     rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
     mended = [
-        {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])}
-        for row in rows
-        if row["id"] in bad
+        {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])} for row in rows if row["id"] in bad
     ]
     (folder / "mended.ndjson").write_text("".join(json.dumps(row) + "\n" for row in mended))
     first = tidings(folder, "migrate", "replay", job, "--file", "mended.ndjson", "--json")["opened"]
@@ -122,29 +116,19 @@ def verdict(crm: str) -> int:
     """The target's content, person by person and note by note, against what must be there."""
     source, target = (call(f"{crm}/sandbox/{name}") for name in ("affinity", "attio"))
     content, bad = target["content"], source["bad"]
-    companies = {
-        one["id"]: one["values"]["affinity_id"][0] for one in content["companies"] if not one["auto"]
-    }
+    companies = {one["id"]: one["values"]["affinity_id"][0] for one in content["companies"] if not one["auto"]}
     persons = {one["id"]: one["values"]["affinity_id"][0] for one in content["people"]}
     found = sorted(
         (one["values"]["affinity_id"][0], one["values"]["email_addresses"][0], company_of(one, companies))
         for one in content["people"]
     )
     wanted = sorted(expected(one, bad) for one in source["content"]["persons"])
-    notes = sorted(
-        (persons.get(one["parent_record_id"]), one["content_plaintext"]) for one in content["notes"]
-    )
+    notes = sorted((persons.get(one["parent_record_id"]), one["content_plaintext"]) for one in content["notes"])
     meant = sorted((str(one["person_ids"][0]), one["content"]) for one in source["content"]["notes"])
     print(f"The target has {len(companies)} companies, {len(found)} people and {len(notes)} notes;")
     print(f"{target['refused']} writes came too early and were refused by it.")
-    is_right = (
-        found == wanted and notes == meant and len(companies) == len(source["content"]["organizations"])
-    )
-    print(
-        "That is what must be there, and each of them once."
-        if is_right
-        else "That is NOT what must be there."
-    )
+    is_right = found == wanted and notes == meant and len(companies) == len(source["content"]["organizations"])
+    print("That is what must be there, and each of them once." if is_right else "That is NOT what must be there.")
     return 0 if is_right else 1
 
 
@@ -208,9 +192,7 @@ def answers(url: str) -> bool:
 def call(url: str, body: Any = None, *, method: str | None = None) -> Any:
     """What an address answers; with a body, to a POST."""
     data = None if body is None else json.dumps(body).encode()
-    with urlopen(
-        Request(url, data, {"content-type": "application/json"}, method=method), timeout=30
-    ) as answer:
+    with urlopen(Request(url, data, {"content-type": "application/json"}, method=method), timeout=30) as answer:
         return json.load(answer)
 
 

@@ -67,9 +67,7 @@ Try = Callable[..., Answer]
 
 
 @pytest.fixture
-def try_(
-    tmp_path: Path, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Try:
+def try_(tmp_path: Path, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Try:
     """`tidings channels test` in this process, with these tokens."""
     (tmp_path / "tidings.toml").write_text(CONFIG.format(url=sandbox_url))
     monkeypatch.chdir(tmp_path)

@@ -38,11 +38,7 @@ async def test_metrics_have_the_promised_names_and_count_what_happened(home: Hou
     metrics = Metrics()
     runner = home.app.worker.runner
     runner._settler._emit = metrics.take
-    answers: list[Outcome] = [
-        Done("r"),
-        Reject(Category.PERMANENT, "no"),
-        Retry(Category.TEMPORARY, "later"),
-    ]
+    answers: list[Outcome] = [Done("r"), Reject(Category.PERMANENT, "no"), Retry(Category.TEMPORARY, "later")]
     home.script("out", lambda _message: answers.pop(0))
     for to in ("ada", "bob", "cyd"):
         await home.http.post("/v1/messages", json={"channel": "out", "to": to, "text": "hello"})

@@ -80,9 +80,7 @@ async def home(tmp_path: Path) -> AsyncIterator[House]:
 
 def takeover(home: House) -> TableImportService:
     app = home.app
-    return TableImportService(
-        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.expire_after
-    )
+    return TableImportService(app.store, app.clock, app.messages, list(app.channels), grace=app.settings.expire_after)
 
 
 async def fill(other: Elsewhere, home: House, count: int, *, first: int = 1) -> None:
@@ -398,9 +396,7 @@ def test_times_of_other_systems_are_read(value: Any, form: str) -> None:
     assert parse_timestamp(value, form=form, timezone=ZoneInfo("Asia/Kathmandu")) == 1_800_000_000 * SECOND
 
 
-@pytest.mark.parametrize(
-    "value", [None, "", "soon", 12, -1, True, 10**25, "2027-13-01", b"x", {"a": 1}, "1e400"]
-)
+@pytest.mark.parametrize("value", [None, "", "soon", 12, -1, True, 10**25, "2027-13-01", b"x", {"a": 1}, "1e400"])
 def test_what_is_no_time_is_refused(value: Any) -> None:
     """Never guessed."""
     with pytest.raises(Invalid) as refused:
@@ -422,8 +418,7 @@ def test_the_command_takes_lists_and_undoes(tmp_path: Path) -> None:
     for n in range(3):
         list(
             connection.execute(
-                "insert into queue (who, say, due) values (?, 'hi', datetime('now', '+1 day') || '+00:00')",
-                (f"p{n}",),
+                "insert into queue (who, say, due) values (?, 'hi', datetime('now', '+1 day') || '+00:00')", (f"p{n}",)
             )
         )
     connection.close()

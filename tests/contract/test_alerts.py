@@ -343,9 +343,7 @@ def grow(place: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=600m", place], check=True)
 
 
-async def test_the_disk_under_the_database_fills_up(
-    store: Store, clock: ManualClock, small_disk: Path
-) -> None:
+async def test_the_disk_under_the_database_fills_up(store: Store, clock: ManualClock, small_disk: Path) -> None:
     """Told before nothing can be accepted any more."""
     house = Watched(await World(store, clock, channels=("main", "pager")).open(), place=small_disk)
     assert await house.raised() == {"database_full"}
@@ -353,9 +351,7 @@ async def test_the_disk_under_the_database_fills_up(
     assert await house.raised() == set()
 
 
-async def test_a_write_that_finds_no_room_is_told_when_there_is_some(
-    tmp_path: Path, clock: ManualClock
-) -> None:
+async def test_a_write_that_finds_no_room_is_told_when_there_is_some(tmp_path: Path, clock: ManualClock) -> None:
     """Nothing can be written while the disk is full; the first write after it says so."""
     store = SqliteStore(tmp_path / "t.db", now=clock.now, inline=True)
     await store.open()
@@ -500,14 +496,7 @@ RULE = AlertRule("r", RULES["late"].severity, "f", 1.0, "too much", timedelta(mi
 
 def row(state: str, first_at: int = 0, **more: Any) -> Row:
     """An open alert."""
-    return {
-        "id": "a",
-        "rule": "r",
-        "subject": "",
-        "state": state,
-        "first_at": first_at,
-        "last_at": first_at,
-    } | more
+    return {"id": "a", "rule": "r", "subject": "", "state": state, "first_at": first_at, "last_at": first_at} | more
 
 
 def test_what_could_not_be_read_changes_nothing() -> None:

@@ -81,9 +81,7 @@ async def test_at_most_a_window_is_open_and_the_tally_is_exact_on_the_way(
 
 
 @pytest.mark.parametrize("trigger", ["MANUAL", "manual", "Manual"])
-async def test_a_manual_one_waits_for_its_call_and_fifty_calls_start_it_once(
-    house: House, trigger: str
-) -> None:
+async def test_a_manual_one_waits_for_its_call_and_fifty_calls_start_it_once(house: House, trigger: str) -> None:
     """B1: trigger twice, or fifty times at once, starts it once."""
     id_ = await house.cast(*people(30), trigger=trigger)
     await house.run(seconds=3600)
@@ -214,11 +212,7 @@ async def test_four_pumps_at_once_take_everybody_once(
 async def test_duplicates_are_removed_and_reported_with_their_rows(house: House) -> None:
     """The same address gets it once; how many and which rows is told."""
     made = await house.broadcast_creator.create(
-        {
-            "channel": "main",
-            "text": "hi",
-            "addresses": ["ada", "bob", "ada", " bob ", "EVE@X.org", "eve@x.org"],
-        }
+        {"channel": "main", "text": "hi", "addresses": ["ada", "bob", "ada", " bob ", "EVE@X.org", "eve@x.org"]}
     )
     await house.run()
 
@@ -422,10 +416,7 @@ async def test_a_template_is_rendered_for_each_and_a_missing_variable_refuses_al
     await house.templates.create(
         {"name": "hi", "text": "Hi {{ name }}, {{ town }}", "variables": {"name": "text", "town": "text"}}
     )
-    rows = [
-        {"address": "ada", "name": "Ada"},
-        {"address": "bob", "variables": {"name": "Bob", "town": "Ulm"}},
-    ]
+    rows = [{"address": "ada", "name": "Ada"}, {"address": "bob", "variables": {"name": "Bob", "town": "Ulm"}}]
     fields: dict[str, Any] = {"text": None, "template": "hi", "variables": {"town": "Bonn"}}
     with pytest.raises(Invalid, match=r"row 3: .*name"):
         await house.cast(*rows, "eve", **fields)
@@ -562,9 +553,7 @@ async def test_what_comes_back_while_it_is_paused_waits_too(store: Store, clock:
     from tidings.model.task import TaskState, Transition
 
     task = claimed.tasks[0]
-    back = Transition(
-        task.id, task.claim_no, TaskState.PENDING, 1, clock.now() + MINUTE, Category.TEMPORARY, "busy"
-    )
+    back = Transition(task.id, task.claim_no, TaskState.PENDING, 1, clock.now() + MINUTE, Category.TEMPORARY, "busy")
     await store.settle(house.worker.node.id, [back])
     for _ in range(10):
         await house.run(seconds=30)
@@ -648,9 +637,7 @@ async def test_recipients_who_never_got_a_task_are_forgotten_in_time_and_still_c
     other = await house.cast(*people(3), trigger="MANUAL")
     taken = (await house.store.read("broadcast_find", id=id_, tenant="default"))[0]["taken"]
     assert 0 < taken < 40
-    pruner = RetentionPruner(
-        "frozen recipients", house.store, house.clock, {"frozen_prune": timedelta(days=90)}
-    )
+    pruner = RetentionPruner("frozen recipients", house.store, house.clock, {"frozen_prune": timedelta(days=90)})
     house.clock.advance(89 * 86_400)
     await pruner.step()
     assert len(await house.roll(id_)) == 40, "not yet"
@@ -767,12 +754,7 @@ async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
     row = (await store.read("broadcast_find", id=id_, tenant="default"))[0]
     options = replace(load_broadcast_options(row["options"]), error_limit=0.01, since=(0, 0)).to_json()
     await store.write(
-        [
-            Step(
-                "broadcast_options",
-                {"group_id": row["group_id"], "options": options, "version": row["version"]},
-            )
-        ]
+        [Step("broadcast_options", {"group_id": row["group_id"], "options": options, "version": row["version"]})]
     )
     await house.run(seconds=1, rounds=60)
     shown = await house.look(id_)
@@ -785,9 +767,7 @@ async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
     assert (await house.look(id_))["state"] == "completed"
 
 
-async def test_a_message_of_a_broadcast_can_be_cancelled_and_retried_alone(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_message_of_a_broadcast_can_be_cancelled_and_retried_alone(store: Store, clock: ManualClock) -> None:
     """One recipient is a message like any other; the tally follows it (B7)."""
     house = House(store, clock, failing("p000001"))
     await house.open()
@@ -1064,9 +1044,7 @@ async def test_the_roll_pages_through_everybody_in_order(house: House) -> None:
         await house.broadcasts.recipients(id_, after="7")
 
 
-async def test_a_recipient_shows_its_tries_and_what_the_other_side_said(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_recipient_shows_its_tries_and_what_the_other_side_said(store: Store, clock: ManualClock) -> None:
     """Per-recipient rows with the raw answer: receipt or error."""
     house = House(store, clock, failing("bob"))
     await house.open()
@@ -1115,9 +1093,7 @@ async def test_a_scheduled_broadcast_whose_list_is_empty_fails_with_its_reason(h
     """Nothing is sent, somebody is told."""
     await house.audience.create({"name": "none"})
     occasion = Occurrence("s1", house.clock.now(), house.clock.now())
-    made = await house.broadcast_creator.prepare(
-        {"channel": "main", "text": "daily", "list": "none"}, occasion
-    )
+    made = await house.broadcast_creator.prepare({"channel": "main", "text": "daily", "list": "none"}, occasion)
     await house.store.enqueue([], also=made.steps)
     await house.run()
 
@@ -1154,13 +1130,4 @@ async def pieces(store: Store) -> int:
 
 def test_the_words_of_a_tally_are_those_of_the_promise() -> None:
     """frozen = waiting + processing + sent + failed + held + cancelled + expired + skipped."""
-    assert TALLY_WORDS == (
-        "waiting",
-        "processing",
-        "sent",
-        "failed",
-        "unknown",
-        "cancelled",
-        "expired",
-        "skipped",
-    )
+    assert TALLY_WORDS == ("waiting", "processing", "sent", "failed", "unknown", "cancelled", "expired", "skipped")

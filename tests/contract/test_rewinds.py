@@ -28,16 +28,7 @@ from tidings.store.postgres import PostgresStore
 from .test_alerts import watched
 from .world import World
 
-TABLES = (
-    "nodes",
-    "tasks",
-    "history",
-    "messages",
-    "attempt_tallies",
-    "idempotency_keys",
-    "schedules",
-    "occurrences",
-)
+TABLES = ("nodes", "tasks", "history", "messages", "attempt_tallies", "idempotency_keys", "schedules", "occurrences")
 
 
 class Tail:
@@ -93,9 +84,7 @@ async def goes_on(world: World) -> None:
     await world.worker.node.join()
 
 
-async def test_what_was_due_is_sent_again_only_as_unknown(
-    store: PostgresStore, clock: ManualClock, tail: Tail
-) -> None:
+async def test_what_was_due_is_sent_again_only_as_unknown(store: PostgresStore, clock: ManualClock, tail: Tail) -> None:
     """Noticed with the next heartbeat; flagged, counted, told, and not before an attempt must have ended."""
     world = await World(store, clock).open()
     await world.step()
@@ -256,9 +245,7 @@ async def test_a_node_that_is_new_on_a_restored_database_has_nothing_to_compare(
     assert not world.told(DatabaseRewound)
 
 
-async def test_one_node_marks_and_the_others_wait_for_it(
-    store: PostgresStore, clock: ManualClock, tail: Tail
-) -> None:
+async def test_one_node_marks_and_the_others_wait_for_it(store: PostgresStore, clock: ManualClock, tail: Tail) -> None:
     """Every node notices; one works on it, and another takes over when that one has died."""
     world = await World(store, clock).open()
     nodes = [world.worker, world.node(), world.node()]

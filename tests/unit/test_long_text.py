@@ -29,14 +29,8 @@ def test_the_parts_are_the_text_but_for_white_space(text: str) -> None:
 
 def test_a_text_is_cut_at_a_paragraph_before_a_line_before_a_word() -> None:
     """As long as the part is at least half full."""
-    assert parts_of("one two three\n\nfour five six", MOST, LongText.SPLIT) == [
-        "one two three",
-        "four five six",
-    ]
-    assert parts_of("one two three\nfour five six", MOST, LongText.SPLIT) == [
-        "one two three",
-        "four five six",
-    ]
+    assert parts_of("one two three\n\nfour five six", MOST, LongText.SPLIT) == ["one two three", "four five six"]
+    assert parts_of("one two three\nfour five six", MOST, LongText.SPLIT) == ["one two three", "four five six"]
     assert parts_of("one two three four five", MOST, LongText.SPLIT) == ["one two three four", "five"]
     assert parts_of("a\n\n" + "b" * 25, MOST, LongText.SPLIT) == ["a\n\n" + "b" * 17, "b" * 8]
 

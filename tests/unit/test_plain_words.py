@@ -48,9 +48,7 @@ def test_a_day_is_said_as_one_and_anything_else_is_left_alone(given: str | None,
     assert template_filters.day(given) == said
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("default/attio:07604e1af0ad/write", "attio, write"), ("ledger", "ledger")]
-)
+@pytest.mark.parametrize(("name", "said"), [("default/attio:07604e1af0ad/write", "attio, write"), ("ledger", "ledger")])
 def test_a_system_is_named_without_its_hash(name: str, said: str) -> None:
     """Tenant and hash tell nobody anything."""
     assert template_filters.system(name) == said

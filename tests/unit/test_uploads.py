@@ -14,13 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.model.errors import Invalid, TidingsError, TooLarge
-from tidings.outbound.contacts.uploads import (
-    MAX_UPLOAD_BYTES,
-    UploadFormat,
-    normalize_column,
-    read_rows,
-    upload_format,
-)
+from tidings.outbound.contacts.uploads import MAX_UPLOAD_BYTES, UploadFormat, normalize_column, read_rows, upload_format
 
 LARGEST = 10_000
 MOST = 1000
@@ -64,9 +58,7 @@ async def test_what_was_written_as_csv_is_read_again(
     found = await read(data, places=places)
 
     whole = [(number, row) for number, row in enumerate(table, 2) if any(cell.strip() for cell in row)]
-    assert found == [
-        (number, dict(zip(("name", "e_mail", "note"), row, strict=True))) for number, row in whole
-    ]
+    assert found == [(number, dict(zip(("name", "e_mail", "note"), row, strict=True))) for number, row in whole]
 
 
 @given(data=st.text(alphabet='a,;"\n\r é', max_size=60), places=cuts)
@@ -78,12 +70,9 @@ async def test_any_cut_gives_the_same_rows(data: str, places: list[int]) -> None
 
 
 @given(
-    objects=st.lists(st.dictionaries(texts, st.one_of(texts, st.integers(0, 9), st.none())), max_size=6),
-    places=cuts,
+    objects=st.lists(st.dictionaries(texts, st.one_of(texts, st.integers(0, 9), st.none())), max_size=6), places=cuts
 )
-async def test_what_was_written_as_ndjson_is_read_again(
-    objects: list[dict[str, Any]], places: list[int]
-) -> None:
+async def test_what_was_written_as_ndjson_is_read_again(objects: list[dict[str, Any]], places: list[int]) -> None:
     """One object a line, nothing is renamed."""
     data = b"\n".join(orjson.dumps(item) for item in objects)
 
@@ -94,10 +83,7 @@ async def test_a_quoted_field_may_run_over_lines_and_counts_as_one_row() -> None
     """Rows are numbered as a spreadsheet shows them: the header is row 1, empty rows count."""
     data = b'name,note\r\nada,"one\r\ntwo ""2"""\r\n\r\n,\r\ngrace,short\r\n'
 
-    assert await read(data) == [
-        (2, {"name": "ada", "note": 'one\r\ntwo "2"'}),
-        (5, {"name": "grace", "note": "short"}),
-    ]
+    assert await read(data) == [(2, {"name": "ada", "note": 'one\r\ntwo "2"'}), (5, {"name": "grace", "note": "short"})]
 
 
 async def test_a_row_of_another_width_is_told_with_its_number_and_the_others_are_read() -> None:

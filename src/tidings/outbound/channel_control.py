@@ -48,10 +48,7 @@ class ChannelControl:
         for one in await self._store.read("destination_list"):
             waiting.setdefault(one["queue"], []).append(destination_breakers.serialize_destination(one, now))
         return [
-            {
-                **self._described(row, now, busy=row["name"] in busy),
-                "destinations": waiting.get(row["name"], []),
-            }
+            {**self._described(row, now, busy=row["name"] in busy), "destinations": waiting.get(row["name"], [])}
             for row in rows
         ]
 

@@ -150,9 +150,7 @@ class DeadLetters:
             after = rows[-1]["id"]
             chosen = [row for row in rows if which.matches(row)]
             if moved + len(chosen) > limit:
-                return DeadLetterMoves(
-                    moved + await self._move(chosen[: limit - moved], move, to, reason), more=True
-                )
+                return DeadLetterMoves(moved + await self._move(chosen[: limit - moved], move, to, reason), more=True)
             moved += await self._move(chosen, move, to, reason)
         return DeadLetterMoves(moved, more=False)
 
@@ -194,7 +192,5 @@ def _group(row: Row, history: Sequence[Row]) -> Row:
 def _category(category: str | None) -> str | None:
     known = [str(name) for name in Category]
     if category is not None and category not in known:
-        raise Invalid(
-            f"there is no category {category!r}", field="category", remedy=f"use one of: {', '.join(known)}"
-        )
+        raise Invalid(f"there is no category {category!r}", field="category", remedy=f"use one of: {', '.join(known)}")
     return category

@@ -66,9 +66,7 @@ class Delivery:
         rows = await self._store.load("message_load", list(attempts))
         loaded = {
             row[0]: (row[7:11] != _CLEAR and check_send(row[4], *row[7:11], now=self._now))
-            or Message(
-                row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], row[11]
-            )
+            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], row[11])
             for row in rows
         }
         if shadowed := [row for row in rows if loaded[row[0]] is SHADOWED]:
@@ -95,8 +93,7 @@ class Delivery:
         events = [
             {"id": move.id, "claim_no": move.claim_no, "state": move.to, "detail": move.detail}
             for task, move in moves
-            if task.queue != event_types.EVENTS_CHANNEL
-            and self._listeners.has_subscriber(task.tenant, _ENDS[move.to])
+            if task.queue != event_types.EVENTS_CHANNEL and self._listeners.has_subscriber(task.tenant, _ENDS[move.to])
         ]
         return [Step("outbox_moves", {"moves": orjson.dumps(events).decode()})] if events else ()
 
@@ -124,9 +121,7 @@ class Delivery:
             place = {"queue": task.queue, "key": turn.content.recipient}
             taken = turn.at + slot_interval(micros(gap))
             free = turn.at if by is None else taken + by
-            await self._store.write(
-                [Step("recipient_rate_limit_move", {**place, "taken": taken, "free": free})]
-            )
+            await self._store.write([Step("recipient_rate_limit_move", {**place, "taken": taken, "free": free})])
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """Make one attempt. With `on_unknown` ask, look up an uncertain attempt before sending again."""

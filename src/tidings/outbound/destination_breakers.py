@@ -65,9 +65,7 @@ class DestinationBreakers:
         blocked = None if place is None else self._breakers.blocked(place)
         if place is None or blocked is None:
             return None
-        return Defer(
-            blocked.until, f"no attempts to {place.host} until {iso(blocked.until)}: {blocked.reason}"
-        )
+        return Defer(blocked.until, f"no attempts to {place.host} until {iso(blocked.until)}: {blocked.reason}")
 
     def learn(self, message: Message, outcome: Outcome) -> None:
         """Update the destination's breaker from an attempt's outcome."""

@@ -89,15 +89,11 @@ class DraftParser:
         if at is None:
             return None if length is None else due + self._length(length, "expires_in")
         if length is not None:
-            raise Invalid(
-                "both `expires_at` and `expires_in` are given", field="expires_at", remedy="give one of them"
-            )
+            raise Invalid("both `expires_at` and `expires_in` are given", field="expires_at", remedy="give one of them")
         return self._instant(at, "expires_at")
 
     def _instant(self, text: str, field: str) -> int:
-        return self._read(
-            (field, text), lambda: parse_when(text, now=self.now, timezone=self._zone, field=field)
-        )
+        return self._read((field, text), lambda: parse_when(text, now=self.now, timezone=self._zone, field=field))
 
     def _length(self, text: str, field: str) -> int:
         return self._read((field, text), lambda: micros(parse_in(text, field=field)))
@@ -124,7 +120,5 @@ def _of_template(draft: Draft, given: Mapping[str, Any]) -> Draft:
             raise Invalid(f"both `template` and `{name}` are given", field=name, remedy="give one of them")
     check_depth(given.get("variables"), "variables")
     return draft._replace(
-        template=given["template"],
-        template_version=given.get("template_version"),
-        variables=given.get("variables"),
+        template=given["template"], template_version=given.get("template_version"), variables=given.get("variables")
     )

@@ -24,9 +24,7 @@ class Explanation(NamedTuple):
 _SOON = Explanation("due; it starts as soon as a slot is free")
 
 
-async def load_explanation(
-    store: Store, row: Row, history: list[Row], *, is_configured: bool = True
-) -> Explanation:
+async def load_explanation(store: Store, row: Row, history: list[Row], *, is_configured: bool = True) -> Explanation:
     """Explain one message now; `is_configured` tells whether this process knows its channel."""
     queues = {queue["name"]: queue for queue in await store.read("queue_list")}
     now = (await store.read("now"))[0]["now"]
@@ -37,9 +35,7 @@ async def load_explanation(
         )
         ahead = counted[0]["ahead"]
     nodes = [
-        node
-        for node in await store.read("node_list")
-        if node["state"] == "live" and now - node["seen_at"] < _RECENT
+        node for node in await store.read("node_list") if node["state"] == "live" and now - node["seen_at"] < _RECENT
     ]
     queue = queues.get(row["channel"]) if is_configured else None
     stuck = _stuck(nodes, row["channel"])
@@ -53,14 +49,7 @@ def _stuck(nodes: list[Row], channel: str) -> str | None:
 
 
 def explain(
-    row: Row,
-    queue: Row | None,
-    history: list[Row],
-    *,
-    now: int,
-    ahead: int,
-    nodes: int,
-    stuck: str | None = None,
+    row: Row, queue: Row | None, history: list[Row], *, now: int, ahead: int, nodes: int, stuck: str | None = None
 ) -> Explanation:
     """The explanation, from values alone (pure)."""
     if row.get("broadcast_state") is not None:
@@ -69,9 +58,7 @@ def explain(
     last = next((detail for detail in details if detail and not detail.startswith(RESCHEDULED_PREFIX)), None)
     match row["state"]:
         case "done":
-            doubt = (
-                " after an uncertain attempt, so the recipient may have it twice" if row["unknown"] else ""
-            )
+            doubt = " after an uncertain attempt, so the recipient may have it twice" if row["unknown"] else ""
             return Explanation(f"sent at {iso(row['changed_at'])} on attempt {row['attempts']}{doubt}")
         case "processing":
             return _at_work(row)
@@ -127,14 +114,10 @@ def _dead(row: Row, last: str | None) -> Explanation:
     )
 
 
-def _waiting(
-    row: Row, queue: Row | None, last: str | None, *, now: int, ahead: int, nodes: int
-) -> Explanation:
+def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: int, nodes: int) -> Explanation:
     if (lane := str(row.get("lane") or "")).startswith("~"):  # the pause queue of a broadcast
         remedy = f"resume it: tidings broadcasts resume {lane[1:]}"
-        return Explanation(
-            f"its broadcast {lane[1:]} is paused, or was stopped by its error limit", remedy=remedy
-        )
+        return Explanation(f"its broadcast {lane[1:]} is paused, or was stopped by its error limit", remedy=remedy)
     if not row["head"]:
         line = "an earlier message" if ahead <= 1 else f"{ahead} earlier messages"
         return Explanation(f"waits for {line} of the ordering key {row['ordering_key']!r}")
@@ -150,8 +133,7 @@ def _waiting(
         return blocked
     if queue is None:
         return Explanation(
-            f"no process serves the channel {row['channel']!r}",
-            remedy="add it to the configuration of a node",
+            f"no process serves the channel {row['channel']!r}", remedy="add it to the configuration of a node"
         )
     if not nodes:
         return Explanation("due, but no process is working", remedy="start one: tidings serve")
@@ -169,23 +151,18 @@ def _channel_blocked(queue: dict[str, Any], now: int) -> Explanation | None:
         remedy = f"fix the cause, then: tidings channels resume {name}"
         return Explanation(f"the channel {name!r} is paused: {queue['pause_reason']}", remedy=remedy)
     if queue["session_state"] == "logged_out":
-        why_so = (
-            f"the session of the channel {name!r} has been logged out since {iso(queue['session_since'])}"
-        )
+        why_so = f"the session of the channel {name!r} has been logged out since {iso(queue['session_since'])}"
         remedy = f"link it again: tidings channels qr {name}"
         return Explanation(f"{why_so}: {queue['session_reason']}", remedy=remedy)
     if queue["session_state"] == "reconnecting":
         since = iso(queue["session_since"])
-        return Explanation(
-            f"the channel {name!r} has been reconnecting since {since}: {queue['session_reason']}"
-        )
+        return Explanation(f"the channel {name!r} has been reconnecting since {since}: {queue['session_reason']}")
     if until > now:
         return Explanation(f"the channel {name!r} waits until {iso(until)}: {queue['block_reason']}", until)
     if queue["opened_at"] is not None:
         return Explanation(f"the breaker of the channel {name!r} is half open: one probe decides")
     if queue["next_at"] is not None and queue["next_at"] > now:
         return Explanation(
-            f"the rate limit of the channel {name!r} allows the next send at {iso(queue['next_at'])}",
-            queue["next_at"],
+            f"the rate limit of the channel {name!r} allows the next send at {iso(queue['next_at'])}", queue["next_at"]
         )
     return None

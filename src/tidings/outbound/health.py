@@ -65,9 +65,7 @@ async def check_health(store: Store, clock: Clock, *, lease: timedelta) -> Healt
 
 def node_problems(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Broker problems reported by live processes."""
-    said = [
-        (node["name"], orjson.loads(node["info"]).get("broker")) for node in nodes if node["state"] == "live"
-    ]
+    said = [(node["name"], orjson.loads(node["info"]).get("broker")) for node in nodes if node["state"] == "live"]
     return [f"{name}: {broker}" for name, broker in said if broker not in (None, "connected")]
 
 
@@ -102,8 +100,6 @@ def _shares(total: int, success: float | None, errors: dict[str, float]) -> list
         return []
     low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < MIN_SUCCESS_RATE else []
     high = [
-        f"{share:.0%} of attempts ended in a {name} error"
-        for name, share in errors.items()
-        if share > MAX_ERROR_RATE
+        f"{share:.0%} of attempts ended in a {name} error" for name, share in errors.items() if share > MAX_ERROR_RATE
     ]
     return low + high

@@ -57,9 +57,7 @@ def replayed_answer(earlier: Row, once: IdempotencyRecord) -> Any:
     return orjson.loads(earlier["answer"])
 
 
-async def create_once(
-    store: Store, steps: Sequence[Step], answer: Any, key: IdempotencyRecord | None
-) -> CreateResult:
+async def create_once(store: Store, steps: Sequence[Step], answer: Any, key: IdempotencyRecord | None) -> CreateResult:
     """Write the steps; with a key, exactly once."""
     done = await store.enqueue([], once=key, also=steps)
     if done.earlier is not None and key is not None:

@@ -12,9 +12,7 @@ from .receipts.delivery_status import describe_receipts, overall_status
 _KERNEL_STATE = {"sent": TaskState.DONE, "skipped": TaskState.CANCELLED}
 
 
-async def explain_message(
-    store: Store, messages: MessageService, id_: str, *, tenant: str = "default"
-) -> Explanation:
+async def explain_message(store: Store, messages: MessageService, id_: str, *, tenant: str = "default") -> Explanation:
     """Explain why a message waits, or its outcome."""
     row = await messages.find(id_, tenant=tenant)
     history = await store.read("history_of", task=row["task"])

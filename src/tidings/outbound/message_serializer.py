@@ -32,9 +32,7 @@ def kernel_state(state: str | None) -> str | None:
     if state is None:
         return None
     if state not in _STATES:
-        raise Invalid(
-            f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}"
-        )
+        raise Invalid(f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}")
     return {"sent": "done", "skipped": "cancelled"}.get(state, state)
 
 

@@ -57,9 +57,7 @@ class MessageValidator:
         if channel is None:
             known = ", ".join(sorted(self._channels.keys() - {event_types.EVENTS_CHANNEL})) or "none"
             raise Invalid(
-                f"there is no channel {draft.channel!r}",
-                field="channel",
-                remedy=f"configured channels: {known}",
+                f"there is no channel {draft.channel!r}", field="channel", remedy=f"configured channels: {known}"
             )
         self._tenants.check_channel(draft.tenant, draft.channel)
         content = _content(draft)
@@ -81,14 +79,7 @@ class MessageValidator:
         if ordering_key is None and channel.traits.in_order:
             ordering_key = draft.to
         task = NewTask(
-            draft.channel,
-            MESSAGE_KIND,
-            due,
-            draft.tenant,
-            draft.priority,
-            ordering_key,
-            expires,
-            draft.max_attempts,
+            draft.channel, MESSAGE_KIND, due, draft.tenant, draft.priority, ordering_key, expires, draft.max_attempts
         )
         id_ = id_ or self._clock.new_id()
         return task, (now, due, id_, draft.tenant, draft.channel, draft.to, kept, own_expiry)
@@ -155,10 +146,6 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         0 < len(draft.ordering_key) <= MAX_KEY_LENGTH and draft.ordering_key.isprintable()
     ):
         remedy = f"use 1 to {MAX_KEY_LENGTH} printable characters"
-        raise Invalid(
-            "ordering_key is empty, too long or has control characters", field="ordering_key", remedy=remedy
-        )
+        raise Invalid("ordering_key is empty, too long or has control characters", field="ordering_key", remedy=remedy)
     if draft.at is not None and draft.at > now + MAX_SCHEDULE_AHEAD:
-        raise Invalid(
-            f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time"
-        )
+        raise Invalid(f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time")

@@ -21,13 +21,7 @@ from ..model.time import SECOND, iso, micros
 from ..store.port import EnqueueResult, IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
 from .channels.base import Channel
 from .idempotency import optional_key, replayed_answer
-from .message_serializer import (
-    attempt_times,
-    kernel_state,
-    public_state,
-    serialize_history_entry,
-    serialize_message,
-)
+from .message_serializer import attempt_times, kernel_state, public_state, serialize_history_entry, serialize_message
 from .message_validation import MAX_SCHEDULE_AHEAD, MESSAGE_COLUMNS, MessageLimits, MessageValidator
 from .receipts.delivery_status import overall_status, serialize_receipts
 from .templates.service import TemplateService
@@ -80,9 +74,7 @@ class MessageService:
         self._judge = MessageValidator(clock, channels, rules)
         self._rules = rules
         self._grace = micros(rules.grace)
-        self.templates = templates or TemplateService(
-            store, clock, max_body=rules.max_body, channels=channels
-        )
+        self.templates = templates or TemplateService(store, clock, max_body=rules.max_body, channels=channels)
 
     def knows(self, channel: str) -> bool:
         """Whether the channel is configured in this process."""
@@ -101,9 +93,7 @@ class MessageService:
                 draft = await self.templates.filling().fill(draft)
             task, row = self._judge.prepare(draft, now, id_)
         except TidingsError:
-            if once is None or not (
-                found := await self._store.read("idempotency_key_find", scope=once.scope, key=key)
-            ):
+            if once is None or not (found := await self._store.read("idempotency_key_find", scope=once.scope, key=key)):
                 raise
             return _replay(found[0], once)  # a draft that was valid then may be invalid now
         accepted = AcceptedMessage(id_, task.due_at)
@@ -193,9 +183,7 @@ class MessageService:
             try:
                 done = await self._enqueue(judged.tasks, judged.rows, judged.once, judged.now)
             except RateLimited as error:
-                return [
-                    line if line.error else BulkLineResult(line.number, None, error) for line in judged.lines
-                ]
+                return [line if line.error else BulkLineResult(line.number, None, error) for line in judged.lines]
             if done.earlier is not None and judged.once is not None:
                 ids = replayed_answer(done.earlier, judged.once)
                 return [line._replace(id=id_) for line, id_ in zip(judged.lines, ids, strict=True)]
@@ -203,19 +191,13 @@ class MessageService:
         return judged.lines
 
     async def _enqueue(
-        self,
-        tasks: Sequence[NewTask],
-        rows: Sequence[tuple[Any, ...]],
-        once: IdempotencyRecord | None,
-        now: int,
+        self, tasks: Sequence[NewTask], rows: Sequence[tuple[Any, ...]], once: IdempotencyRecord | None, now: int
     ) -> EnqueueResult:
         """Write the messages of one tenant and count them against its quota."""
         tenant, tenants = tasks[0].tenant, self._rules.tenants
         quota = tenants.take(tenant, len(tasks), now)
         try:
-            return await self._store.enqueue(
-                tasks, TableRows("messages", MESSAGE_COLUMNS, rows), once=once, also=quota
-            )
+            return await self._store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows), once=once, also=quota)
         except WriteConflict:
             raise tenants.used_up(tenant, now) from None
 
@@ -325,16 +307,11 @@ class MessageService:
         now = self._clock.now()
         due = now if at is None else at
         answer, state = await task_actions.retry(
-            self._store,
-            row["task"],
-            due_at=due,
-            expires_at=max(due, now) + self._grace,
-            reason="retried by hand",
+            self._store, row["task"], due_at=due, expires_at=max(due, now) + self._grace, reason="retried by hand"
         )
         if answer is TaskActionResult.REFUSED:
             raise Conflict(
-                f"only a failed message can be retried; this one is {public_state(state)}",
-                remedy=_SEE.format(id_),
+                f"only a failed message can be retried; this one is {public_state(state)}", remedy=_SEE.format(id_)
             )
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
@@ -344,17 +321,12 @@ class MessageService:
         row = await self._taken(id_, tenant)
         now = self._clock.now()
         if at > now + MAX_SCHEDULE_AHEAD:
-            raise Invalid(
-                f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time"
-            )
-        expires = max(at, now) + max(
-            0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"])
-        )
+            raise Invalid(f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time")
+        expires = max(at, now) + max(0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"]))
         answer, state = await task_actions.reschedule(self._store, row["task"], due_at=at, expires_at=expires)
         if answer is TaskActionResult.REFUSED:
             raise Conflict(
-                f"only a pending message can be rescheduled; this one is {public_state(state)}",
-                remedy=_SEE.format(id_),
+                f"only a pending message can be rescheduled; this one is {public_state(state)}", remedy=_SEE.format(id_)
             )
         if at <= now + SECOND:
             await self._store.hint()

@@ -62,9 +62,7 @@ class Overview:
 
     async def newest(self, *, tenant: str = "default", limit: int = 25) -> list[Row]:
         """The newest messages in any state."""
-        rows = await self._store.read(
-            "message_newest", kind=MESSAGE_KIND, tenant=tenant, window=WINDOW, limit=limit
-        )
+        rows = await self._store.read("message_newest", kind=MESSAGE_KIND, tenant=tenant, window=WINDOW, limit=limit)
         return [serialize_message(row) for row in rows]
 
     async def nodes(self) -> list[Row]:

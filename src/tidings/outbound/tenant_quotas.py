@@ -98,11 +98,7 @@ def read_tenant_limits(name: str, options: Mapping[str, Any], channels: Collecti
         known = ", ".join(sorted(channels))
         problem = f"{place}.channels is {named!r}, which is not a list of channels"
         raise Misconfigured(problem, remedy=f"Use some of: {known}", field=f"{place}.channels")
-    if most is not None and not (
-        isinstance(most, int) and not isinstance(most, bool) and 0 <= most <= _MAX_QUOTA
-    ):
+    if most is not None and not (isinstance(most, int) and not isinstance(most, bool) and 0 <= most <= _MAX_QUOTA):
         problem = f"{place}.messages_per_day is {most!r}"
-        raise Misconfigured(
-            problem, remedy="Use a whole number; 0 allows none", field=f"{place}.messages_per_day"
-        )
+        raise Misconfigured(problem, remedy="Use a whole number; 0 allows none", field=f"{place}.messages_per_day")
     return TenantLimits(None if named is None else frozenset(named), most)

@@ -79,9 +79,7 @@ class TrendSampler:
         sample = await self._sample()
         since = sample.at - TREND_WINDOW
         first = since // MINUTE * MINUTE + MINUTE
-        rows = await self._store.read(
-            "attempt_tally_minutes", since=first, without=event_types.EVENTS_CHANNEL
-        )
+        rows = await self._store.read("attempt_tally_minutes", since=first, without=event_types.EVENTS_CHANNEL)
         kept = [past for past in self._samples if since <= past.at < sample.at]
         return ThroughputTrend(sample.at, [*kept, sample], counts_per_minute(rows, first, sample.at))
 

@@ -68,9 +68,7 @@ class Upcoming:
             "schedule_upcoming", tenant=tenant, until=last, window=WINDOW, limit=MAX_SCHEDULES + 1
         )
         within = {"since": first, "until": last, "tenant": tenant, "window": WINDOW}
-        lined = [
-            row["due_at"] for row in await self._store.read("upcoming_ordered", kind=MESSAGE_KIND, **within)
-        ]
+        lined = [row["due_at"] for row in await self._store.read("upcoming_ordered", kind=MESSAGE_KIND, **within)]
         broadcasts = await self._store.read("broadcast_upcoming", limit=MAX_BROADCASTS, **within)
         planned = list(_compiled(rows[:MAX_SCHEDULES]))
         spans = []
@@ -89,18 +87,14 @@ class Upcoming:
             )
         return UpcomingSpans(spans, len(rows) > MAX_SCHEDULES)
 
-    async def messages(
-        self, since: int, until: int, *, limit: int = 100, tenant: str = "default"
-    ) -> UpcomingMessages:
+    async def messages(self, since: int, until: int, *, limit: int = 100, tenant: str = "default") -> UpcomingMessages:
         """The first messages of a period, earliest first."""
         within: dict[str, Any] = {"since": since, "until": until, "tenant": tenant}
         found = await self._store.read(
             "upcoming_ordered_page", kind=MESSAGE_KIND, window=WINDOW, limit=limit + 1, **within
         )
         for queue, priority in await self._counts(since, until, tenant):
-            found += await self._store.read(
-                "upcoming_page", queue=queue, priority=priority, limit=limit + 1, **within
-            )
+            found += await self._store.read("upcoming_page", queue=queue, priority=priority, limit=limit + 1, **within)
         found.sort(key=lambda row: (row["due_at"], row["task"]))
         if len(found) <= limit:
             return UpcomingMessages([serialize_message(row) for row in found], None)

@@ -36,9 +36,7 @@ def message(to: str = "default", **content: Any) -> Message:
     return Message("0190-a1", "default", "guild", to, {"text": "hello", **content}, NOW)
 
 
-async def send(
-    url: str, to: str = "default", options: dict[str, Any] | None = None, **content: Any
-) -> Outcome:
+async def send(url: str, to: str = "default", options: dict[str, Any] | None = None, **content: Any) -> Outcome:
     """What came of one attempt."""
     made = channel(url, **(options or {}))
     try:
@@ -80,14 +78,7 @@ async def test_a_thread_is_a_recipient(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize(
     ("code", "category", "whole"),
-    [
-        (50006, V, False),
-        (50035, V, False),
-        (50027, P, True),
-        (40333, P, True),
-        (10015, P, True),
-        (10003, P, False),
-    ],
+    [(50006, V, False), (50035, V, False), (50027, P, True), (40333, P, True), (10015, P, True), (10003, P, False)],
 )
 async def test_each_code_has_its_category_and_its_consequence(
     sandbox: Sandbox, code: int, category: Category, whole: bool

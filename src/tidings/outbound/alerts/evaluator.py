@@ -87,9 +87,7 @@ class AlertEvaluator:
 
     async def _take_duty(self) -> bool:
         turn = {"name": _DUTY, "every": micros(EVALUATION_INTERVAL) - SECOND, "node": self._me}
-        taken = await self._store.write(
-            [Step("maintenance_join", {"name": _DUTY}), Step("maintenance_take", turn)]
-        )
+        taken = await self._store.write([Step("maintenance_join", {"name": _DUTY}), Step("maintenance_take", turn)])
         return bool(taken[1])
 
     async def _evaluate(self, seconds: float) -> None:
@@ -124,10 +122,7 @@ class AlertEvaluator:
             "subject": reading.subject, "severity": str(rule.severity), "value": reading.value,
             "problem": reading.problem, "first_at": now,
         }  # fmt: skip
-        state = {
-            "state": "raised" if new.is_raised else "pending",
-            "raised_at": now if new.is_raised else None,
-        }
+        state = {"state": "raised" if new.is_raised else "pending", "raised_at": now if new.is_raised else None}
         added = {name: value for name, value in row.items() if name != "first_at"} | state | {"at": now}
         if new.is_raised:
             await self._notify(row, Step("alert_add", added, needed=True), now)
@@ -135,12 +130,7 @@ class AlertEvaluator:
             await self._store.write([Step("alert_add", {**added, "notify_error": None})])
 
     async def _see(self, again: OngoingAlert, now: int) -> None:
-        seen = {
-            "id": again.row["id"],
-            "at": now,
-            "value": again.reading.value,
-            "problem": again.reading.problem,
-        }
+        seen = {"id": again.row["id"], "at": now, "value": again.reading.value, "problem": again.reading.problem}
         if again.is_raised:
             row = again.row | {"value": again.reading.value, "problem": again.reading.problem}
             await self._notify(row, Step("alert_raise", seen, needed=True), now)
@@ -148,9 +138,7 @@ class AlertEvaluator:
             await self._store.write([Step("alert_see", seen)])
 
     async def _resolve(self, row: Row, now: int) -> None:
-        await self._notify(
-            row, Step("alert_resolve", {"id": row["id"], "at": now}, needed=True), now, over=True
-        )
+        await self._notify(row, Step("alert_resolve", {"id": row["id"], "at": now}, needed=True), now, over=True)
 
     async def _notify(self, row: Row, change: Step, now: int, *, over: bool = False) -> None:
         """Write the change, its event and its messages in one transaction."""

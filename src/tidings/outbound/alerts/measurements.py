@@ -40,9 +40,7 @@ class AttemptCounts(NamedTuple):
 class AlertMeasurements:
     """Reads all measurements, counting only as far as the thresholds need."""
 
-    def __init__(
-        self, store: Store, *, place: Path | None = None, limits: AlertThresholds = AlertThresholds()
-    ) -> None:
+    def __init__(self, store: Store, *, place: Path | None = None, limits: AlertThresholds = AlertThresholds()) -> None:
         self._store = store
         self._place = place  # the folder of a database file
         self._limits = limits
@@ -54,9 +52,7 @@ class AlertMeasurements:
         now: int = (await store.read("now"))[0]["now"]
         since = (now - micros(WINDOW)) // MINUTE * MINUTE
         seen_at = (await store.read("node_last_seen"))[0]["seen_at"]
-        overdue = await store.read(
-            "counts_overdue", before=now - micros(LATE_AFTER), most=self._limits.overdue + 1
-        )
+        overdue = await store.read("counts_overdue", before=now - micros(LATE_AFTER), most=self._limits.overdue + 1)
         due = await store.read("counts_due", most=self._limits.queue_deep + 1)
         return {
             "silent_seconds": _silent(seen_at, now),
@@ -133,9 +129,7 @@ def shares(found: AttemptCounts) -> MeasurementsByName:
         "error_share": _share(found.total - found.done, found.total, f"ended in an error {within}"),
         "failure_share": _share(found.failed, ends, f"failed permanently {within}", "messages"),
         "stubborn": [
-            Measurement(
-                found.stubborn, f"{found.stubborn:,} attempts had a temporary error for the third time"
-            )
+            Measurement(found.stubborn, f"{found.stubborn:,} attempts had a temporary error for the third time")
         ]
         if found.stubborn
         else [],
@@ -185,9 +179,7 @@ def _silent(seen_at: int | None, now: int) -> list[Measurement]:
 
 
 def _overdue(count: int) -> list[Measurement]:
-    return [
-        Measurement(count, f"{count:,} messages or more are overdue by over {durations.humanize(LATE_AFTER)}")
-    ]
+    return [Measurement(count, f"{count:,} messages or more are overdue by over {durations.humanize(LATE_AFTER)}")]
 
 
 def _due(count: int) -> list[Measurement]:

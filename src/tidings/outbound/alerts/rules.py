@@ -47,27 +47,19 @@ def build_rules(limits: AlertThresholds) -> dict[str, AlertRule]:
     warning, critical = AlertSeverity.WARNING, AlertSeverity.CRITICAL
     silent, slow = limits.scheduler_silent.total_seconds(), limits.database_slow.total_seconds()
     rules = (
-        AlertRule(
-            "scheduler_silent", critical, "silent_seconds", silent, "no process polls for due messages"
-        ),
+        AlertRule("scheduler_silent", critical, "silent_seconds", silent, "no process polls for due messages"),
         AlertRule("overdue", warning, "overdue", limits.overdue, "too many messages are overdue"),
         AlertRule("late", warning, "late_share", limits.late, "messages start late"),
         AlertRule("errors", warning, "error_share", limits.errors, "too many attempts end in errors"),
-        AlertRule(
-            "failures", warning, "failure_share", limits.failures, "too many messages fail permanently"
-        ),
+        AlertRule("failures", warning, "failure_share", limits.failures, "too many messages fail permanently"),
         AlertRule("queue_deep", warning, "due", limits.queue_deep, "the queue is deep"),
-        AlertRule(
-            "memory", warning, "memory_share", limits.memory, "a worker is running out of memory", _A_MINUTE
-        ),
+        AlertRule("memory", warning, "memory_share", limits.memory, "a worker is running out of memory", _A_MINUTE),
         AlertRule("run_missed", warning, "missed_runs", 0, "a scheduled run was missed"),
         AlertRule("job_stalled", critical, "stalled_jobs", 0, "a migration job makes no progress"),
         AlertRule("channel_stopped", warning, "stopped_channels", 0, "a channel sends nothing", _A_MINUTE),
         AlertRule("errors_persist", warning, "stubborn", 0, "temporary errors persist"),
         AlertRule("database_full", critical, "database_full", 0, "the database is full"),
-        AlertRule(
-            "database_rewound", critical, "rewinds", 0, "the database was restored to an earlier state"
-        ),
+        AlertRule("database_rewound", critical, "rewinds", 0, "the database was restored to an earlier state"),
         AlertRule("database_slow", warning, "database_seconds", slow, "the database is slow", _A_MINUTE),
     )
     return {rule.name: rule for rule in rules}

@@ -78,8 +78,5 @@ def serialize_alert(row: Row, rule: AlertRule | None) -> Row:
         "runbook": None if rule is None else rule.runbook,
         "acknowledged_by": row["acknowledged_by"],
         "notify_error": row["notify_error"],
-        **{
-            name: iso(row[name])
-            for name in ("first_at", "raised_at", "last_at", "acknowledged_at", "resolved_at")
-        },
+        **{name: iso(row[name]) for name in ("first_at", "raised_at", "last_at", "acknowledged_at", "resolved_at")},
     }

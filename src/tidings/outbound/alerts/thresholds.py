@@ -38,9 +38,5 @@ class AlertThresholds:
     job_stalled: timedelta = _threshold(
         timedelta(minutes=30), ThresholdUnit.LENGTH, "time without progress of a migration job"
     )
-    database_full: int = _threshold(
-        256 << 20, ThresholdUnit.SIZE, "minimum free space under the database file"
-    )
-    database_slow: timedelta = _threshold(
-        timedelta(seconds=1), ThresholdUnit.LENGTH, "time for a small write"
-    )
+    database_full: int = _threshold(256 << 20, ThresholdUnit.SIZE, "minimum free space under the database file")
+    database_slow: timedelta = _threshold(timedelta(seconds=1), ThresholdUnit.LENGTH, "time for a small write")

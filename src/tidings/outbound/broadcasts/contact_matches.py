@@ -54,9 +54,7 @@ async def match_contacts(
         yield found
 
 
-async def _with_contacts(
-    rows: Sequence[MatchedRecipient], people: FindContacts
-) -> Sequence[MatchedRecipient]:
+async def _with_contacts(rows: Sequence[MatchedRecipient], people: FindContacts) -> Sequence[MatchedRecipient]:
     addresses = [_asked(row.said) for row in rows]
     wanted = dict.fromkeys(address for address in addresses if address is not None)
     known = await people(list(wanted)) if wanted else {}

@@ -98,9 +98,7 @@ class WaitUntil(NamedTuple):
     resting: tuple[QuietPart, ...] = ()
 
 
-FeedDecision = (
-    StartBroadcast | EndBroadcast | PauseAfterCanary | FeedRecipients | RetryFailedRecipients | WaitUntil
-)
+FeedDecision = StartBroadcast | EndBroadcast | PauseAfterCanary | FeedRecipients | RetryFailedRecipients | WaitUntil
 
 
 def decide_feed(look: FeedState) -> FeedDecision:
@@ -139,11 +137,7 @@ def too_many_errors(options: BroadcastOptions, tally: BroadcastTally) -> str | N
 def ended(tally: BroadcastTally) -> EndBroadcast:
     """The final state of a broadcast whose recipients have all ended."""
     is_lost = tally.sent == 0 and tally.errors + tally.expired > 0
-    return (
-        EndBroadcast(BroadcastState.FAILED, "none succeeded")
-        if is_lost
-        else EndBroadcast(BroadcastState.COMPLETED)
-    )
+    return EndBroadcast(BroadcastState.FAILED, "none succeeded") if is_lost else EndBroadcast(BroadcastState.COMPLETED)
 
 
 def gap_of(options: BroadcastOptions) -> int:

@@ -10,13 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...kernel.clock import Clock
-from ...model.broadcast import (
-    BroadcastState,
-    BroadcastTally,
-    TimezonePart,
-    broadcast_tally,
-    load_broadcast_options,
-)
+from ...model.broadcast import BroadcastState, BroadcastTally, TimezonePart, broadcast_tally, load_broadcast_options
 from ...model.time import SECOND
 from ...observability.events import BroadcastStateChanged, Emit, discard_event
 from ...store.port import Row, Step, Store, WriteConflict
@@ -48,13 +42,7 @@ class BroadcastFeeder:
     name = "pump"
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        broadcast_creator: BroadcastCreator,
-        *,
-        grace: int,
-        emit: Emit = discard_event,
+        self, store: Store, clock: Clock, broadcast_creator: BroadcastCreator, *, grace: int, emit: Emit = discard_event
     ) -> None:
         self._store = store
         self._clock = clock
@@ -70,10 +58,7 @@ class BroadcastFeeder:
         now: int = rows[0]["now"]
         nexts: list[int] = [row["check_at"] for row in rows if row["check_at"] > now]
         for row in rows:
-            if (
-                row["check_at"] <= now
-                and (at := await self._look(row["group_id"], row["check_at"])) is not None
-            ):
+            if row["check_at"] <= now and (at := await self._look(row["group_id"], row["check_at"])) is not None:
                 nexts.append(at)
         if not nexts:
             return IDLE if len(rows) < PAGE else 0.0
@@ -195,9 +180,7 @@ class BroadcastFeeder:
         """Retry the next failed recipients; the cursor moves past them, so none is retried twice."""
         group_id, after, held = row["group_id"], row["retry_to"], bool(row["retry_unknown"])
         found = (
-            await self._store.read(
-                "group_failed", group_id=group_id, after=after, unknown=held, limit=revive.room
-            )
+            await self._store.read("group_failed", group_id=group_id, after=after, unknown=held, limit=revive.room)
         )[0]
         is_last = found["seen"] < revive.room
         move = {"group_id": group_id, "expected": after, "place": None if is_last else found["place"]}
@@ -215,9 +198,7 @@ class BroadcastFeeder:
     async def _settle_down(self, row: Row, tally: BroadcastTally, now: int, leased: int) -> int | None:
         """Pause or end the open tasks of a broadcast that is paused, stopped or over, until none is left."""
         moved, state = 0, row["state"]
-        if state == BroadcastState.PAUSED or (
-            state == BroadcastState.FAILED and row["paused_at"] is not None
-        ):
+        if state == BroadcastState.PAUSED or (state == BroadcastState.FAILED and row["paused_at"] is not None):
             moved = await open_tasks.pause_tasks(self._store, row)
         elif state == BroadcastState.CANCELLED:
             reason = "its broadcast was cancelled"

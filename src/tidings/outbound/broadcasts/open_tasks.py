@@ -46,9 +46,7 @@ async def end_tasks(store: Store, row: Row, *, state: str, reason: str, asked: b
     """End waiting tasks with their history lines; with `asked`, request cancellation of those in flight."""
     ended = 0
     async for page, n in _pages(store, row["group_id"]):
-        await store.write(
-            with_history(store, "group_end", {**page, "state": state, "reason": reason, "asked": asked})
-        )
+        await store.write(with_history(store, "group_end", {**page, "state": state, "reason": reason, "asked": asked}))
         ended += n
     if asked:
         await store.write([Step("group_ask", {"group_id": row["group_id"]})])
@@ -68,9 +66,7 @@ def with_history(store: Store, name: str, params: dict[str, Any]) -> list[Step]:
     return [*history, Step(name, params)]
 
 
-async def _pages(
-    store: Store, group_id: int, *, skip: str | None = None
-) -> AsyncIterator[tuple[dict[str, Any], int]]:
+async def _pages(store: Store, group_id: int, *, skip: str | None = None) -> AsyncIterator[tuple[dict[str, Any], int]]:
     """The waiting tasks of a broadcast as id ranges; `skip` leaves out one queue."""
     after = 0
     while True:

@@ -55,7 +55,6 @@ def quiet_from(quiet: QuietHours, timezone: str, at: int) -> int:
     there = wall_time(at, ZoneInfo(timezone))
     midnight = there.replace(hour=0, minute=0, second=0, microsecond=0)
     begins = [
-        resolve_wall_time(midnight + timedelta(days=day, minutes=quiet.begin), ZoneInfo(timezone)).at
-        for day in (0, 1)
+        resolve_wall_time(midnight + timedelta(days=day, minutes=quiet.begin), ZoneInfo(timezone)).at for day in (0, 1)
     ]
     return next((begin for begin in begins if begin > at), begins[-1])

@@ -96,13 +96,7 @@ class RecipientLoader:
     """Loads the recipients of one broadcast."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        row: Row,
-        channel: Channel,
-        wording: BroadcastContent,
-        people: FindContacts,
+        self, store: Store, clock: Clock, row: Row, channel: Channel, wording: BroadcastContent, people: FindContacts
     ) -> None:
         self._store = store
         self._clock = clock
@@ -122,8 +116,7 @@ class RecipientLoader:
     async def load(self, recipients: AsyncIterator[NumberedRecipient]) -> RecipientLoadResult:
         """Load the rows that are not loaded yet. An invalid row refuses all, except with `skip_bad`."""
         self._parts = {
-            part["timezone"]: part["part"]
-            for part in await self._store.read("broadcast_parts", group_id=self._lot)
+            part["timezone"]: part["part"] for part in await self._store.read("broadcast_parts", group_id=self._lot)
         }
         chunk, known, seen = _RecipientChunk(), self._row["lines"], 0
         async for number, mark, recipient in self._matched(recipients, known):
@@ -164,9 +157,7 @@ class RecipientLoader:
             raise _refusal(self._bad)
         return RecipientDryRun(chunk.lines, len(chunk.rows), first)
 
-    def _matched(
-        self, recipients: AsyncIterator[NumberedRecipient], known: int = 0
-    ) -> AsyncIterator[MatchedRecipient]:
+    def _matched(self, recipients: AsyncIterator[NumberedRecipient], known: int = 0) -> AsyncIterator[MatchedRecipient]:
         return match_contacts(recipients, self._people, most=self._store.bulk, after=known)
 
     def _compare(self) -> None:
@@ -190,9 +181,7 @@ class RecipientLoader:
             if address in chunk.rows:
                 self._repeat(chunk, number, address)
                 return False
-            content = self._content(
-                recipient if recipient.address == address else recipient._replace(address=address)
-            )
+            content = self._content(recipient if recipient.address == address else recipient._replace(address=address))
             part = self._part(recipient.timezone)
         except TidingsError as error:
             chunk.refused += 1
@@ -240,9 +229,7 @@ class RecipientLoader:
     async def _write(self, chunk: _RecipientChunk, seen: int) -> None:
         """Write one chunk after the previous one, without recipients that are already loaded."""
         asked = orjson.dumps(list(chunk.rows)).decode()
-        for row in (
-            await self._store.read("group_known", group_id=self._lot, recipients=asked) if chunk.rows else ()
-        ):
+        for row in await self._store.read("group_known", group_id=self._lot, recipients=asked) if chunk.rows else ():
             number, _ = chunk.rows.pop(row["recipient"])
             self._repeat(chunk, number, row["recipient"])
         now, new_id, row = self._clock.now(), self._clock.new_id, self._row
@@ -250,9 +237,7 @@ class RecipientLoader:
         head = (row["tenant"], row["channel"])
         values = [(now, at, new_id(), *head, address, *rest) for address, (_, rest) in chunk.rows.items()]
         try:
-            await self._store.keep(
-                TableRows("messages", RECIPIENT_COLUMNS, values), also=self._steps(chunk, seen, now)
-            )
+            await self._store.keep(TableRows("messages", RECIPIENT_COLUMNS, values), also=self._steps(chunk, seen, now))
         except WriteConflict:
             raise InProgress(
                 "another call is loading this broadcast", remedy="wait until that call has ended"
@@ -270,10 +255,7 @@ class RecipientLoader:
         return [
             Step("broadcast_loaded", loaded, needed=True),
             *(
-                Step(
-                    "broadcast_part_add",
-                    {"group_id": self._lot, "part": part, "timezone": places[part], "added": n},
-                )
+                Step("broadcast_part_add", {"group_id": self._lot, "part": part, "timezone": places[part], "added": n})
                 for part, n in sorted(counts.items())
             ),
         ]

@@ -35,11 +35,7 @@ def parse_recipient(given: object) -> BroadcastRecipient:
         raise Invalid("the recipient is neither an address nor an object", field="addresses", remedy=_EXAMPLE)
     names = [name for name in _ADDRESS if given.get(name) is not None]
     if len(names) != 1 or not isinstance(given[names[0]], str):
-        problem = (
-            "both `address` and `to` are given"
-            if len(names) > 1
-            else "the address is missing or not a string"
-        )
+        problem = "both `address` and `to` are given" if len(names) > 1 else "the address is missing or not a string"
         raise Invalid(problem, field="address", remedy=_EXAMPLE)
     timezone, variables = given.get("timezone"), given.get("variables")
     if timezone is not None and not isinstance(timezone, str):
@@ -63,9 +59,7 @@ def _unpacked(cell: str) -> object:
         return cell
 
 
-_EXAMPLE = (
-    'write {"address": "ada", "timezone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
-)
+_EXAMPLE = 'write {"address": "ada", "timezone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
 
 
 async def number_recipients(given: Iterable[object]) -> AsyncIterator[NumberedRecipient]:
@@ -85,10 +79,7 @@ async def from_audience(people: AsyncIterator[Person]) -> AsyncIterator[Numbered
     number = 0
     async for person in people:
         number += 1
-        yield (
-            number,
-            BroadcastRecipient(person.address, person.timezone, person.contact, person.variables, person),
-        )
+        yield (number, BroadcastRecipient(person.address, person.timezone, person.contact, person.variables, person))
 
 
 def _read(given: object) -> BroadcastRecipient | TidingsError:

@@ -98,9 +98,6 @@ def _place(after: str | None) -> tuple[int, int]:
     if after is None:
         return -1, 0
     part, dot, task = after.partition(".")
-    if (
-        not (dot and part.isascii() and task.isascii() and part.isdigit() and task.isdigit())
-        or len(after) > 24
-    ):
+    if not (dot and part.isascii() and task.isascii() and part.isdigit() and task.isdigit()) or len(after) > 24:
         raise invalid_cursor(after)
     return min(int(part), 32_767), min(int(task), (1 << 62))

@@ -80,9 +80,7 @@ class BroadcastCreator:
         kept = optional_key("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
         done = await find_replay(self._store, kept)
         if done is None:
-            ready = await self._checks.ready(
-                parse_broadcast(body, now=now, timezone=self._zone), id_, now, tenant
-            )
+            ready = await self._checks.ready(parse_broadcast(body, now=now, timezone=self._zone), id_, now, tenant)
             if ready.plan.list is not None:
                 await self._audience.find(ready.plan.list, tenant=tenant)
             elif ready.plan.addresses is not None:
@@ -116,9 +114,7 @@ class BroadcastCreator:
             return earlier
         return CreateResult(serialize_broadcast(row, _NOBODY._replace(total=row["total"])), replayed=True)
 
-    async def withdraw(
-        self, id_: str, *, reason: str, key: str | None = None, tenant: str = "default"
-    ) -> None:
+    async def withdraw(self, id_: str, *, reason: str, key: str | None = None, tenant: str = "default") -> None:
         """Roll back a broadcast that was never frozen, with its recipients and its key."""
         row = await self.find(id_, tenant=tenant)
         kept = optional_key("broadcasts", key, None, None, tenant=tenant, until=0)
@@ -134,9 +130,7 @@ class BroadcastCreator:
         plan, is_all, members = ready.plan, True, None
         people = number_recipients(plan.addresses or [])
         if plan.list is not None:
-            found, is_all = await self._audience.first(
-                plan.list, plan.channel, most=MAX_PREVIEWED, tenant=tenant
-            )
+            found, is_all = await self._audience.first(plan.list, plan.channel, most=MAX_PREVIEWED, tenant=tenant)
             members = (await self._audience.show(plan.list, tenant=tenant))["members"]
             people = from_audience(_each(found))
         dry_run = await self._loading(ready.row, ready.channel, ready.wording).dry_run(people)
@@ -168,9 +162,7 @@ class BroadcastCreator:
         row = await self.find(id_, tenant=tenant)
         check_loading(row)
         if load_broadcast_options(row["options"]).source is not None:
-            raise Conflict(
-                "this broadcast loads its recipients automatically", remedy="wait until it has them"
-            )
+            raise Conflict("this broadcast loads its recipients automatically", remedy="wait until it has them")
         told = await self._load(row, from_rows(rows))
         if expected is not None and (seen := (await self.find(id_, tenant=tenant))["lines"]) != expected:
             raise Invalid(
@@ -224,9 +216,7 @@ class BroadcastCreator:
         people = partial(self._audience.at, channel=row["channel"], tenant=row["tenant"])
         return RecipientLoader(self._store, self._clock, row, channel, wording, people)
 
-    async def _freeze(
-        self, group_id: int, told: RecipientLoadResult, kept: IdempotencyRecord | None = None
-    ) -> Row:
+    async def _freeze(self, group_id: int, told: RecipientLoadResult, kept: IdempotencyRecord | None = None) -> Row:
         """Freeze in one conditional transaction; raises Conflict if another call was first."""
         found = await self._store.read("broadcast_row", group_id=group_id)
         if not found:
@@ -300,9 +290,7 @@ class BroadcastCreator:
             await self._audience.find(plan.list, tenant=occurrence.tenant)
         options: BroadcastOptions = replace(plan.options, source=source)
         id_ = self._clock.new_id()
-        ready = await self._checks.ready(
-            plan._replace(options=options), id_, occurrence.now, occurrence.tenant
-        )
+        ready = await self._checks.ready(plan._replace(options=options), id_, occurrence.now, occurrence.tenant)
         row = {
             **ready.row,
             "schedule": occurrence.schedule,

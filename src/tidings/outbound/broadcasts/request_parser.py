@@ -26,9 +26,7 @@ UPLOAD = "upload"
 BROADCAST_FIELDS: Mapping[str, Field] = {
     "channel": Field("string", "name of a configured channel", "phone", required=True),
     "name": Field("string", "display name", "Flood warning"),
-    "addresses": Field(
-        "array", "recipients: addresses, or objects with address, zone and variables", ["ada", "bob"]
-    ),
+    "addresses": Field("array", "recipients: addresses, or objects with address, zone and variables", ["ada", "bob"]),
     "list": Field("string", "contact list instead of addresses, by id or name", "volunteers"),
     "recipients": Field("string", '"upload": send them as CSV or NDJSON in a separate call', UPLOAD),
     "text": Field("string", "message text", "Hello"),
@@ -42,9 +40,7 @@ BROADCAST_FIELDS: Mapping[str, Field] = {
     "trigger": Field("string", "IMMEDIATE, SCHEDULED (with `at` or `in`) or MANUAL", "IMMEDIATE"),
     **TIME_FIELDS,
     "maxAttempts": Field("integer", "maximum attempts, including the first", 6),
-    "attemptIntervalMinutes": Field(
-        "number", "minutes between attempts, instead of the channel's retry policy", 5
-    ),
+    "attemptIntervalMinutes": Field("number", "minutes between attempts, instead of the channel's retry policy", 5),
     "webhook": Field("string", "URL to notify when the broadcast has ended", "https://example.org/done"),
     "xref": Field("string", "your own key, to group broadcasts", "project-7"),
     "per_second": Field("number", "maximum first attempts per second", 50),
@@ -53,13 +49,9 @@ BROADCAST_FIELDS: Mapping[str, Field] = {
     "canary": Field("integer", "send to this many first, then pause until resumed", 100),
     "quiet": Field("object", "quiet hours on the recipient's clock", {"from": "22:00", "to": "07:00"}),
     "timezone": Field("string", "time zone for `at` and for recipients without one", "Europe/Berlin"),
-    "recipient_timezone": Field(
-        "boolean", "send at the same local time in each recipient's time zone", False
-    ),
+    "recipient_timezone": Field("boolean", "send at the same local time in each recipient's time zone", False),
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
-    "skip_bad": Field(
-        "boolean", "skip invalid rows and report them; otherwise one refuses the upload", False
-    ),
+    "skip_bad": Field("boolean", "skip invalid rows and report them; otherwise one refuses the upload", False),
 }
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -161,9 +153,7 @@ def _content(given: Mapping[str, Any]) -> dict[str, Any] | None:
     own = {name: given[name] for name in ("text", "subject", "data") if given.get(name) is not None}
     if given.get("template") is not None:
         if own:
-            raise Invalid(
-                "both a template and content are given", field="template", remedy="give one of them"
-            )
+            raise Invalid("both a template and content are given", field="template", remedy="give one of them")
         return None
     for name in ("template_version", "variables"):
         if given.get(name) is not None:

@@ -66,12 +66,7 @@ class BroadcastService:
         after: str | None = None,
     ) -> Page:
         """Broadcasts, newest first, each with its tally."""
-        params = {
-            "tenant": tenant,
-            "before": _place(after),
-            "state": _state(state),
-            "limit": page_size(limit),
-        }
+        params = {"tenant": tenant, "before": _place(after), "state": _state(state), "limit": page_size(limit)}
         if xref is None:
             rows = await self._store.read("broadcast_page", **params)
         else:
@@ -83,9 +78,7 @@ class BroadcastService:
         """State and tally of several broadcasts at one instant; unknown ids are left out."""
         if not 0 < len(ids) <= MAX_COUNTED_AT_ONCE:
             raise Invalid(
-                f"{len(ids)} ids are given",
-                field="ids",
-                remedy=f"give 1 to {MAX_COUNTED_AT_ONCE}, separated by commas",
+                f"{len(ids)} ids are given", field="ids", remedy=f"give 1 to {MAX_COUNTED_AT_ONCE}, separated by commas"
             )
         rows: list[Row] = []
         for id_ in dict.fromkeys(ids):
@@ -108,9 +101,7 @@ class BroadcastService:
         params = {"tenant": tenant, "before": _LAST, "state": None, "limit": MAX_REPORTED}
         rows = await self._store.read("broadcast_of_xref", **params, xref=xref)
         if not rows:
-            raise NotFound(
-                f"no broadcast has the xref {xref[:60]!r}", field="xref", remedy="check its spelling"
-            )
+            raise NotFound(f"no broadcast has the xref {xref[:60]!r}", field="xref", remedy="check its spelling")
         found = await read_tallies(self._store, [row["group_id"] for row in rows])
         return {"xref": xref, **combined_report(rows, found), "more": len(rows) == MAX_REPORTED}
 
@@ -122,21 +113,13 @@ class BroadcastService:
         return Page(items, groups[-1]["xref"] if len(groups) == size else None)
 
     async def recipients(
-        self,
-        id_: str,
-        *,
-        tenant: str = "default",
-        state: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
+        self, id_: str, *, tenant: str = "default", state: str | None = None, limit: int = 50, after: str | None = None
     ) -> Page:
         """The recipients in snapshot order, each with its result."""
         row = await self._find(id_, tenant)
         return await recipient_results.results_page(self._store, row, state=state, limit=limit, after=after)
 
-    async def export(
-        self, id_: str, *, tenant: str = "default", state: str | None = None
-    ) -> AsyncIterator[list[Row]]:
+    async def export(self, id_: str, *, tenant: str = "default", state: str | None = None) -> AsyncIterator[list[Row]]:
         """All recipients, page by page, without an open transaction in between."""
         row = await self._find(id_, tenant)
         await self.recipients(id_, tenant=tenant, state=state, limit=1)  # raises early for an invalid state
@@ -163,11 +146,7 @@ class BroadcastService:
         """Pause; attempts in flight finish normally."""
         check_line(reason, "reason", MAX_REASON_LENGTH)
         row = await self._find(id_, tenant)
-        params = {
-            "group_id": row["group_id"],
-            "reason": reason,
-            "passes": False,
-        }
+        params = {"group_id": row["group_id"], "reason": reason, "passes": False}
         steps = [
             Step("broadcast_pause", params),
             broadcast_event(row, await self._tally(row), BroadcastState.PAUSED, reason),
@@ -181,9 +160,7 @@ class BroadcastService:
         for _ in range(3):  # it may change between the read and the write
             row = await self._find(id_, tenant)
             tally = await self._tally(row)
-            if row["state"] != BroadcastState.PAUSED and not (
-                row["state"] == BroadcastState.FAILED and tally.waiting
-            ):
+            if row["state"] != BroadcastState.PAUSED and not (row["state"] == BroadcastState.FAILED and tally.waiting):
                 break
             params = _reset_errors(row, tally)
             if await self._move(
@@ -205,15 +182,8 @@ class BroadcastService:
             is_stopped = row["state"] == BroadcastState.FAILED and tally.waiting
             if row["state"] not in _OPEN and not is_stopped:
                 break
-            params = {
-                "group_id": row["group_id"],
-                "expected": row["state"],
-                "reason": reason,
-            }
-            steps = [
-                Step("broadcast_cancel", params),
-                broadcast_event(row, tally, BroadcastState.CANCELLED, reason),
-            ]
+            params = {"group_id": row["group_id"], "expected": row["state"], "reason": reason}
+            steps = [Step("broadcast_cancel", params), broadcast_event(row, tally, BroadcastState.CANCELLED, reason)]
             if await self._move(steps):
                 break
         if (await self._find(id_, tenant))["state"] != BroadcastState.CANCELLED:
@@ -299,8 +269,7 @@ def _refused(what: str, row: Row) -> Conflict:
     state = row["state"]
     reason = f" ({row['reason']})" if row["reason"] else ""
     return Conflict(
-        f"the broadcast is {state}{reason} and cannot be {what}",
-        remedy=f"see: tidings broadcasts show {row['id']}",
+        f"the broadcast is {state}{reason} and cannot be {what}", remedy=f"see: tidings broadcasts show {row['id']}"
     )
 
 

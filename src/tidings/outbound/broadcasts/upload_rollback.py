@@ -20,11 +20,7 @@ async def withdraw(store: Store, group_id: int, reason: str, kept: IdempotencyRe
     if not found or found[0]["state"] != BroadcastState.LOADING:
         return
     state, lines = BroadcastState.LOADING, found[0]["lines"]
-    frees = (
-        []
-        if kept is None
-        else [Step("idempotency_key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0)]
-    )
+    frees = [] if kept is None else [Step("idempotency_key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0)]
     if lines:
         cancel = {"group_id": group_id, "expected": state.value, "reason": reason[:LONGEST_REASON]}
         if not (await store.write([Step("broadcast_cancel", cancel), *frees]))[0]:

@@ -32,11 +32,7 @@ class BroadcastValidator:
     """Validates requests against channels, templates and limits."""
 
     def __init__(
-        self,
-        channels: Mapping[str, Channel],
-        templates: TemplateService,
-        rules: MessageLimits,
-        webhooks: Callable,
+        self, channels: Mapping[str, Channel], templates: TemplateService, rules: MessageLimits, webhooks: Callable
     ) -> None:
         self._channels = channels
         self._templates = templates
@@ -91,9 +87,7 @@ class BroadcastValidator:
         channel = self._channels.get(name)
         if channel is None or name == EVENTS:
             known = ", ".join(sorted(set(self._channels) - {EVENTS})) or "none"
-            raise Invalid(
-                f"there is no channel {name[:60]!r}", field="channel", remedy=f"configured channels: {known}"
-            )
+            raise Invalid(f"there is no channel {name[:60]!r}", field="channel", remedy=f"configured channels: {known}")
         return channel
 
     def _check_webhook(self, url: str) -> None:

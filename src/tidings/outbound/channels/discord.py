@@ -166,9 +166,7 @@ def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettin
     parts = parts_of(said, MAX_TEXT, settings.long_text)
     if len(parts) > 1 and "thread_name" in data:
         problem = "a split text cannot start a thread"
-        raise Invalid(
-            problem, field="data.thread_name", remedy="shorten the text, or send to a thread by its id"
-        )
+        raise Invalid(problem, field="data.thread_name", remedy="shorten the text, or send to a thread by its id")
     lasting = {name: value for name, value in data.items() if name not in ONCE}
     return [
         DiscordRequest(query, {**({"content": part} if part else {}), **(data if number == 0 else lasting)})

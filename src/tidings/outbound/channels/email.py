@@ -118,9 +118,7 @@ class EmailChannel(NoLookup):
         envelope = SmtpEnvelope(letter.sender.address, letter.recipients, body)
         try:
             taken = await self._smtp.send(
-                envelope,
-                deadline=self._settings.deadline,
-                stops=partial(stops, spares=self._settings.partial),
+                envelope, deadline=self._settings.deadline, stops=partial(stops, spares=self._settings.partial)
             )
         except SmtpRefused as error:
             return outcome_of(error, own_sender=letter.sender == self._sender, hide=self._hide)
@@ -221,9 +219,7 @@ def outcome_of(refused: SmtpRefused, *, own_sender: bool, hide: Sequence[str] = 
     if refused.recipient is not None:
         reason += f" {refused.recipient}"
     reason = f"{reason}: {_said(refused.reply, hide)}"
-    about_us = refused.stage in (SmtpStage.HELLO, SmtpStage.LOGIN) or (
-        refused.stage is SmtpStage.SENDER and own_sender
-    )
+    about_us = refused.stage in (SmtpStage.HELLO, SmtpStage.LOGIN) or (refused.stage is SmtpStage.SENDER and own_sender)
     match verdict(refused.reply, refused.stage):
         case SmtpVerdict.ACCOUNT:
             return Reject(Category.PERMANENT, reason, whole_channel=True)
@@ -305,16 +301,12 @@ def _judge(settings: EmailSettings) -> None:
         missing = "password" if settings.password is None else "username"
         raise ValueError(missing, "username and password belong together", f"Add {missing}")
     if settings.password and settings.security is SmtpSecurity.NONE and not is_loopback(settings.host):
-        raise ValueError(
-            "security", "the password would be sent without encryption", "Use 'starttls' or 'tls'"
-        )
+        raise ValueError("security", "the password would be sent without encryption", "Use 'starttls' or 'tls'")
     if settings.ca_file is not None:
         try:
             ssl.create_default_context(cafile=settings.ca_file)
         except (OSError, ValueError) as error:
-            raise ValueError(
-                "ca_file", "the file cannot be loaded", "Give certificates in PEM format"
-            ) from error
+            raise ValueError("ca_file", "the file cannot be loaded", "Give certificates in PEM format") from error
 
 
 KIND = ChannelKind(

@@ -120,9 +120,7 @@ class EventsChannel(NoLookup):
             signing = self._signing(message.tenant, recipient)
             return _EventReceiver(recipient, recipient, signing.keys, signing.secrets, None)
         found = await self._listeners.find(recipient)
-        return (
-            None if found is None else _EventReceiver(found.id, found.url, found.keys, found.secrets, found)
-        )
+        return None if found is None else _EventReceiver(found.id, found.url, found.keys, found.secrets, found)
 
     def _signing(self, tenant: str, url: str) -> EndpointKeys:
         try:

@@ -31,9 +31,7 @@ LISTED = 100  # messages searched for an uncertain one
 THROTTLED_FOR = timedelta(seconds=60)  # GroupMe sends no Retry-After
 
 DATA: Mapping[str, Field] = {
-    "attachments": Field(
-        "array", "Pictures, places, mentions", [{"type": "image", "url": "https://i.groupme.com/1"}]
-    ),
+    "attachments": Field("array", "Pictures, places, mentions", [{"type": "image", "url": "https://i.groupme.com/1"}])
 }
 
 _ID = re.compile(r"[0-9]{1,20}")
@@ -141,9 +139,7 @@ class GroupMeChannel(ProviderChannel):
         errors = _inner(reply, "meta").get("errors")
         if isinstance(errors, dict):
             errors = [f"{name} {said}" for name, said in errors.items()]
-        said = (
-            "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
-        )
+        said = "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
         return reply.words(self._api.shown(said))
 
 
@@ -156,9 +152,7 @@ def outcome_of(reply: ProviderReply, reason: str, *, by_bot: bool) -> Outcome:
         after = THROTTLED_FOR if reply.wait is None else reply.wait
         return Retry(Category.THROTTLING, reason, after=after, whole_channel=True)
     if status == 404:
-        return Reject(
-            Category.PERMANENT, reason, whole_channel=by_bot
-        )  # an unknown bot is a configuration error
+        return Reject(Category.PERMANENT, reason, whole_channel=by_bot)  # an unknown bot is a configuration error
     return outcome_by_status(reply, reason, certain=status in (500, 502, 503))
 
 
@@ -177,9 +171,7 @@ def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: i
     return Retry(Category.TEMPORARY, "GroupMe does not have it")
 
 
-def posts_of(
-    id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings
-) -> list[GroupMeRequest]:
+def posts_of(id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings) -> list[GroupMeRequest]:
     """The requests for this content; raises Invalid for what GroupMe would always reject."""
     _check_recipient(recipient, settings)
     data = provider_fields_of(content, DATA, "GroupMe")
@@ -195,17 +187,13 @@ def posts_of(
     ]
 
 
-def post_of(
-    recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings
-) -> GroupMeRequest:
+def post_of(recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings) -> GroupMeRequest:
     """One request: to the bot's group, to a group, or to a person."""
     if recipient == BOT:
         return GroupMeRequest("/bots/post", {"bot_id": settings.bot_id, "text": said, **data}, "")
     if recipient.startswith(GROUP):
         path = f"/groups/{recipient.removeprefix(GROUP)}/messages"
-        return GroupMeRequest(
-            path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key
-        )
+        return GroupMeRequest(path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key)
     direct = {"source_guid": key, "recipient_id": recipient, "text": said, **data}
     return GroupMeRequest("/direct_messages", {"direct_message": direct}, key)
 
@@ -213,9 +201,7 @@ def post_of(
 def _check_recipient(recipient: str, settings: GroupMeSettings) -> None:
     if recipient == BOT:
         if settings.bot_id is None:
-            raise Invalid(
-                "this channel has no bot", field="to", remedy="give it a bot_id, or use a user's id"
-            )
+            raise Invalid("this channel has no bot", field="to", remedy="give it a bot_id, or use a user's id")
         return
     if not _ID.fullmatch(recipient.removeprefix(GROUP)):
         raise Invalid(

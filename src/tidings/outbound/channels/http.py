@@ -103,14 +103,9 @@ class HttpChannel(NoLookup):
     kind: ClassVar[str] = "http"
     no_lookup = "the API cannot be asked about earlier messages"
 
-    def __init__(
-        self, settings: HttpSettings, *, now: Callable[[], int], look_up: Resolve | None = None
-    ) -> None:
+    def __init__(self, settings: HttpSettings, *, now: Callable[[], int], look_up: Resolve | None = None) -> None:
         self.traits = traits_of(
-            settings,
-            OnUnknown.HOLD,
-            "it is unknown whether the API removes duplicates",
-            max_text=MAX_TEXT,
+            settings, OnUnknown.HOLD, "it is unknown whether the API removes duplicates", max_text=MAX_TEXT
         )
         self._settings = settings
         self._hide = settings.hidden
@@ -123,9 +118,7 @@ class HttpChannel(NoLookup):
         """Fill the template once; raises Invalid before the message is accepted."""
         said = str(content.get("text") or "")
         if len(said) > MAX_TEXT:
-            raise TooLarge(
-                f"The text has {len(said)} characters", remedy=f"Shorten it to {MAX_TEXT}", field="text"
-            )
+            raise TooLarge(f"The text has {len(said)} characters", remedy=f"Shorten it to {MAX_TEXT}", field="text")
         make_request(Message("check", "", "", recipient, content, 0), self._settings)
 
     async def send(self, message: Message) -> Outcome:
@@ -186,11 +179,7 @@ def make_request(message: Message, settings: HttpSettings) -> FilledRequest:
         if has_dot_segments(url) and not has_dot_segments(settings.url):
             remedy = "Do not use . or .. as a path segment"
             raise Invalid("A value would change the path of the URL", remedy=remedy, field="to")
-        return FilledRequest(
-            url=url,
-            headers=_filled_headers(settings, values),
-            body=_filled_body(settings, values),
-        )
+        return FilledRequest(url=url, headers=_filled_headers(settings, values), body=_filled_body(settings, values))
     except Missing as error:
         name = str(error).removeprefix("message.meta.")
         wanted = f"data.{name}" if str(error).startswith("message.meta.") else str(error)
@@ -269,9 +258,7 @@ def outcome_of(answer: HttpResponse, settings: HttpSettings, *, now: int, hide: 
     taken = 200 <= status < 300 if settings.success is None else status in settings.success
     if not taken:
         certain = settings.method in _SAFE_TO_REPEAT or status in settings.not_sent
-        return outcome_by_status(
-            ProviderReply(status, None, said, wait, read is not None), reason, certain=certain
-        )
+        return outcome_by_status(ProviderReply(status, None, said, wait, read is not None), reason, certain=certain)
     if settings.success_path is None:
         return Done(receipt=_receipt(read, settings, hide))
     if read is None:

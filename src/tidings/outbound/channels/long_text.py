@@ -69,9 +69,7 @@ def _continues(character: str) -> bool:
     return character in _JOINERS or unicodedata.combining(character) != 0
 
 
-async def send_parts(
-    id_: str, parts: Sequence[Part], send: Callable[[Part, str], Awaitable[Outcome]]
-) -> Outcome:
+async def send_parts(id_: str, parts: Sequence[Part], send: Callable[[Part, str], Awaitable[Outcome]]) -> Outcome:
     """Send the parts in order; the receipt has all their ids.
 
     `send` gets the request id of the part, for a proxy's log and the sandbox's ledger; providers ignore it.

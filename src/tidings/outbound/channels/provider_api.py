@@ -87,9 +87,7 @@ class ProviderReply(NamedTuple):
 class ProviderApi:
     """A provider's API; `hide` are the secrets to mask in responses."""
 
-    def __init__(
-        self, base: str, *, deadline: timedelta, hide: Sequence[str] = (), now: Callable[[], int]
-    ) -> None:
+    def __init__(self, base: str, *, deadline: timedelta, hide: Sequence[str] = (), now: Callable[[], int]) -> None:
         self._base = base
         self._deadline = deadline
         self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})

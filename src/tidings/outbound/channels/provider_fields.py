@@ -11,9 +11,7 @@ from ...model.errors import Invalid
 from .options import matching
 
 
-def provider_fields_of(
-    content: Mapping[str, Any], known: Mapping[str, Field], provider: str
-) -> dict[str, Any]:
+def provider_fields_of(content: Mapping[str, Any], known: Mapping[str, Field], provider: str) -> dict[str, Any]:
     """The non-null fields of `data`; raises Invalid for an unknown one."""
     data = content.get("data")
     if data is None:

@@ -80,12 +80,7 @@ class SandboxChannel(NoLookup):
         url = check_url(f"{self._address}/sandbox/faults", ANY_HOST).url
         try:
             answer = await self._http.request(
-                "GET",
-                url,
-                headers={},
-                deadline=self.traits.deadline,
-                pinned=None,
-                max_response_size=_MAX_ANSWER,
+                "GET", url, headers={}, deadline=self.traits.deadline, pinned=None, max_response_size=_MAX_ANSWER
             )
         except (NotSent, MaybeSent) as error:
             return Retry(Category.TEMPORARY, str(error))
@@ -139,11 +134,7 @@ def _judge(settings: SandboxSettings) -> None:
     try:
         check_url(settings.url, ANY_HOST)
     except ForbiddenUrl as error:
-        raise ValueError(
-            "url", str(error), "Use the sandbox's address, such as http://127.0.0.1:8025"
-        ) from error
+        raise ValueError("url", str(error), "Use the sandbox's address, such as http://127.0.0.1:8025") from error
 
 
-KIND = ChannelKind(
-    SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge
-)
+KIND = ChannelKind(SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge)

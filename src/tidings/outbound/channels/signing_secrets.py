@@ -45,9 +45,7 @@ class HasSigningSecrets(Protocol):
         """The secrets a receiver verifies with, newest first; raises ForbiddenUrl."""
 
 
-def endpoint_secrets(
-    channels: Mapping[str, Channel], name: str, to: str, *, tenant: str
-) -> Mapping[str, object]:
+def endpoint_secrets(channels: Mapping[str, Channel], name: str, to: str, *, tenant: str) -> Mapping[str, object]:
     """The signing secrets of one endpoint, for its owner."""
     if name not in channels:
         raise unknown_channel(name, channels)

@@ -31,9 +31,7 @@ MAX_TEXT = 40_000  # Slack truncates longer texts
 PER_CHANNEL = timedelta(seconds=1)
 
 DATA: Mapping[str, Field] = {
-    "blocks": Field(
-        "array", "Layout blocks; the text is then shown in notifications only", [{"type": "divider"}]
-    ),
+    "blocks": Field("array", "Layout blocks; the text is then shown in notifications only", [{"type": "divider"}]),
     "attachments": Field("array", "Legacy attachments", [{"text": "more"}]),
     "thread_ts": Field("string", "Parent message of the thread", "1503435956.000247"),
     "reply_broadcast": Field("boolean", "Also show a thread reply in the channel", True),
@@ -42,9 +40,7 @@ DATA: Mapping[str, Field] = {
     "mrkdwn": Field("boolean", "Interpret mrkdwn in the text", False),
     "username": Field("string", "Display name for this message", "Night watch"),
     "icon_emoji": Field("string", "Icon for this message", ":owl:"),
-    "metadata": Field(
-        "object", "Metadata for other apps", {"event_type": "order", "event_payload": {"id": 7}}
-    ),
+    "metadata": Field("object", "Metadata for other apps", {"event_type": "order", "event_payload": {"id": 7}}),
 }
 ONCE = frozenset({"blocks", "attachments", "reply_broadcast", "metadata"})  # with the first part only
 
@@ -111,9 +107,7 @@ class SlackChannel(ProviderChannel):
         if spot.place.startswith("data.blocks"):
             marked = key == "text" and spot.inside.get("type") not in ("plain_text", "text")
         elif spot.place.startswith("data.attachments"):
-            marked = (
-                key in ("text", "pretext", "fallback", "title", "value") and ".actions[" not in spot.place
-            )
+            marked = key in ("text", "pretext", "fallback", "title", "value") and ".actions[" not in spot.place
         else:
             marked = spot.place == "text"
         return Markup.SLACK if marked else None
@@ -198,9 +192,7 @@ def bodies_of(recipient: str, content: Mapping[str, Any], settings: SlackSetting
         raise Invalid("the message is empty", field="text", remedy=remedy)
     lasting = {name: value for name, value in data.items() if name not in ONCE}
     parts = parts_of(said, MAX_TEXT, settings.long_text)
-    return [
-        {**place, "text": part, **(data if number == 0 else lasting)} for number, part in enumerate(parts)
-    ]
+    return [{**place, "text": part, **(data if number == 0 else lasting)} for number, part in enumerate(parts)]
 
 
 def _place(recipient: str, settings: SlackSettings) -> Mapping[str, str]:

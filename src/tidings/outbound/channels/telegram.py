@@ -42,32 +42,22 @@ MEDIA: Mapping[str, str] = {
 }
 DATA: Mapping[str, Field] = {
     "parse_mode": Field("string", "Markup of the text; null for none", "HTML"),
-    "entities": Field(
-        "array", "Markup as a list of entities instead", [{"type": "bold", "offset": 0, "length": 5}]
-    ),
+    "entities": Field("array", "Markup as a list of entities instead", [{"type": "bold", "offset": 0, "length": 5}]),
     "link_preview_options": Field("object", "Link preview options", {"is_disabled": True}),
     "disable_notification": Field("boolean", "Send silently", True),
     "protect_content": Field("boolean", "Forbid forwarding and saving", True),
     "reply_parameters": Field("object", "Message to reply to", {"message_id": 42}),
-    "reply_markup": Field(
-        "object", "Buttons", {"inline_keyboard": [[{"text": "Yes", "callback_data": "yes"}]]}
-    ),
+    "reply_markup": Field("object", "Buttons", {"inline_keyboard": [[{"text": "Yes", "callback_data": "yes"}]]}),
     "message_thread_id": Field("integer", "Forum topic", 7),
     "allow_paid_broadcast": Field("boolean", "Up to 1,000 messages per second, for a fee", True),
     "business_connection_id": Field("string", "Business account to send for"),
     "direct_messages_topic_id": Field("integer", "Topic of a channel's direct messages"),
     "message_effect_id": Field("string", "Message effect, in private chats only"),
     "suggested_post_parameters": Field("object", "Parameters of a suggested post"),
-    **{
-        name: Field("string", f"A {name}, by https URL or file_id; the text is its caption") for name in MEDIA
-    },
+    **{name: Field("string", f"A {name}, by https URL or file_id; the text is its caption") for name in MEDIA},
 }
 
-_MARKUP = {
-    "HTML": Markup.HTML,
-    "MarkdownV2": Markup.MARKDOWN_V2,
-    "Markdown": Markup.MARKDOWN,
-}
+_MARKUP = {"HTML": Markup.HTML, "MarkdownV2": Markup.MARKDOWN_V2, "Markdown": Markup.MARKDOWN}
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,128}", re.ASCII)
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}", re.ASCII)
 _NUMBER = re.compile(r"-?[1-9][0-9]{0,15}", re.ASCII)
@@ -184,11 +174,7 @@ class TelegramChannel(ProviderChannel):
             self._remember(chat, moved)
             call = call.to(moved)
             reply = await self._post(call, id_, since)
-        if (
-            self._settings.bad_markup == "plain"
-            and isinstance(reply, ProviderReply)
-            and is_markup_wrong(reply)
-        ):
+        if self._settings.bad_markup == "plain" and isinstance(reply, ProviderReply) and is_markup_wrong(reply):
             reply = await self._post(call.plainly(), id_, since)
         return self._outcome(reply, chat=chat) if isinstance(reply, ProviderReply) else reply
 
@@ -277,9 +263,7 @@ def _parts(said: str, extras: Mapping[str, Any], settings: TelegramSettings) -> 
     return [said]
 
 
-def _media_call(
-    chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]
-) -> TelegramRequest:
+def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> TelegramRequest:
     if not place.strip() or (":" in place and not place.startswith(("https://", "http://"))):
         problem = f"{name} is neither a URL nor a file_id"
         raise Invalid(problem, remedy="Use an https URL or a file_id", field="data")

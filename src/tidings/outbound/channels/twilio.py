@@ -191,9 +191,7 @@ def outcome_of(code: int, reason: str, *, after: timedelta | None = None) -> Ret
     return None if fate is None else fate.outcome(reason, after=after)
 
 
-def forms_of(
-    recipient: str, content: Mapping[str, Any], settings: TwilioSettings, id_: str = ""
-) -> list[bytes]:
+def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> list[bytes]:
     """The forms for this content; raises Invalid for what Twilio would always reject.
 
     Each part has its own callback id, because its status proves nothing about the whole message.
@@ -208,19 +206,13 @@ def forms_of(
     parts = parts_of(said, MAX_TEXT, settings.long_text)
     return [
         form_of(
-            recipient,
-            part,
-            data if number == 0 else {},
-            settings,
-            id_ if len(parts) == 1 else f"{id_}.{number + 1}",
+            recipient, part, data if number == 0 else {}, settings, id_ if len(parts) == 1 else f"{id_}.{number + 1}"
         )
         for number, part in enumerate(parts)
     ]
 
 
-def form_of(
-    recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = ""
-) -> bytes:
+def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> bytes:
     """One form; `{id}` in the callback URL is replaced by the message id."""
     prefix = "whatsapp:" if settings.via is TwilioProduct.WHATSAPP else ""
     fields: list[tuple[str, str]] = [("To", prefix + recipient)]
@@ -263,11 +255,7 @@ def _check_extras(data: Mapping[str, Any]) -> None:
 
 def _is_long_code(settings: TwilioSettings) -> bool:
     """Whether the sender is one plain number; a messaging service uses several."""
-    return (
-        settings.via is TwilioProduct.SMS
-        and settings.messaging_service is None
-        and is_e164(settings.sender or "")
-    )
+    return settings.via is TwilioProduct.SMS and settings.messaging_service is None and is_e164(settings.sender or "")
 
 
 def _is_sid(value: object, prefix: str) -> bool:
@@ -304,11 +292,7 @@ def _judge(settings: TwilioSettings) -> None:
         raise ValueError("auth_token", "it is missing", "Give auth_token, or api_key and api_secret")
     if settings.sender is None and settings.messaging_service is None:
         raise ValueError("sender", "the sender is missing", "Give sender or messaging_service")
-    if (
-        settings.via is TwilioProduct.WHATSAPP
-        and settings.sender is not None
-        and not is_e164(settings.sender)
-    ):
+    if settings.via is TwilioProduct.WHATSAPP and settings.sender is not None and not is_e164(settings.sender):
         raise ValueError("sender", "WhatsApp needs a number", "Write it like +15550001111")
 
 
@@ -320,9 +304,7 @@ KIND = ChannelKind(
         "auth_token": credential,
         "api_key": partial(_sid, "SK"),
         "api_secret": credential,
-        "sender": matching(
-            _SENDER, "must be a number like +15550001111, a short code, or a name of 11 letters"
-        ),
+        "sender": matching(_SENDER, "must be a number like +15550001111, a short code, or a name of 11 letters"),
         "messaging_service": partial(_sid, "MG"),
         "via": choice(TwilioProduct),
         "status_callback": _callback,

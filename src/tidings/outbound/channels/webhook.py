@@ -59,9 +59,7 @@ class WebhookChannel(NoLookup):
     kind: ClassVar[str] = "webhook"
     no_lookup = "a webhook receiver cannot be queried"
 
-    def __init__(
-        self, settings: WebhookSettings, *, now: Callable[[], int], look_up: Resolve | None = None
-    ) -> None:
+    def __init__(self, settings: WebhookSettings, *, now: Callable[[], int], look_up: Resolve | None = None) -> None:
         self.traits = traits_of(settings, OnUnknown.RESEND, "the receiver removes duplicates by webhook-id")
         self._settings = settings
         self._rules = settings.rules

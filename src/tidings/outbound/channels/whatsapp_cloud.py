@@ -57,9 +57,7 @@ DATA: Mapping[str, Field] = {
     "sticker": Field("object", "A sticker, by link or id", {"id": "1234567890"}),
     "location": Field("object", "A location", {"latitude": 52.52, "longitude": 13.405, "name": "Berlin"}),
     "contacts": Field("array", "Contact cards", [{"name": {"formatted_name": "Ada", "first_name": "Ada"}}]),
-    "interactive": Field(
-        "object", "Buttons or a list; the text is its body", {"type": "button", "action": {}}
-    ),
+    "interactive": Field("object", "Buttons or a list; the text is its body", {"type": "button", "action": {}}),
     "reaction": Field("object", "An emoji reaction to a message", {"message_id": "wamid.X", "emoji": "👍"}),
     "context": Field("object", "Message to reply to", {"message_id": "wamid.X"}),
     "preview_url": Field("boolean", "Show link previews", True),
@@ -110,9 +108,7 @@ CODES: Mapping[int, ProviderError] = {
     131037: ACCOUNT_ERROR,  # display name not approved
     131042: ACCOUNT_ERROR,  # payment
     131045: ACCOUNT_ERROR,  # registration of the number
-    131047: PERMANENT_ERROR._replace(
-        hint="the recipient last wrote over 24 h ago, so only a template is allowed"
-    ),
+    131047: PERMANENT_ERROR._replace(hint="the recipient last wrote over 24 h ago, so only a template is allowed"),
     131048: RATE_LIMITED._replace(after=timedelta(hours=1)),  # spam limit
     131049: _ONE_TOO_FAST._replace(after=timedelta(hours=24)),  # this person got enough marketing today
     131050: PERMANENT_ERROR,  # the user wants no marketing
@@ -120,9 +116,7 @@ CODES: Mapping[int, ProviderError] = {
     131052: TEMPORARY_ERROR,  # media download
     131053: INVALID_REQUEST,  # media upload
     131056: _ONE_TOO_FAST,  # this pair of numbers; no time is told, so the policy's own grows
-    131057: TEMPORARY_ERROR._replace(
-        account=True, after=timedelta(minutes=1)
-    ),  # being moved to more throughput
+    131057: TEMPORARY_ERROR._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
     131062: INVALID_REQUEST,  # business-scoped ids
     131063: ACCOUNT_ERROR,  # marketing templates are off
     131064: RATE_LIMITED._replace(after=timedelta(hours=1)),  # limited after a wrong category
@@ -269,9 +263,7 @@ def outcome_of(code: int, reason: str, *, attempt: int) -> Retry | Reject | None
     return None if fate is None else fate.outcome(reason)
 
 
-def bodies_of(
-    recipient: str, content: Mapping[str, Any], settings: WhatsAppCloudSettings
-) -> list[dict[str, Any]]:
+def bodies_of(recipient: str, content: Mapping[str, Any], settings: WhatsAppCloudSettings) -> list[dict[str, Any]]:
     """The requests for this content; raises Invalid for what WhatsApp would always reject."""
     check_e164(recipient)
     data = provider_fields_of(content, DATA, "WhatsApp")
@@ -281,11 +273,7 @@ def bodies_of(
         problem = f"A message cannot be both {types[0]} and {types[1]}"
         raise Invalid(problem, remedy="Send them as two messages", field="data")
     extras = {name: data[name] for name in data if name in ("context", "recipient_identity_key_hash")}
-    head = {
-        "messaging_product": "whatsapp",
-        "recipient_type": "individual",
-        "to": recipient.removeprefix("+"),
-    }
+    head = {"messaging_product": "whatsapp", "recipient_type": "individual", "to": recipient.removeprefix("+")}
     if types:
         kind = types[0]
         return [{**head, "type": kind, kind: _object(kind, data[kind], said), **extras}]

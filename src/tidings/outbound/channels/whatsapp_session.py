@@ -118,9 +118,7 @@ class WhatsappSessionChannel(ProviderChannel):
         if len(said) > MAX_TEXT:
             remedy = f"Shorten it to {MAX_TEXT} characters"
             raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
-        provider_fields_of(
-            content, _DATA if self._settings.server is SessionServer.WAHA else {}, "this server"
-        )
+        provider_fields_of(content, _DATA if self._settings.server is SessionServer.WAHA else {}, "this server")
 
     async def send(self, message: Message) -> Outcome:
         """POST once."""
@@ -128,9 +126,7 @@ class WhatsappSessionChannel(ProviderChannel):
         if self._settings.server is SessionServer.GATEWAY:
             body = {"phone": message.recipient, "message": message.text}
             reply = await self._api.post("/send", body, headers=headers)
-            return (
-                gateway_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
-            )
+            return gateway_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
         reply = await self._api.post("/api/sendText", self._waha_body(message), headers=headers)
         return waha_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
 

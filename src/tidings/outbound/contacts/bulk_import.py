@@ -50,9 +50,7 @@ class ContactColumns:
     ) -> None:
         self._channels = {name.lower(): name for name in channels}
         self._usual = None if channel is None else self._channel(channel, "channel")
-        self._targets = {
-            normalize_column(column): self._target(said) for said, column in (names or {}).items()
-        }
+        self._targets = {normalize_column(column): self._target(said) for said, column in (names or {}).items()}
         self._tags = contact_fields.read_tags(tags)
         self.is_table = is_table  # all rows have the same columns
         self.attributes: set[str] = set()  # columns imported as attributes
@@ -62,9 +60,7 @@ class ContactColumns:
         for column in self._targets:
             if column not in header:
                 raise Invalid(
-                    f"there is no column {column[:60]!r}",
-                    field="map",
-                    remedy=hint(column, dict.fromkeys(header)),
+                    f"there is no column {column[:60]!r}", field="map", remedy=hint(column, dict.fromkeys(header))
                 )
         targets = [self._targets.get(column) or self._target_of(column) for column in header]
         channels = [target.removeprefix(_PREFIX) for target in targets if target.startswith(_PREFIX)]
@@ -138,9 +134,7 @@ class ContactColumns:
     def _field(self, target: str, column: str, value: object) -> Any:
         if target == "tags":
             parts = value if isinstance(value, list) else str(value).replace("|", ";").split(";")
-            return contact_fields.read_tags(
-                part for part in parts if not isinstance(part, str) or part.strip()
-            )
+            return contact_fields.read_tags(part for part in parts if not isinstance(part, str) or part.strip())
         if not isinstance(value, str):
             raise Invalid(f"{column[:60]} is not a string", field=column[:60], remedy="write it in quotes")
         return {
@@ -177,9 +171,7 @@ def parse_column_names(said: Sequence[str]) -> dict[str, str]:
 
 def _no_address() -> Invalid:
     return Invalid(
-        "the address is missing",
-        field=ADDRESS_COLUMN,
-        remedy="fill a column address.CHANNEL, or map one to it",
+        "the address is missing", field=ADDRESS_COLUMN, remedy="fill a column address.CHANNEL, or map one to it"
     )
 
 
@@ -242,9 +234,7 @@ async def _taken(
         kept: Sequence[ContactResult] = await keep(changes, dry_run) if changes else ()
         bad += [(n, one.error) for n, one in zip(numbers, kept, strict=True) if one.error is not None]
         counts = Counter(one.what for one in kept if one.error is None)
-        yield BulkImportProgress(
-            counts | Counter({"refused": len(bad)}), sorted(bad, key=lambda refused: refused[0])
-        )
+        yield BulkImportProgress(counts | Counter({"refused": len(bad)}), sorted(bad, key=lambda refused: refused[0]))
 
 
 async def import_opt_outs(

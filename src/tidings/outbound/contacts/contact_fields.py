@@ -72,14 +72,10 @@ def apply_change(card: ContactCard, change: ContactChange) -> ContactCard:
         _kept({**card.attributes, **change.attributes}),
     )
     if len(made.tags) > MAX_TAGS:
-        raise Invalid(
-            f"the contact has {len(made.tags)} tags", field="tags", remedy=f"use at most {MAX_TAGS}"
-        )
+        raise Invalid(f"the contact has {len(made.tags)} tags", field="tags", remedy=f"use at most {MAX_TAGS}")
     if len(orjson.dumps(made.attributes)) > MAX_ATTRIBUTES_SIZE:
         raise TooLarge(
-            "the attributes are too large",
-            field="attributes",
-            remedy=f"use at most {MAX_ATTRIBUTES_SIZE:,} bytes",
+            "the attributes are too large", field="attributes", remedy=f"use at most {MAX_ATTRIBUTES_SIZE:,} bytes"
         )
     return made
 
@@ -120,9 +116,7 @@ def read_address(channel: str, address: object, channels: Collection[str]) -> st
     field = f"addresses.{channel[:60]}"
     if channel not in channels:
         known = dict.fromkeys(channels)
-        raise Invalid(
-            f"there is no channel {channel[:60]!r}", field=field, remedy=unknown_channel_hint(channel, known)
-        )
+        raise Invalid(f"there is no channel {channel[:60]!r}", field=field, remedy=unknown_channel_hint(channel, known))
     if address is None:
         return ""
     if not isinstance(address, str):
@@ -164,9 +158,7 @@ def read_language(code: str | None) -> str | None:
     """Check a language code, such as `de` or `pt-BR`; raises Invalid."""
     code = None if code is None else code.strip().replace("_", "-")
     if code and not _LANGUAGE.fullmatch(code):
-        raise Invalid(
-            f"{code[:60]!r} is not a language code", field="language", remedy="use one such as de or pt-BR"
-        )
+        raise Invalid(f"{code[:60]!r} is not a language code", field="language", remedy="use one such as de or pt-BR")
     return code
 
 
@@ -192,9 +184,7 @@ def read_attribute(name: str, value: object) -> Any:
     """Check an attribute: a string, number or boolean; null and an empty string remove it."""
     field = f"attributes.{name[:60]}"
     if not 0 < len(name) <= 64 or not name.isprintable():
-        raise Invalid(
-            f"{name[:60]!r} is not a valid name", field=field, remedy="use 1 to 64 printable characters"
-        )
+        raise Invalid(f"{name[:60]!r} is not a valid name", field=field, remedy="use 1 to 64 printable characters")
     if value is None:
         return ""
     if not isinstance(value, str | int | float) or (isinstance(value, int) and abs(value) >= 1 << 63):
@@ -205,9 +195,7 @@ def read_attribute(name: str, value: object) -> Any:
         )
     if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH:
         raise TooLarge(
-            f"{name[:60]} has {len(value):,} characters",
-            field=field,
-            remedy=f"use at most {MAX_VALUE_LENGTH:,}",
+            f"{name[:60]} has {len(value):,} characters", field=field, remedy=f"use at most {MAX_VALUE_LENGTH:,}"
         )
     return value
 

@@ -10,14 +10,7 @@ from typing import Any, NamedTuple
 
 from ...inputs.fields import Field, check_fields
 from ...model.errors import Invalid
-from .contact_fields import (
-    ContactCard,
-    read_attribute,
-    read_language,
-    read_tags,
-    read_timezone,
-    unknown_channel_hint,
-)
+from .contact_fields import ContactCard, read_attribute, read_language, read_tags, read_timezone, unknown_channel_hint
 
 FILTER_FIELDS: Mapping[str, Field] = {
     "tags_all": Field("array", "contacts with all of these tags", ["volunteer"]),
@@ -57,14 +50,10 @@ class ContactFilter(NamedTuple):
 def read_filter(body: object, channels: Collection[str]) -> ContactFilter:
     """Parse a filter; raises Invalid, also for an empty one, which would match everybody."""
     given = {
-        name: value
-        for name, value in check_fields(body, FILTER_FIELDS).items()
-        if value not in (None, "", [], {})
+        name: value for name, value in check_fields(body, FILTER_FIELDS).items() if value not in (None, "", [], {})
     }
     if not given:
-        raise Invalid(
-            "the filter is empty", field="filter", remedy=f"use at least one of: {', '.join(FILTER_FIELDS)}"
-        )
+        raise Invalid("the filter is empty", field="filter", remedy=f"use at least one of: {', '.join(FILTER_FIELDS)}")
     channel = given.get("channel")
     if channel is not None and channel not in channels:
         remedy = unknown_channel_hint(channel, dict.fromkeys(channels))
@@ -82,10 +71,7 @@ def read_filter(body: object, channels: Collection[str]) -> ContactFilter:
 
 def serialize_filter(filter_: ContactFilter) -> dict[str, Any]:
     """The filter as request fields."""
-    said = {
-        name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in filter_._asdict().items()
-    }
+    said = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in filter_._asdict().items()}
     return {name: value for name, value in said.items() if value not in (None, [], {})}
 
 

@@ -34,9 +34,7 @@ LIST_FIELDS: Mapping[str, Field] = {
     "name": Field("string", "name of the list", "volunteers", required=True),
     "filter": Field("object", "conditions of a saved filter", {"tags_all": ["volunteer"]}),
 }
-LIST_CHANGES: Mapping[str, Field] = {
-    name: field._replace(required=False) for name, field in LIST_FIELDS.items()
-}
+LIST_CHANGES: Mapping[str, Field] = {name: field._replace(required=False) for name, field in LIST_FIELDS.items()}
 MEMBER_FIELDS: Mapping[str, Field] = {
     "contacts": Field("array", f"ids of contacts, at most {MAX_MEMBERS_PER_CALL:,}", ["0199…"], required=True)
 }
@@ -108,9 +106,7 @@ class ContactListService:
         if given.get("filter") is not None:
             if row["filter"] is None:
                 raise Conflict(
-                    f"{row['name']!r} is a list with members",
-                    field="filter",
-                    remedy="create a new list for it",
+                    f"{row['name']!r} is a list with members", field="filter", remedy="create a new list for it"
                 )
             row["filter"] = self._filter(given["filter"])
         if given.get("name") is not None:
@@ -172,9 +168,7 @@ class ContactListService:
         unknown = set(wanted) - await self._contacts.have(wanted, tenant=tenant)
         if unknown:
             raise NotFound(
-                f"there is no contact {min(unknown)}",
-                field="contacts",
-                remedy="nothing was changed; leave it out",
+                f"there is no contact {min(unknown)}", field="contacts", remedy="nothing was changed; leave it out"
             )
         params = {"ids": orjson.dumps(wanted).decode(), "list": row["id"], "tenant": tenant}
         return len((await self._store.write([Step("list_member_add", params)]))[0])
@@ -185,9 +179,7 @@ class ContactListService:
         params = {"ids": orjson.dumps(wanted).decode(), "list": row["id"]}
         return len((await self._store.write([Step("list_member_drop", params)]))[0])
 
-    async def members(
-        self, which: str, *, tenant: str = "default", limit: int = 50, after: str | None = None
-    ) -> Page:
+    async def members(self, which: str, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """The members of a list, oldest contact first; pages of a filter may be short."""
         page_size(limit)
         row = await self.find(which, tenant=tenant)
@@ -225,9 +217,7 @@ class ContactListService:
         known, place = await self._some(await self.find(which, tenant=tenant), "", most, tenant)
         return list(_reached(known, channel)), place is None
 
-    async def at(
-        self, addresses: Sequence[str], channel: str, *, tenant: str = "default"
-    ) -> dict[str, ListRecipient]:
+    async def at(self, addresses: Sequence[str], channel: str, *, tenant: str = "default") -> dict[str, ListRecipient]:
         """The contacts with these addresses on the channel, by address, in one query."""
         wanted = orjson.dumps(list(addresses)).decode()
         rows = await self._store.read("contact_reached", addresses=wanted, channel=channel, tenant=tenant)
@@ -304,9 +294,7 @@ def read_list_name(name: str) -> str:
 def _read_ids(ids: Sequence[object]) -> list[str]:
     if not 0 < len(ids) <= MAX_MEMBERS_PER_CALL:
         raise Invalid(
-            f"{len(ids):,} contacts are given",
-            field="contacts",
-            remedy=f"give 1 to {MAX_MEMBERS_PER_CALL:,} at a time",
+            f"{len(ids):,} contacts are given", field="contacts", remedy=f"give 1 to {MAX_MEMBERS_PER_CALL:,} at a time"
         )
     for id_ in ids:
         if not isinstance(id_, str) or not 0 < len(id_) <= 64 or not id_.isprintable():
@@ -315,6 +303,4 @@ def _read_ids(ids: Sequence[object]) -> list[str]:
 
 
 def _taken(name: str) -> Conflict:
-    return Conflict(
-        f"the list {name!r} already exists", field="name", remedy="use another name, or change that list"
-    )
+    return Conflict(f"the list {name!r} already exists", field="name", remedy="use another name, or change that list")

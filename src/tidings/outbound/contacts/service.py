@@ -216,9 +216,7 @@ class ContactService:
 
     # -- helpers
 
-    async def _owners(
-        self, addresses: Iterable[ChannelAddress], tenant: str
-    ) -> dict[ChannelAddress, StoredContact]:
+    async def _owners(self, addresses: Iterable[ChannelAddress], tenant: str) -> dict[ChannelAddress, StoredContact]:
         wanted = [{"channel": channel, "address": address} for channel, address in dict.fromkeys(addresses)]
         if not wanted:
             return {}
@@ -266,9 +264,7 @@ def plan_changes(
         cards[id_] = card
         kept.append(ContactResult(id_, "created" if not meant else "unchanged" if card == old else "changed"))
     new = [StoredContact(id_, card, now, now) for id_, card in cards.items() if id_ not in before]
-    changed = [
-        (known, _after(known, cards[id_], now)) for id_, known in before.items() if cards[id_] != known.card
-    ]
+    changed = [(known, _after(known, cards[id_], now)) for id_, known in before.items() if cards[id_] != known.card]
     return ContactChangePlan(new, changed, kept)
 
 

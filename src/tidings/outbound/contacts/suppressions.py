@@ -89,24 +89,15 @@ class SuppressionService:
         )
 
     async def page(
-        self,
-        *,
-        address: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        tenant: str = "default",
+        self, *, address: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
         """Opt-outs by address, or those of one address."""
         page_size(limit)
         if address is not None:
-            rows = await self._store.read(
-                "suppression_find", address=normalize_address(address), tenant=tenant
-            )
+            rows = await self._store.read("suppression_find", address=normalize_address(address), tenant=tenant)
             return Page([serialize_opt_out(row) for row in rows], None)
         last, channel = decode_cursor(after, 2)
-        rows = await self._store.read(
-            "suppression_page", address=last, channel=channel, tenant=tenant, limit=limit
-        )
+        rows = await self._store.read("suppression_page", address=last, channel=channel, tenant=tenant, limit=limit)
         more = encode_cursor(rows[-1]["address"], rows[-1]["channel"]) if len(rows) == limit else None
         return Page([serialize_opt_out(row) for row in rows], more)
 
@@ -136,12 +127,7 @@ def read_opt_out(body: object, channels: Collection[str]) -> OptOut:
 
 def serialize_opt_out(row: Mapping[str, Any]) -> Row:
     """An opt-out as API fields; the channel is null for all channels."""
-    return {
-        "address": row["address"],
-        "channel": row["channel"] or None,
-        "reason": row["reason"],
-        "at": iso(row["at"]),
-    }
+    return {"address": row["address"], "channel": row["channel"] or None, "reason": row["reason"], "at": iso(row["at"])}
 
 
 def _step(outs: Sequence[OptOut], tenant: str) -> Step:

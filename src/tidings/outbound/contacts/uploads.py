@@ -99,9 +99,7 @@ async def read_lines(
                 yield number, line
 
 
-async def _split(
-    pieces: AsyncIterator[bytes], largest: int, most_bytes: int
-) -> AsyncIterator[list[bytes | None]]:
+async def _split(pieces: AsyncIterator[bytes], largest: int, most_bytes: int) -> AsyncIterator[list[bytes | None]]:
     """Complete lines without line endings; None for a line that is too long."""
     taken, is_first, is_skipping = 0, True, False
     held = bytearray()
@@ -211,10 +209,7 @@ class _CsvReader:
         """End the file; returns an unfinished row as an error, and raises without a header."""
         if self._is_open and not self._is_lost:
             self._number += 1
-            error = Invalid(
-                "a quote is never closed",
-                remedy='close it, and write a quote inside a quoted field as ""',
-            )
+            error = Invalid("a quote is never closed", remedy='close it, and write a quote inside a quoted field as ""')
             return self._bad(error)
         if not self._names:
             raise _no_header()
@@ -273,8 +268,7 @@ class _CsvReader:
             return Invalid(f"the row is not UTF-8 (byte {error.start + 1})", remedy=_SAVE_AS)
         except csv.Error as error:
             return Invalid(
-                f"the row is not valid CSV ({error})",
-                remedy='quote the whole field, with "" for a quote inside it',
+                f"the row is not valid CSV ({error})", remedy='quote the whole field, with "" for a quote inside it'
             )
 
     def _named(self, cells: list[str]) -> dict[str, Any] | TidingsError:
@@ -326,15 +320,11 @@ def _header(names: list[str]) -> list[str]:
     if not names:
         raise _no_header()
     if "" in names:
-        raise Invalid(
-            f"column {names.index('') + 1} has no name", field="header", remedy="name every column in row 1"
-        )
+        raise Invalid(f"column {names.index('') + 1} has no name", field="header", remedy="name every column in row 1")
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise Invalid(
-            f"the column {twice[0][:60]!r} is duplicated",
-            field="header",
-            remedy="give each column its own name",
+            f"the column {twice[0][:60]!r} is duplicated", field="header", remedy="give each column its own name"
         )
     if not all(name.isprintable() for name in names):
         raise Invalid("a column's name has control characters", field="header", remedy=_SAVE_AS)
@@ -355,6 +345,4 @@ def _too_many(most: int) -> TooLarge:
 
 
 def _too_long(largest: int) -> TooLarge:
-    return TooLarge(
-        f"the line has more than {largest:,} bytes", remedy="shorten it; see the setting max_body"
-    )
+    return TooLarge(f"the line has more than {largest:,} bytes", remedy="shorten it; see the setting max_body")

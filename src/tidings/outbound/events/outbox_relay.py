@@ -69,9 +69,7 @@ class OutboxRelay:
                     )
                 )
                 id_ = self._clock.new_id()
-                rows.append(
-                    (now, now, id_, row["tenant"], event_types.EVENTS_CHANNEL, recipient, content, False)
-                )
+                rows.append((now, now, id_, row["tenant"], event_types.EVENTS_CHANNEL, recipient, content, False))
         ids = orjson.dumps([row["id"] for row in page]).decode()
         taken = Step("outbox_take", {"ids": ids, "n": len(page)}, needed=True)
         await self._store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows), also=[taken])

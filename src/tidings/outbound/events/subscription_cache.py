@@ -96,9 +96,7 @@ class SubscriptionCache:
     def _subscription(self, row: Row) -> ActiveSubscription:
         stored = tuple(secret for secret in (row["secret"], row["old_secret"]) if secret)
         patterns = tuple(orjson.loads(row["events"]))
-        plain = ActiveSubscription(
-            row["id"], row["tenant"], row["url"], patterns, (), (), row["failing_since"], stored
-        )
+        plain = ActiveSubscription(row["id"], row["tenant"], row["url"], patterns, (), (), row["failing_since"], stored)
         before = self._by_id.get(row["id"])
         if before and before.stored == stored and before.problem is None:
             return replace(plain, keys=before.keys, secrets=before.secrets)
@@ -109,16 +107,12 @@ class SubscriptionCache:
         except (TidingsError, ValueError) as error:  # disables only this subscription
             return replace(plain, problem=str(error))
 
-    async def failed(
-        self, subscription: ActiveSubscription, problem: str, *, now: int, gone: bool = False
-    ) -> None:
+    async def failed(self, subscription: ActiveSubscription, problem: str, *, now: int, gone: bool = False) -> None:
         """Record a failed event: written on the first failure and when DISABLE_AFTER has passed."""
         since = (self.known(subscription.id) or subscription).failing_since
         if since is None or gone or since <= now - micros(DISABLE_AFTER):
             step = {"id": subscription.id, "gone": gone, "patience": micros(DISABLE_AFTER)}
-            await self._store.write(
-                [Step("subscription_failed", {**step, "problem": problem[:_MAX_PROBLEM_LENGTH]})]
-            )
+            await self._store.write([Step("subscription_failed", {**step, "problem": problem[:_MAX_PROBLEM_LENGTH]})])
             await self.refresh()
 
     async def succeeded(self, subscription: ActiveSubscription) -> None:

@@ -91,12 +91,8 @@ class SubscriptionService:
 
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """Subscriptions, newest first."""
-        rows = await self._store.read(
-            "subscription_page", tenant=tenant, before=after, limit=page_size(limit)
-        )
-        return Page(
-            [serialize_subscription(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None
-        )
+        rows = await self._store.read("subscription_page", tenant=tenant, before=after, limit=page_size(limit))
+        return Page([serialize_subscription(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
         """One subscription, without its secret."""

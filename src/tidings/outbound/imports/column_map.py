@@ -39,9 +39,7 @@ class ColumnSource(NamedTuple):
         return f"the column {self.column}" + (f", inside its JSON at ${steps}" if self.path else "")
 
 
-def parse_column_map(
-    texts: Sequence[str], columns: Sequence[str], channels: Sequence[str]
-) -> dict[str, ColumnSource]:
+def parse_column_map(texts: Sequence[str], columns: Sequence[str], channels: Sequence[str]) -> dict[str, ColumnSource]:
     """Parse a column map; raises Invalid for unknown fields, columns or paths."""
     places: dict[str, ColumnSource] = {}
     for text in texts:
@@ -85,9 +83,7 @@ def _place(name: str, said: str, columns: Sequence[str], channels: Sequence[str]
         return ColumnSource(column)
     steps = [int(step[2]) if step[2] else step[1] for step in _STEP.finditer(path)]
     if not steps or "".join(step[0] for step in _STEP.finditer(path)) != path:
-        raise Invalid(
-            f"{said!r} is not a valid path", field="map", remedy="write column.$.name or column.$.list[0]"
-        )
+        raise Invalid(f"{said!r} is not a valid path", field="map", remedy="write column.$.name or column.$.list[0]")
     return ColumnSource(column, tuple(steps))
 
 
@@ -131,6 +127,4 @@ def _json(value: Any, name: str) -> Any:
     try:
         return orjson.loads(value)
     except (orjson.JSONDecodeError, TypeError):
-        raise Invalid(
-            f"{name} is not JSON", field=name, remedy="fix the row, or map another column"
-        ) from None
+        raise Invalid(f"{name} is not JSON", field=name, remedy="fix the row, or map another column") from None

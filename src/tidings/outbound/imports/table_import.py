@@ -86,13 +86,7 @@ class TableImportService:
     """Imports tables of other systems, lists runs and undoes them."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        messages: MessageService,
-        channels: Sequence[str],
-        *,
-        grace: timedelta,
+        self, store: Store, clock: Clock, messages: MessageService, channels: Sequence[str], *, grace: timedelta
     ) -> None:
         self._store = store
         self._clock = clock
@@ -132,15 +126,11 @@ class TableImportService:
         """Validate the request before the first row is read."""
         if request.time not in TIMESTAMP_FORMATS:
             raise Invalid(
-                f"unknown time format {request.time[:20]!r}",
-                field="time",
-                remedy=f"use {', '.join(TIMESTAMP_FORMATS)}",
+                f"unknown time format {request.time[:20]!r}", field="time", remedy=f"use {', '.join(TIMESTAMP_FORMATS)}"
             )
         if request.where is not None and ";" in request.where:
             raise Invalid("the condition has a semicolon", field="where", remedy="give one condition only")
-        if request.source is not None and (
-            len(request.source) > MAX_SOURCE_LENGTH or not request.source.isprintable()
-        ):
+        if request.source is not None and (len(request.source) > MAX_SOURCE_LENGTH or not request.source.isprintable()):
             raise Invalid("the name is too long or has control characters", field="as", remedy="shorten it")
         places = parse_column_map(request.map, table.columns, self._channels)
         if "channel" not in places:
@@ -153,9 +143,7 @@ class TableImportService:
             raise Invalid("the table has no single-column key", field="key", remedy="give one with --key")
         if key not in (*table.columns, table.primary):
             columns = ", ".join(table.columns)
-            raise Invalid(
-                f"the table has no column {key[:60]!r}", field="key", remedy=f"known columns: {columns}"
-            )
+            raise Invalid(f"the table has no column {key[:60]!r}", field="key", remedy=f"known columns: {columns}")
         if key != table.primary and (problem := await table.unclear(key, request.where)):
             raise Invalid(problem, field="key", remedy="give a column with unique values")
         return places, key
@@ -179,9 +167,7 @@ class TableImportService:
         report.bad += bad[: max(0, MAX_REPORTED_ROWS - len(report.bad))]
         report.samples += [_sample(one) for one in valid[: max(0, SAMPLES - len(report.samples))]]
 
-    async def _validate(
-        self, rows: Sequence[Row], reading: _ImportRowReader
-    ) -> tuple[list[_PreparedRow], list[Row]]:
+    async def _validate(self, rows: Sequence[Row], reading: _ImportRowReader) -> tuple[list[_PreparedRow], list[Row]]:
         valid: list[_PreparedRow] = []
         bad: list[Row] = []
         for row in rows:
@@ -267,12 +253,7 @@ class _ImportRowReader:
     """Parses rows relative to one instant."""
 
     def __init__(
-        self,
-        places: Mapping[str, ColumnSource],
-        request: TableImportRequest,
-        tenant: str,
-        now: int,
-        grace: timedelta,
+        self, places: Mapping[str, ColumnSource], request: TableImportRequest, tenant: str, now: int, grace: timedelta
     ) -> None:
         self._places = places
         self._request = request

@@ -20,9 +20,7 @@ _NUMBER = re.compile(r"[+-]?\d{1,19}(\.\d{1,9})?")
 _EARLIEST, _LATEST = instant(datetime(1980, 1, 1, tzinfo=UTC)), instant(datetime(2200, 1, 1, tzinfo=UTC))
 
 
-def parse_timestamp(
-    value: Any, *, form: str = "auto", timezone: ZoneInfo | None = None, field: str = "at"
-) -> Instant:
+def parse_timestamp(value: Any, *, form: str = "auto", timezone: ZoneInfo | None = None, field: str = "at") -> Instant:
     """Parse a timestamp; raises Invalid."""
     if isinstance(value, str):
         value = value.strip()
@@ -61,16 +59,12 @@ def _written(value: Any, timezone: ZoneInfo | None, field: str) -> Instant:
         raise Invalid(f"{str(value)[:60]!r} is not a time", field=field, remedy="use ISO 8601, or a number")
     if value.tzinfo is None:
         if timezone is None:
-            raise Invalid(
-                f"{value.isoformat()} has no time zone", field=field, remedy="give one with --timezone"
-            )
+            raise Invalid(f"{value.isoformat()} has no time zone", field=field, remedy="give one with --timezone")
         return resolve_wall_time(value, timezone).at
     return instant(value)
 
 
 def _bounded(at: Instant, value: Any, field: str) -> Instant:
     if not _EARLIEST <= at <= _LATEST:
-        raise Invalid(
-            f"{str(value)[:60]} is not between 1980 and 2200", field=field, remedy="correct the row"
-        )
+        raise Invalid(f"{str(value)[:60]} is not between 1980 and 2200", field=field, remedy="correct the row")
     return at

@@ -61,14 +61,10 @@ class CallbackService:
     def _ours(self, channel: str, reader: CallbackReader, news: CallbackContent) -> Iterator[ChannelReceipt]:
         """Each receipt with its channel; one URL may serve several accounts with the same signing key."""
         accounts = {
-            other.account: name
-            for name, other in self._readers.items()
-            if name == channel or reader.trusts(other)
+            other.account: name for name, other in self._readers.items() if name == channel or reader.trusts(other)
         }
         accounts[reader.account] = channel
-        return (
-            (accounts[receipt.account], receipt) for receipt in news.receipts if receipt.account in accounts
-        )
+        return ((accounts[receipt.account], receipt) for receipt in news.receipts if receipt.account in accounts)
 
     def _reader(self, channel: str) -> CallbackReader:
         reader = self._readers.get(channel)

@@ -11,9 +11,7 @@ from ...store.port import Step
 from .base import CallbackReader, valid_name
 
 
-def expect_receipts(
-    moves: Sequence[tuple[Task, Transition]], readers: Mapping[str, CallbackReader]
-) -> list[Step]:
+def expect_receipts(moves: Sequence[tuple[Task, Transition]], readers: Mapping[str, CallbackReader]) -> list[Step]:
     """One step for all messages sent on channels with callbacks."""
     found: dict[tuple[str, str], dict[str, object]] = {}
     for task, move in moves:

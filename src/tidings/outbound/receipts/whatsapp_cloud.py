@@ -81,9 +81,7 @@ class WhatsAppCloudCallbackReader:
 
     def trusts(self, other: CallbackReader) -> bool:
         """Whether both numbers belong to the same app."""
-        return isinstance(other, WhatsAppCloudCallbackReader) and hmac.compare_digest(
-            other._secret, self._secret
-        )
+        return isinstance(other, WhatsAppCloudCallbackReader) and hmac.compare_digest(other._secret, self._secret)
 
 
 def _values(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

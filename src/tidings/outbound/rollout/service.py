@@ -83,24 +83,15 @@ class RolloutService:
         if mode is None and share is None:
             raise Invalid("no change is given", field="mode", remedy="give a mode, a share, or both")
         if mode is not None and mode not in ROLLOUT_MODES:
-            raise Invalid(
-                f"there is no mode {mode[:60]!r}", field="mode", remedy=f"use {', '.join(ROLLOUT_MODES)}"
-            )
+            raise Invalid(f"there is no mode {mode[:60]!r}", field="mode", remedy=f"use {', '.join(ROLLOUT_MODES)}")
         if share is not None and not 0 <= share <= 100:
             raise Invalid(f"share is {share}", field="share", remedy="use 0 to 100 percent")
         if reason is not None and (len(reason) > MAX_REASON_LENGTH or not reason.isprintable()):
             remedy = f"use at most {MAX_REASON_LENGTH} printable characters"
             raise Invalid("the reason is too long or has control characters", field="reason", remedy=remedy)
-        switch = {
-            "name": name,
-            "mode": mode or row["mode"],
-            "share": row["share"] if share is None else share,
-        }
+        switch = {"name": name, "mode": mode or row["mode"], "share": row["share"] if share is None else share}
         await self._store.write(
-            [
-                Step("rollout_note", {**switch, "reason": reason}),
-                Step("rollout_set", switch, only_if=0),
-            ]
+            [Step("rollout_note", {**switch, "reason": reason}), Step("rollout_set", switch, only_if=0)]
         )
         return await self.show(name)
 
@@ -155,9 +146,7 @@ class RolloutService:
         room = page_size(limit)
         counts: Counter[str] = Counter()
         shown: list[dict[str, Any]] = []
-        async for recipient, ours, theirs in self._recipients(
-            name, since - MAX_TIME_GAP, until + MAX_TIME_GAP
-        ):
+        async for recipient, ours, theirs in self._recipients(name, since - MAX_TIME_GAP, until + MAX_TIME_GAP):
             counts["ours"] += sum(since <= one.at < until for one in ours)
             counts["theirs"] += sum(since <= one.at < until for one in theirs)
             for difference in compare_records(ours, theirs, tolerance)[1]:
@@ -178,9 +167,7 @@ class RolloutService:
         recipient = None
         sides: dict[str, list[ShadowRecord]] = {"ours": [], "theirs": []}
         while True:
-            page = await self._store.read(
-                "shadow_page", channel=name, since=since, until=until, **place, limit=PAGE
-            )
+            page = await self._store.read("shadow_page", channel=name, since=since, until=until, **place, limit=PAGE)
             for row in page:
                 if row["recipient"] != recipient:
                     if recipient is not None:
@@ -208,9 +195,7 @@ def _reported(said: Mapping[str, Any] | TidingsError, timezone: ZoneInfo) -> Row
         raise said
     to = next((said[name] for name in ("to", "address", "recipient") if said.get(name)), None)
     if not isinstance(to, str) or len(to) > MAX_RECIPIENT_LENGTH or not to.isprintable():
-        raise Invalid(
-            "the recipient is missing", field="to", remedy="give the column to, address or recipient"
-        )
+        raise Invalid("the recipient is missing", field="to", remedy="give the column to, address or recipient")
     at = parse_timestamp(said.get("at"), timezone=timezone)
     given = said.get("digest") or None
     if given is None and not said.get("text") and not said.get("data"):
@@ -234,12 +219,7 @@ def _data(value: Any) -> Any:
 
 
 def _described(row: Row) -> Row:
-    return {
-        "channel": row["name"],
-        "mode": row["mode"],
-        "share": row["share"],
-        "changed_at": iso(row["changed_at"]),
-    }
+    return {"channel": row["name"], "mode": row["mode"], "share": row["share"], "changed_at": iso(row["changed_at"])}
 
 
 def _switch(entry: Row) -> Row:

@@ -66,9 +66,7 @@ class MessageOccurrenceBuilder:
                 )
             if name not in SCHEDULED_MESSAGE_FIELDS:
                 raise Invalid(
-                    f"unknown field {name[:60]!r}",
-                    field=name[:60],
-                    remedy=hint(name, SCHEDULED_MESSAGE_FIELDS),
+                    f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, SCHEDULED_MESSAGE_FIELDS)
                 )
         reading = DraftParser(now=occurrence.at, timezone=_UTC)  # durations count from the occurrence
         draft = reading.draft(dict(body))._replace(at=occurrence.at, tenant=occurrence.tenant)

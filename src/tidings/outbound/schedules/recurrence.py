@@ -128,10 +128,7 @@ class RecurrenceSeries:
             for firing in self._bounded(at):
                 day = self._day(firing.at)
                 if day in self.skip:
-                    jump = (
-                        resolve_wall_time(datetime.combine(day + timedelta(days=1), time()), self.timezone).at
-                        - 1
-                    )
+                    jump = resolve_wall_time(datetime.combine(day + timedelta(days=1), time()), self.timezone).at - 1
                     break
                 yield firing
             if jump is None:

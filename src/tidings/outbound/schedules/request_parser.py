@@ -75,9 +75,7 @@ class ScheduleRequest(NamedTuple):
         return series_of(self._asdict())
 
 
-def parse_schedule(
-    given: Mapping[str, Any], usual: ZoneInfo, now: int, before: Row | None = None
-) -> ScheduleRequest:
+def parse_schedule(given: Mapping[str, Any], usual: ZoneInfo, now: int, before: Row | None = None) -> ScheduleRequest:
     """Parse the fields of a request; `before` is the row that is being edited."""
     rule, timezone, start, end, most = parse_timing(given, usual, now, before)
     makes, body = _made(given)
@@ -97,9 +95,7 @@ def parse_timing(
     start = _bound(given, "start", timezone, now, before)
     end = _bound(given, "end", timezone, now, before)
     if start is not None and end is not None and end < start:
-        raise Invalid(
-            f"the end {iso(end)} is before the start {iso(start)}", field="end", remedy="give a later end"
-        )
+        raise Invalid(f"the end {iso(end)} is before the start {iso(start)}", field="end", remedy="give a later end")
     anchor = _anchor(given, start, before, now)
     rule = parse_rule(given["rule"], anchor=anchor, skip=given.get("skip"))
     most = given.get("count")
@@ -117,9 +113,7 @@ def _anchor(given: Mapping[str, Any], start: int | None, before: Row | None, now
     return now // SECOND * SECOND
 
 
-def _bound(
-    given: Mapping[str, Any], name: str, timezone: ZoneInfo, now: int, before: Row | None
-) -> int | None:
+def _bound(given: Mapping[str, Any], name: str, timezone: ZoneInfo, now: int, before: Row | None) -> int | None:
     """Parse a date or time in the schedule's time zone unless it names another; an end includes its day."""
     if name not in given and before is not None:
         kept: int | None = before[f"{name}_at"]
@@ -134,9 +128,7 @@ def _bound(
         if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", text):
             return resolve_wall_time(datetime.fromisoformat(text), timezone).at
     except (ValueError, OverflowError):
-        raise Invalid(
-            f"{text!r} is not a valid date or time", field=name, remedy="write 2026-12-01"
-        ) from None
+        raise Invalid(f"{text!r} is not a valid date or time", field=name, remedy="write 2026-12-01") from None
     return parse_when(text, now=now, timezone=timezone, field=name)
 
 
@@ -147,9 +139,7 @@ def first_instant(wanted: ScheduleRequest, after: int) -> int:
         if wanted.end_at is not None and wanted.end_at <= after:
             raise never_fires(f"its end {iso(wanted.end_at)} is past", "end", "give an end in the future")
         if wanted.end_at is not None:
-            raise never_fires(
-                f"its rule has no time before its end at {iso(wanted.end_at)}", "end", "give a later end"
-            )
+            raise never_fires(f"its rule has no time before its end at {iso(wanted.end_at)}", "end", "give a later end")
         raise never_fires("its rule has no future time", "rule", "check the days, COUNT and UNTIL")
     return following.at
 
@@ -175,9 +165,7 @@ def _name(said: str | None, rule: str) -> str:
 def _policy(said: str | None) -> str:
     if said is not None and said not in catch_up.CATCH_UP_POLICIES:
         raise Invalid(
-            f"catch_up is {said[:40]!r}",
-            field="catch_up",
-            remedy=f"use {', '.join(catch_up.CATCH_UP_POLICIES)}",
+            f"catch_up is {said[:40]!r}", field="catch_up", remedy=f"use {', '.join(catch_up.CATCH_UP_POLICIES)}"
         )
     return said or catch_up.LATEST
 

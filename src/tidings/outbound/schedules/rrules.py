@@ -108,9 +108,7 @@ def _split(text: str) -> dict[str, str]:
     if not body or len(body) > 500:
         raise _wrong("the rule is empty" if not body else "the rule is too long", _EXAMPLE)
     if "DTSTART" in body or "EXDATE" in body or "\n" in body:
-        raise _wrong(
-            "only the RRULE itself is accepted", "give DTSTART as `start` and `zone`, and EXDATE as `skip`"
-        )
+        raise _wrong("only the RRULE itself is accepted", "give DTSTART as `start` and `zone`, and EXDATE as `skip`")
     given: dict[str, str] = {}
     for part in body.split(";"):
         name, equals, value = part.partition("=")
@@ -129,9 +127,7 @@ def _by(name: str, value: str) -> tuple[Any, ...]:
     if name == "BYDAY":
         return tuple(sorted({_day(word) for word in value.split(",")}, key=str))
     low, high = _RANGES[name]
-    return tuple(
-        sorted({_number(word, name, low, high, signed=name in _SIGNED) for word in value.split(",")})
-    )
+    return tuple(sorted({_number(word, name, low, high, signed=name in _SIGNED) for word in value.split(",")}))
 
 
 def _day(word: str) -> tuple[int | None, int]:
@@ -177,9 +173,7 @@ def _check(parts: RruleParts) -> None:
         if "BYWEEKNO" in by:
             raise _wrong("BYDAY with a place does not go with BYWEEKNO", "leave the place out")
     if "BYSETPOS" in by and (len(by) == 1 or freq in _SMALLEST):
-        raise _wrong(
-            "BYSETPOS chooses among the days of another BY part", "add BYDAY, with FREQ=MONTHLY for example"
-        )
+        raise _wrong("BYSETPOS chooses among the days of another BY part", "add BYDAY, with FREQ=MONTHLY for example")
     named = [len(by.get(name, (0,))) for name in ("BYHOUR", "BYMINUTE", "BYSECOND")]
     if freq not in _SMALLEST and named[0] * named[1] * named[2] > MAX_TIMES:
         raise _wrong(f"it names more than {MAX_TIMES} times a day", "use FREQ=MINUTELY or SECONDLY")

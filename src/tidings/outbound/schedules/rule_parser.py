@@ -51,9 +51,7 @@ def parse_rule(given: Mapping[str, Any], *, anchor: int, skip: list[Any] | None 
     """Parse a rule into its stored form; `anchor` is the start of an interval or RRULE."""
     kinds = [name for name in given if given[name] is not None]
     if len(kinds) != 1:
-        problem = (
-            "the rule is empty" if not kinds else f"the rule has {' and '.join(sorted(kinds))[:80]} at once"
-        )
+        problem = "the rule is empty" if not kinds else f"the rule has {' and '.join(sorted(kinds))[:80]} at once"
         raise _wrong(problem, f"give one of: {_KINDS}")
     kind, said = kinds[0], given[kinds[0]]
     reader = _READERS.get(kind)
@@ -86,9 +84,7 @@ def parse_days(given: list[Any] | None) -> list[str]:
                 raise ValueError(entry)
             days.add(date.fromisoformat(entry).isoformat())
         except ValueError:
-            raise Invalid(
-                f"{str(entry)[:40]!r} is not a day", field="skip", remedy='write ["2026-12-25"]'
-            ) from None
+            raise Invalid(f"{str(entry)[:40]!r} is not a day", field="skip", remedy='write ["2026-12-25"]') from None
     if len(days) > MAX_DAYS:
         raise Invalid(f"skip has {len(days)} days", field="skip", remedy=f"use at most {MAX_DAYS}")
     return sorted(days)
@@ -206,9 +202,7 @@ def _clocks(said: Any) -> list[str]:
 
 def _weekday(said: Any) -> str:
     word = said.strip().lower().rstrip(".") if isinstance(said, str) else ""
-    found = [
-        short for short, full in zip(WEEKDAYS, _FULL, strict=True) if len(word) > 2 and full.startswith(word)
-    ]
+    found = [short for short, full in zip(WEEKDAYS, _FULL, strict=True) if len(word) > 2 and full.startswith(word)]
     if not found:
         raise _wrong(f"{str(said)[:40]!r} is not a weekday", f"use {', '.join(WEEKDAYS)}")
     return found[0]
@@ -223,9 +217,7 @@ def _month_day(said: Any) -> int | str:
     place, _, weekday = word.partition(" ")
     if place in ORDINALS and weekday:
         return f"{place} {_FULL[WEEKDAYS.index(_weekday(weekday))]}"
-    raise _wrong(
-        f"{str(said)[:40]!r} is not a day of a month", "use 1 to 31, last, or first monday ... last friday"
-    )
+    raise _wrong(f"{str(said)[:40]!r} is not a day of a month", "use 1 to 31, last, or first monday ... last friday")
 
 
 def _year_day(said: Any) -> str:
@@ -239,9 +231,7 @@ def _year_day(said: Any) -> str:
 def _short_months(parts: Mapping[str, Any]) -> str:
     said = parts.get(_SHORT) or "skip"
     if said not in ("skip", "last"):
-        raise _wrong(
-            f"{_SHORT} is {str(said)[:40]!r}", "use skip (no occurrence), or last (the month's last day)"
-        )
+        raise _wrong(f"{_SHORT} is {str(said)[:40]!r}", "use skip (no occurrence), or last (the month's last day)")
     return str(said)
 
 

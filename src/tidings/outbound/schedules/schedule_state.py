@@ -12,9 +12,7 @@ def series_of(row: Row) -> RecurrenceSeries:
     """The series of instants of a stored schedule."""
     timezone = parse_timezone(row["timezone"])
     rule = row["rule"]
-    return RecurrenceSeries(
-        compile_rule(rule, timezone), timezone, row["start_at"], row["end_at"], days_to_skip(rule)
-    )
+    return RecurrenceSeries(compile_rule(rule, timezone), timezone, row["start_at"], row["end_at"], days_to_skip(rule))
 
 
 def schedule_state_of(row: Row) -> ScheduleState:

@@ -51,8 +51,7 @@ class _ScheduleBatch:
         self.tasks += making.tasks
         self.rows += making.rows
         self.steps += [
-            step if step.only_if is None else step._replace(only_if=step.only_if + shift)
-            for step in making.steps
+            step if step.only_if is None else step._replace(only_if=step.only_if + shift) for step in making.steps
         ]
 
 
@@ -254,8 +253,7 @@ class Scheduler:
             Step("occurrence_add", {"lines": lines}),
         ]
         after = [
-            step if step.only_if is None else step._replace(only_if=step.only_if + len(before))
-            for step in batch.steps
+            step if step.only_if is None else step._replace(only_if=step.only_if + len(before)) for step in batch.steps
         ]
         rows = TableRows("messages", MESSAGE_COLUMNS, batch.rows)
         await self._store.enqueue(batch.tasks, rows, also=[*before, *after])

@@ -59,11 +59,7 @@ class ScheduleService:
         self, body: object, *, timezone: ZoneInfo, key: str | None = None, tenant: str = "default"
     ) -> CreateResult:
         """Create a schedule; `zone` is the default time zone."""
-        given, now, id_ = (
-            check_fields(body, request_parser.SCHEDULE_FIELDS),
-            self._clock.now(),
-            self._clock.new_id(),
-        )
+        given, now, id_ = (check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id())
         earlier = await find_replay(self._store, self._once("schedules", key, given, None, now, tenant))
         if earlier is not None:
             return earlier
@@ -88,10 +84,7 @@ class ScheduleService:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
             wanted = request_parser.parse_schedule(given, timezone_or_utc(row["timezone"]), now, before=row)
             next_at = row["next_at"]
-            if (
-                request_parser.timing_of(wanted._asdict()) != request_parser.timing_of(row)
-                and row["state"] == "active"
-            ):
+            if request_parser.timing_of(wanted._asdict()) != request_parser.timing_of(row) and row["state"] == "active":
                 next_at = request_parser.first_instant(wanted, max(now, row["last_at"] or 0))
             if wanted.most is not None and wanted.most <= row["fired"] and row["state"] == "active":
                 raise request_parser.never_fires(
@@ -129,9 +122,7 @@ class ScheduleService:
 
     async def run(self, id_: str, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Run once now, in addition to its rule."""
-        earlier = await find_replay(
-            self._store, self._once("schedules.run", key, id_, None, self._clock.now(), tenant)
-        )
+        earlier = await find_replay(self._store, self._once("schedules.run", key, id_, None, self._clock.now(), tenant))
         if earlier is not None:
             return earlier
         for _ in range(_TRIES):
@@ -185,22 +176,16 @@ class ScheduleService:
         else:
             rows = await self._store.read("schedule_page_of_state", state=state, **params)
         now = self._clock.now()
-        return Page(
-            [serialize_schedule(row, now) for row in rows], rows[-1]["id"] if len(rows) == limit else None
-        )
+        return Page([serialize_schedule(row, now) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
 
     async def occurrences(
         self, id_: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
         """The occurrence log, newest first."""
         row, size = await self._find(id_, tenant), page_size(limit)
-        lines = await self._store.read(
-            "occurrence_page", schedule=id_, before=decode_position(after), limit=size
-        )
+        lines = await self._store.read("occurrence_page", schedule=id_, before=decode_position(after), limit=size)
         timezone = timezone_or_utc(row["timezone"])
-        return Page(
-            [_line(line, timezone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
-        )
+        return Page([_line(line, timezone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None)
 
     async def preview(self, id_: str, n: int = 10, *, tenant: str = "default") -> list[Row]:
         """The next firings of a schedule; of a paused one as if resumed now."""
@@ -224,18 +209,14 @@ class ScheduleService:
     async def _find(self, id_: str, tenant: str) -> Row:
         rows = await self._store.read("schedule_find", id=id_, tenant=tenant)
         if not rows:
-            raise NotFound(
-                f"there is no schedule {id_[:60]}", remedy="look it up with: tidings schedules list"
-            )
+            raise NotFound(f"there is no schedule {id_[:60]}", remedy="look it up with: tidings schedules list")
         return rows[0]
 
     async def _switch(self, id_: str, tenant: str, state: str, origins: tuple[str, ...]) -> Row:
         for _ in range(_TRIES):
             row, now = await self._find(id_, tenant), self._clock.now()
             if row["state"] not in origins:
-                raise Conflict(
-                    f"the schedule is already {row['state']}", remedy=f"see: tidings schedules show {id_}"
-                )
+                raise Conflict(f"the schedule is already {row['state']}", remedy=f"see: tidings schedules show {id_}")
             next_at = _resumed(row, now) if state == "active" else None
             step = {"id": id_, "tenant": tenant, "version": row["version"], "state": state, "at": now}
             if (await self._store.write([Step("schedule_switch", {**step, "next_at": next_at})]))[0]:

@@ -25,9 +25,7 @@ class OfflineExpiry(NamedTuple):
     more: bool
 
 
-async def expire_offline(
-    store: Store, queue: str, *, lost_at: int, wait: timedelta, now: int
-) -> OfflineExpiry:
+async def expire_offline(store: Store, queue: str, *, lost_at: int, wait: timedelta, now: int) -> OfflineExpiry:
     """Expire messages that waited longer than `wait`; reads nothing after a shorter outage."""
     if now - lost_at <= micros(wait):
         return OfflineExpiry(0, more=False)

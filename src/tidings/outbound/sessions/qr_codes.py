@@ -32,9 +32,7 @@ async def read_qr_code(channels: Mapping[str, Channel], name: str) -> SessionQrC
         raise unknown_channel(name, channels)
     if not isinstance(channel, HasSession):
         raise Conflict(
-            f"a channel of kind {channel.kind} has no session",
-            remedy="there is nothing to link",
-            field="name",
+            f"a channel of kind {channel.kind} has no session", remedy="there is nothing to link", field="name"
         )
     found = await channel.status()
     code = None
@@ -58,7 +56,5 @@ def render_svg(code: str) -> bytes:
     out = io.BytesIO()
     import segno
 
-    segno.make_qr(code).save(
-        out, kind="svg", border=QR_BORDER, light="#fff", omitsize=True, xmldecl=False, nl=False
-    )
+    segno.make_qr(code).save(out, kind="svg", border=QR_BORDER, light="#fff", omitsize=True, xmldecl=False, nl=False)
     return out.getvalue()

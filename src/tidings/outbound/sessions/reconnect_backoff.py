@@ -125,9 +125,7 @@ def _reconnecting(before: StoredSession, why: str, now: int) -> SessionTransitio
     if nudge or retry_at is None:
         retry_at = now + reconnect_delay(attempts)
     check_at = now + CHECK_INTERVALS[SessionStatus.RECONNECTING]
-    after = _transition(
-        before, SessionStatus.RECONNECTING, why, attempts, before.lost_at or now, retry_at, check_at
-    )
+    after = _transition(before, SessionStatus.RECONNECTING, why, attempts, before.lost_at or now, retry_at, check_at)
     return after._replace(nudge=nudge)
 
 

@@ -36,13 +36,7 @@ class SessionMonitor:
     name = "connections"
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        channels: Mapping[str, Channel],
-        *,
-        listeners: SubscriptionCache,
-        emit: Emit,
+        self, store: Store, clock: Clock, channels: Mapping[str, Channel], *, listeners: SubscriptionCache, emit: Emit
     ) -> None:
         self._store = store
         self._clock = clock
@@ -62,8 +56,7 @@ class SessionMonitor:
             if isinstance(failed, BaseException):
                 raise failed
         rest = min(
-            (rows[name] - self._clock.now() for name in rows.keys() & self._channels.keys() - {*due}),
-            default=SECOND,
+            (rows[name] - self._clock.now() for name in rows.keys() & self._channels.keys() - {*due}), default=SECOND
         )
         return max(0.05, min(CHECK_INTERVAL, rest / SECOND))
 

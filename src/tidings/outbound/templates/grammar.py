@@ -111,9 +111,7 @@ class TemplateGrammar:
             raise _refused(node, place, "loops are nested too deeply", f"use at most {MAX_LOOP_DEPTH}")
         cost = sum(1 for _ in _walk(node))
         inner = local | targets | {"loop"}
-        node.iter = _step(
-            EACH_STEP, self._expression(node.iter, local, place), [nodes.Const(cost, lineno=node.lineno)]
-        )
+        node.iter = _step(EACH_STEP, self._expression(node.iter, local, place), [nodes.Const(cost, lineno=node.lineno)])
         if node.test is not None:
             node.test = self._expression(node.test, inner, place)
         self._statements(node.body, inner, place)

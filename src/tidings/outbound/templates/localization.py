@@ -60,9 +60,7 @@ def format_number(value: int | float, digits: int | None, code: str | None) -> s
 
 
 def _spelt(day: date, rules: LanguageFormat, form: str) -> str:
-    return form.format(
-        day=day.day, month=rules.months[day.month - 1], year=day.year, weekday=rules.days[day.weekday()]
-    )
+    return form.format(day=day.day, month=rules.months[day.month - 1], year=day.year, weekday=rules.days[day.weekday()])
 
 
 def _language(months: str, days: str, day: str, full: str, thousands: str, point: str) -> LanguageFormat:

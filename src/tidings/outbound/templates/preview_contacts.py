@@ -38,9 +38,7 @@ async def preview_contact(store: Store, given: Mapping[str, Any], tenant: str) -
     return found
 
 
-async def contact_at_address(
-    store: Store, tenant: str, channel: str, address: str
-) -> Mapping[str, Any] | None:
+async def contact_at_address(store: Store, tenant: str, channel: str, address: str) -> Mapping[str, Any] | None:
     """The contact with this address, as templates see it."""
     rows = await store.read("template_contact", tenant=tenant, channel=channel, address=address)
     if not rows:
@@ -61,9 +59,7 @@ def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
             )
         if value is not None and not isinstance(value, kinds[name]):
             raise Invalid(
-                f"contact.{name} is not {_KINDS[kinds[name]]}",
-                field=f"contact.{name}",
-                remedy=_EXAMPLES[name],
+                f"contact.{name} is not {_KINDS[kinds[name]]}", field=f"contact.{name}", remedy=_EXAMPLES[name]
             )
     if given.get("timezone") is not None:
         parse_timezone(given["timezone"], field="contact.timezone")

@@ -66,9 +66,7 @@ class CompiledTemplate:
 class _PartRenderer:
     """Renders the parts of one content within the size limit."""
 
-    def __init__(
-        self, values: dict[str, Any], room: int, run: RenderBudget, marks_up: HasMarkup | None
-    ) -> None:
+    def __init__(self, values: dict[str, Any], room: int, run: RenderBudget, marks_up: HasMarkup | None) -> None:
         self._values = values
         self._largest = self._room = room
         self._run, self._marks_up = run, marks_up
@@ -81,11 +79,7 @@ class _PartRenderer:
 
     def _chosen(self, value: Any, name: str) -> object:
         """Render options such as parse_mode first, because they select the markup of other parts."""
-        return (
-            self._fill(value, f"data.{name}")
-            if isinstance(value, Template) and name in CHOICE_FIELDS
-            else value
-        )
+        return self._fill(value, f"data.{name}") if isinstance(value, Template) and name in CHOICE_FIELDS else value
 
     def write(self, part: Any, place: str, inside: Mapping[str, object] | None = None) -> Any:
         if isinstance(part, Template):
@@ -114,18 +108,14 @@ class _PartRenderer:
                 pieces.append(piece)
         except RenderBudgetExceeded:
             raise Invalid(
-                f"{place}: the template exceeds its render budget",
-                field=place,
-                remedy="use fewer or shorter loops",
+                f"{place}: the template exceeds its render budget", field=place, remedy="use fewer or shorter loops"
             ) from None
         except UndefinedError as error:
             raise Invalid(
                 f"{place}: {error.message}", field=place, remedy='give a value, or a default: | default("…")'
             ) from None
         except (TypeError, ValueError, ArithmeticError) as error:
-            raise Invalid(
-                f"{place}: {error}", field=place, remedy="correct the template or the variable"
-            ) from None
+            raise Invalid(f"{place}: {error}", field=place, remedy="correct the template or the variable") from None
         self._room = room
         return "".join(pieces)
 
@@ -135,9 +125,7 @@ def compile_content(content: Mapping[str, Any], declared: DeclaredVariables) -> 
     size = _size(content)
     if size > MAX_SOURCE_SIZE:
         raise TooLarge(
-            f"the template has {size:,} bytes",
-            field="text",
-            remedy=f"at most {MAX_SOURCE_SIZE:,} are accepted",
+            f"the template has {size:,} bytes", field="text", remedy=f"at most {MAX_SOURCE_SIZE:,} are accepted"
         )
     grammar = TemplateGrammar(declared.variables, FILTERS)
     parts = {name: _compiled(content[name], name, grammar) for name in PARTS if content.get(name) is not None}

@@ -33,9 +33,7 @@ CONTENT_FIELDS: Mapping[str, Field] = {
     "text": Field("string", "message text with variables such as {{ name }}", "Hello {{ name }}"),
     "subject": Field("string", "subject line, for channels that support one; may contain variables"),
     "data": Field("object", "additional channel-specific fields; strings may contain variables"),
-    "variables": Field(
-        "object", "declared variables: name to type, or to type, required, default and example"
-    ),
+    "variables": Field("object", "declared variables: name to type, or to type, required, default and example"),
 }
 TEMPLATE_FIELDS: Mapping[str, Field] = {
     "name": Field("string", "template name: letters, digits, . _ and -", "welcome", required=True),
@@ -112,9 +110,7 @@ class TemplateService:
                 raise _taken(name) from None
         return CreateResult(await self.show(done.answer, version=1, tenant=tenant), done.replayed)
 
-    async def revise(
-        self, name: str, body: object, *, key: str | None = None, tenant: str = "default"
-    ) -> CreateResult:
+    async def revise(self, name: str, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create the next version; earlier ones stay."""
         at = self._clock.now()
         found = await self._find(name, tenant)
@@ -168,20 +164,14 @@ class TemplateService:
         page_size(limit)
         if after is not None and not _NAME.fullmatch(after):
             raise invalid_cursor(after)
-        rows = await self._store.read(
-            "template_page", tenant=tenant, after=after or "", gone=int(retired), limit=limit
-        )
+        rows = await self._store.read("template_page", tenant=tenant, after=after or "", gone=int(retired), limit=limit)
         return Page([_listed(row) for row in rows], rows[-1]["name"] if len(rows) == limit else None)
 
-    async def versions(
-        self, name: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
-    ) -> Page:
+    async def versions(self, name: str, *, limit: int = 50, after: str | None = None, tenant: str = "default") -> Page:
         """The versions of a template, newest first."""
         page_size(limit)
         found = await self._find(name, tenant)
-        rows = await self._store.read(
-            "template_version_page", template=found["id"], before=_place(after), limit=limit
-        )
+        rows = await self._store.read("template_version_page", template=found["id"], before=_place(after), limit=limit)
         items = [{"id": found["id"], "name": found["name"], **_said(row)} for row in rows]
         return Page(items, str(rows[-1]["version"]) if len(rows) == limit else None)
 
@@ -211,9 +201,7 @@ class TemplateService:
 
     # -- using
 
-    async def frozen(
-        self, name: str, version: int | None = None, *, tenant: str = "default"
-    ) -> TemplateVersion:
+    async def frozen(self, name: str, version: int | None = None, *, tenant: str = "default") -> TemplateVersion:
         """A compiled version by template name or id (default: the newest)."""
         found = await self._find(name, tenant)
         _refuse_retired(found)
@@ -334,9 +322,7 @@ def _checked_name(name: str) -> str:
 def _refuse_retired(found: Row) -> None:
     if found["retired_at"] is not None:
         raise Conflict(
-            f"the template {found['name']!r} is retired",
-            field="template",
-            remedy=_RESTORE.format(found["name"]),
+            f"the template {found['name']!r} is retired", field="template", remedy=_RESTORE.format(found["name"])
         )
 
 

@@ -111,13 +111,9 @@ def parse_declarations(given: object) -> DeclaredVariables:
     if given is None:
         return DeclaredVariables({})
     if not isinstance(given, dict):
-        raise Invalid(
-            "variables is not an object", field="variables", remedy='write {"name": "text", "age": "number"}'
-        )
+        raise Invalid("variables is not an object", field="variables", remedy='write {"name": "text", "age": "number"}')
     if len(given) > MAX_VARIABLES:
-        raise Invalid(
-            f"{len(given)} variables are declared", field="variables", remedy=f"use at most {MAX_VARIABLES}"
-        )
+        raise Invalid(f"{len(given)} variables are declared", field="variables", remedy=f"use at most {MAX_VARIABLES}")
     return DeclaredVariables({name: _declared(name, said) for name, said in given.items()})
 
 
@@ -136,20 +132,14 @@ def _declared(name: str, said: object) -> TemplateVariable:
         )
     parts = {"type": said} if isinstance(said, str) else said
     if not isinstance(parts, dict):
-        raise Invalid(
-            f"{name} is neither a type nor an object", field=field, remedy=f"types: {', '.join(_TYPES)}"
-        )
+        raise Invalid(f"{name} is neither a type nor an object", field=field, remedy=f"types: {', '.join(_TYPES)}")
     for part in parts:
         if part not in _PARTS:
-            raise Invalid(
-                f"{name} has an unknown part {part[:60]!r}", field=field, remedy=hint(part, _KNOWN_PARTS)
-            )
+            raise Invalid(f"{name} has an unknown part {part[:60]!r}", field=field, remedy=hint(part, _KNOWN_PARTS))
     type_ = parts.get("type") or "text"
     if not isinstance(type_, str) or type_ not in _TYPES:
         raise Invalid(
-            f"{name} has the unknown type {str(type_)[:60]!r}",
-            field=field,
-            remedy=f"types: {', '.join(_TYPES)}",
+            f"{name} has the unknown type {str(type_)[:60]!r}", field=field, remedy=f"types: {', '.join(_TYPES)}"
         )
     return _settled(name, type_, parts, field)
 
@@ -170,16 +160,12 @@ def _settled(name: str, type_: str, parts: Mapping[str, Any], field: str) -> Tem
     )
 
 
-def _missing(
-    variable: TemplateVariable, given: Mapping[str, Any], known: Mapping[str, TemplateVariable]
-) -> Invalid:
+def _missing(variable: TemplateVariable, given: Mapping[str, Any], known: Mapping[str, TemplateVariable]) -> Invalid:
     strangers = [name for name in given if name not in known]
     remedy = f'give it in `variables`: {{"{variable.name}": …}}'
     if strangers:
         remedy += f" (given but not declared: {', '.join(map(repr, sorted(strangers)[:5]))})"
-    return Invalid(
-        f"the variable {variable.name!r} is missing", field=f"variables.{variable.name}", remedy=remedy
-    )
+    return Invalid(f"the variable {variable.name!r} is missing", field=f"variables.{variable.name}", remedy=remedy)
 
 
 def _unknown(given: Mapping[str, Any], known: Mapping[str, TemplateVariable]) -> Invalid:
@@ -263,9 +249,7 @@ _TYPES: Mapping[str, _VariableType] = {
     "number": _VariableType(_number, "a number", 12.5),
     "date": _VariableType(_date, "a date (or a time with offset)", "2027-01-15"),
     "boolean": _VariableType(_boolean, "true or false", True),
-    "list": _VariableType(
-        _list, f"a list (of at most {MAX_ITEMS} plain values or flat objects)", ["bread", "milk"]
-    ),
+    "list": _VariableType(_list, f"a list (of at most {MAX_ITEMS} plain values or flat objects)", ["bread", "milk"]),
 }
 VARIABLE_TYPES = tuple(_TYPES)
 _KNOWN_PARTS = dict.fromkeys(_PARTS)
