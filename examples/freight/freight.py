@@ -39,7 +39,7 @@ def main() -> int:
             done = tidings(folder, "migrate", "run", job, "--json")
             print(f"Run again, to the end: {told(done['counts'])}")
             causes(folder, job)
-            mend(folder, job, crm, bad)
+            repair(folder, job, crm, bad)
             return verdict(crm) or verified(folder, job, bad)
 
 
@@ -76,17 +76,17 @@ def causes(folder: Path, job: str) -> None:
         print(f"  {cause['count']} {cause['type']} {cause['standing']}: {cause['reason'][:90]}")
 
 
-def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
+def repair(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     """Export what was quarantined, repair it, and give it back: only these are written."""
     call(f"{crm}/sandbox/faults", method="DELETE")
     tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
     rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
-    mended = [
+    fixed = [
         {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])} for row in rows if row["id"] in bad
     ]
-    (folder / "mended.ndjson").write_text("".join(json.dumps(row) + "\n" for row in mended))
-    first = tidings(folder, "migrate", "replay", job, "--file", "mended.ndjson", "--json")["opened"]
+    (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in fixed))
+    first = tidings(folder, "migrate", "replay", job, "--file", "repaired.ndjson", "--json")["opened"]
     rest = tidings(folder, "migrate", "replay", job, "--json")
     print(f"{first} repaired and uploaded, then {rest['opened']} that waited: {told(rest['counts'])}")
 
@@ -95,7 +95,7 @@ def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
     """What a person at a desk would write instead."""
     match way:
         case "no_email" | "broken_email":
-            return {**person, "emails": [f"mended-{id_}@example.org"]}
+            return {**person, "emails": [f"repaired-{id_}@example.org"]}
         case "null_byte":
             return {**person, "last_name": person["last_name"].replace("\0", " ")}
     number = person["emails"][0].partition("@company-")[2].partition(".")[0]
@@ -103,13 +103,13 @@ def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
 
 
 def verified(folder: Path, job: str, bad: dict[str, str]) -> int:
-    """The engine's own comparison: every record as the source has it, or as it was mended."""
+    """The engine's own comparison: every record as the source has it, or as it was repaired."""
     report = tidings(folder, "migrate", "verify", job, "--json")
     same = sum(one["same"] for one in report["types"])
     notes = [note for one in report["types"] for note in one["notes"]]
     print(f"Verified: {same} are as they should be; {'; '.join(notes)}.")
     is_whole = report["passed"] and not any(one["differences"] for one in report["types"])
-    return 0 if is_whole and notes[0].startswith(f"{len(bad):,} records were mended") else 1
+    return 0 if is_whole and notes[0].startswith(f"{len(bad):,} records were repaired") else 1
 
 
 def verdict(crm: str) -> int:
@@ -208,7 +208,7 @@ def until(look: Callable[[], object], what: str) -> None:
 def surroundings() -> dict[str, str]:
     """Our environment without settings that somebody made, and the keys that the job names."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
-    return {**clean, "AFFINITY_KEY": "pretend", "ATTIO_KEY": "pretend"}
+    return {**clean, "AFFINITY_KEY": "simulated", "ATTIO_KEY": "simulated"}
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ BAD = [
     pytest.param({"to": ""}, "to", "recipient is empty", "recipient's address", id="empty recipient"),
     pytest.param({"to": "  "}, "to", "recipient is empty", "recipient's address", id="blank recipient"),
     pytest.param({"to": "a\nb"}, "to", "control characters", "printable", id="recipient with a line break"),
-    pytest.param({"to": None}, "to", "to is missing", "who gets it", id="missing recipient"),
+    pytest.param({"to": None}, "to", "to is missing", "recipient", id="missing recipient"),
     pytest.param({"text": ""}, "text", "message is empty", "text", id="nothing to say"),
     pytest.param({"chanel": "out"}, "chanel", "unknown field 'chanel'", "'channel'", id="misspelt field"),
     pytest.param({"tenant": "x"}, "tenant", "unknown field", "known fields", id="hidden field"),
@@ -401,7 +401,7 @@ async def test_what_was_sent_is_too_late_to_cancel(home: House) -> None:
     id_ = await home.accept()
     await home.work()
 
-    assert "too late" in refused(await home.http.post(f"/v1/messages/{id_}/cancel"), 409)["message"]
+    assert "already been sent" in refused(await home.http.post(f"/v1/messages/{id_}/cancel"), 409)["message"]
 
 
 async def test_a_reschedule_needs_a_time(home: House) -> None:
@@ -647,7 +647,7 @@ async def test_health_fails_when_the_clocks_disagree(home: House) -> None:
 )
 def test_health_is_judged_by_shares(tallies: dict[str, int], status: HealthStatus) -> None:
     """A10: the bars themselves, and that what was not tried does not count."""
-    rows = [{"queue": "q", "what": what, "n": count, "ms": count} for what, count in tallies.items()]
+    rows = [{"queue": "q", "outcome": what, "n": count, "ms": count} for what, count in tallies.items()]
 
     assert evaluate_health(rows, alive=1, drift=timedelta(0)).status is status
 

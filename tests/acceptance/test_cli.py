@@ -371,7 +371,7 @@ def test_the_settings_are_shown_with_their_origin_and_without_secrets(
 
     plain, as_json = tidings("config").out, tidings("config", "--json").out
 
-    assert "database\tpostgresql://u:***@h/x\tTIDINGS_DATABASE\twhere everything is kept" in plain
+    assert "database\tpostgresql://u:***@h/x\tTIDINGS_DATABASE\tdatabase URL" in plain
     assert "port\t8020\tdefault\t" in plain
     assert "0123456789" not in plain + as_json
     assert ":secret@" not in plain + as_json

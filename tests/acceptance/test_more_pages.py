@@ -259,7 +259,7 @@ async def test_settings_are_shown_and_secrets_are_not(sqlite_url: str) -> None:
         page = (await browser.get("/settings")).text
 
     assert KEY not in page
-    assert "message_retention" in page and "how long finished messages are kept" in page
+    assert "message_retention" in page and "retention of finished messages" in page
     assert "--port" in text(page) and "channels" in text(page).lower()
 
 

@@ -182,7 +182,7 @@ async def test_the_interpreted_time_is_shown_while_typing(home: House) -> None:
     wrong = (await home.http.get("/when", params={"text": "tomorrow"})).json()
 
     assert right["when"].startswith("Sat 16 Jan 2027 09:00:00 UTC")
-    assert "no time of day" in wrong["problem"]
+    assert "no valid time of day" in wrong["problem"]
 
 
 # -- one message

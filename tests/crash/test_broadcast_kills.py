@@ -46,7 +46,7 @@ _BOOKS = (
     + "".join(
         f", (select count(*) from {{0}}tasks where group_id is not null and {rule}) as {word},"
         f" (select coalesce(sum(n), 0) from {{0}}task_group_counts"
-        f" where what = '{'done' if word == 'sent' else word}') as counted_{word}"
+        f" where outcome = '{'done' if word == 'sent' else word}') as counted_{word}"
         for word, rule in _STATES.items()
     )
 )
