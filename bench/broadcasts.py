@@ -101,9 +101,7 @@ async def drain(url: str, n: int, slots: int) -> float:
 async def broadcast(url: str, n: int, slots: int) -> float:
     """Recipients a second: from the moment it is frozen to the last one done."""
     async with engine(url, slots) as (app, watch):
-        made = await app.desk.broadcast_creator.create(
-            {"channel": CHANNEL, "text": TEXT, "recipients": "upload"}
-        )
+        made = await app.desk.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
         id_ = made.answer["id"]
         await app.desk.broadcast_creator.upload(
             id_, uploads.read_rows(lines(n), "ndjson", largest=10_000, most_lines=n), freezes=False
@@ -127,9 +125,7 @@ async def stream(url: str, n: int, slots: int, *, whole: bool) -> dict[str, floa
     """
     async with engine(url, slots) as (app, watch):
         app.worker.start()
-        made = await app.desk.broadcast_creator.create(
-            {"channel": CHANNEL, "text": TEXT, "recipients": "upload"}
-        )
+        made = await app.desk.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
         id_ = made.answer["id"]
         began = time.perf_counter()
         rows = uploads.read_rows(lines(n), "ndjson", largest=10_000, most_lines=n)
@@ -175,9 +171,7 @@ async def ended(app: App, id_: str, n: int) -> None:
 
 def main() -> None:
     """One measurement, as JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["ratio", "stream"])
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--slots", type=int, default=256)
@@ -205,11 +199,7 @@ def _measure(given: argparse.Namespace, database: object) -> dict[str, object]:
         own.append(uvloop.run(drain(database(f"own{number}"), given.n, given.slots)))
         cast.append(uvloop.run(broadcast(database(f"cast{number}"), given.n, given.slots)))
     ratios = [round(b / a, 3) for a, b in zip(own, cast, strict=True)]
-    return {
-        "drain_per_s": [round(v) for v in own],
-        "broadcast_per_s": [round(v) for v in cast],
-        "ratio": ratios,
-    }
+    return {"drain_per_s": [round(v) for v in own], "broadcast_per_s": [round(v) for v in cast], "ratio": ratios}
 
 
 if __name__ == "__main__":

@@ -66,9 +66,7 @@ class Marking:
 class Engine:
     """One node on one database."""
 
-    def __init__(
-        self, url: str, channel: Channel, *, slots: int, sinks: Sequence[Emit] | None = None
-    ) -> None:
+    def __init__(self, url: str, channel: Channel, *, slots: int, sinks: Sequence[Emit] | None = None) -> None:
         """`sinks` are told what happens; unless they are given, the log is, as in production."""
         self.clock = SystemClock()
         self.store: Store = (
@@ -76,11 +74,7 @@ class Engine:
             if url.startswith("postgres")
             else SqliteStore(Path(url.removeprefix("sqlite:///")), now=self.clock.wall)
         )
-        lane = Lane(
-            CHANNEL,
-            on_unknown=channel.traits.on_unknown,
-            deadline=channel.traits.deadline,
-        )
+        lane = Lane(CHANNEL, on_unknown=channel.traits.on_unknown, deadline=channel.traits.deadline)
         channels = {CHANNEL: channel}
         self.messages = MessageService(self.store, self.clock, channels)
         self.worker = Worker(

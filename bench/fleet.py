@@ -61,17 +61,7 @@ class Sandbox:
 def sandbox(folder: Path) -> Iterator[Sandbox]:
     """The pretend providers in a process of their own."""
     ledger = folder / "sandbox.jsonl"
-    command = [
-        sys.executable,
-        "-m",
-        "tidings.sandbox",
-        "--port",
-        "0",
-        "--mail-port",
-        "0",
-        "--ledger",
-        str(ledger),
-    ]
+    command = [sys.executable, "-m", "tidings.sandbox", "--port", "0", "--mail-port", "0", "--ledger", str(ledger)]
     with _started(command) as process:
         assert process.stdout is not None
         said = process.stdout.readline()
@@ -96,9 +86,7 @@ def workers(count: int, database: str, channels: Channels, **settings: Any) -> I
 
 @contextmanager
 def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:

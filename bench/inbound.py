@@ -61,11 +61,7 @@ PARTS = (
     ),
     ((0, "hi {name}, squad {squad} can cover {day3} 0600-1200"), (1, "great {name}")),
     ((0, "hi {name}, no crew on {day4}"), (0, "never mind"), (1, "happy birthday {name}")),
-    (
-        (1, "hi {name}, we will have a crew {day4} 0600-1800"),
-        (0, "lol {name}"),
-        (1, "see you later {name}"),
-    ),
+    ((1, "hi {name}, we will have a crew {day4} 0600-1800"), (0, "lol {name}"), (1, "see you later {name}")),
 )
 LINES = sum(map(len, PARTS))
 EARLIER = 30  # conversations that are over before anything is measured
@@ -208,9 +204,7 @@ async def _say(app: App, number: int, people: People, group: str) -> None:
         words = text.format(squad=squad, name=_name(place), **days)
         sender, at = pair[who], now + place
         said.append(
-            IncomingMessage(
-                SOURCE.name, f"{group}{place}-{number}", f"{group}{place}", sender, sender, words, at
-            )
+            IncomingMessage(SOURCE.name, f"{group}{place}-{number}", f"{group}{place}", sender, sender, words, at)
         )
     await app.inbound.ingestion.called(SOURCE, said)
     app.worker.runner.wake()
@@ -229,9 +223,7 @@ def _day(number: int) -> str:
 
 def _name(number: int) -> str:
     """A name that nobody else has."""
-    return "".join(
-        ("ba", "ne", "ri", "do", "lu", "ka", "me", "si", "to", "fu")[int(n)] for n in f"{number:03}"
-    )
+    return "".join(("ba", "ne", "ri", "do", "lu", "ka", "me", "si", "to", "fu")[int(n)] for n in f"{number:03}")
 
 
 async def _until(store: Store, settled: Settled, left: int) -> None:
@@ -249,9 +241,7 @@ async def _until(store: Store, settled: Settled, left: int) -> None:
 
 
 async def _left(store: Store) -> int:
-    return int(
-        (await _ask(store, "select count(*) from tasks where state in ('pending', 'processing')"))[0][0]
-    )
+    return int((await _ask(store, "select count(*) from tasks where state in ('pending', 'processing')"))[0][0])
 
 
 async def _end(store: Store, conversations: int) -> dict[str, Any]:
@@ -306,15 +296,7 @@ def _count(store: PostgresStore, trips: Counter[str]) -> None:
 
     import asyncpg
 
-    for method in (
-        "fetch",
-        "fetchrow",
-        "fetchval",
-        "fetchmany",
-        "executemany",
-        "execute",
-        "copy_records_to_table",
-    ):
+    for method in ("fetch", "fetchrow", "fetchval", "fetchmany", "executemany", "execute", "copy_records_to_table"):
         setattr(asyncpg.Connection, method, counting(getattr(asyncpg.Connection, method)))
 
 

@@ -112,12 +112,7 @@ async def _accept(app: App, counts: Mapping[str, int]) -> dict[str, str]:
 
     async def drafts() -> AsyncIterator[tuple[int, Draft]]:
         for number, (_, name, i) in enumerate(wanted):
-            to = {
-                HEALTHY: f"ada-{i}",
-                DOWN: f"C{i:09}",
-                THROTTLED: f"+1555{i:07}",
-                DROPPING: f"{10_000 + i}",
-            }[name]
+            to = {HEALTHY: f"ada-{i}", DOWN: f"C{i:09}", THROTTLED: f"+1555{i:07}", DROPPING: f"{10_000 + i}"}[name]
             yield number, Draft(name, to, f"message {i}")
 
     ids: dict[str, str] = {}
@@ -153,9 +148,7 @@ async def _mend(app: App, phone: Sandbox, *, is_left: bool) -> None:
 
 async def _open(app: App, *, is_left: bool) -> int:
     """What still waits or is under way."""
-    rows = await _ask(
-        app, "select queue, count(*) from tasks where state in ('pending', 'processing') group by 1"
-    )
+    rows = await _ask(app, "select queue, count(*) from tasks where state in ('pending', 'processing') group by 1")
     return sum(count for queue, count in rows if queue != DOWN or not is_left)
 
 

@@ -93,11 +93,7 @@ async def costs(url: str, n: int) -> Costs:
 
 def table(found: Mapping[str, Costs]) -> str:
     """One row a layer, one column a store and a stage."""
-    columns = [
-        (f"{store}, {stage}", getattr(each, stage))
-        for store, each in found.items()
-        for stage in Costs._fields
-    ]
+    columns = [(f"{store}, {stage}", getattr(each, stage)) for store, each in found.items() for stage in Costs._fields]
     lines = ["".join([f"{'µs of CPU a message':<24}", *(f"{name:>20}" for name, _ in columns)])]
     for layer in (*LAYERS, ELSE, SERVER):
         lines.append("".join([f"{layer:<24}", *(f"{values.get(layer, 0):>20.1f}" for _, values in columns)]))
@@ -116,9 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             found["PostgreSQL"] = uvloop.run(costs(url, n))
         found["SQLite"] = uvloop.run(costs(f"sqlite:///{folder}/layers.db", n))
     print(table(found))
-    print(
-        json.dumps({"messages": n, "others_cpu": noise.share, **{k: v._asdict() for k, v in found.items()}})
-    )
+    print(json.dumps({"messages": n, "others_cpu": noise.share, **{k: v._asdict() for k, v in found.items()}}))
     return 0
 
 

@@ -151,11 +151,7 @@ async def postgres(dsn: str, n: int, batch: int = 1_000) -> dict[str, Any]:
     done = await connection.fetchval("select count(*) from lim_msg where status = 'done'")
     history = await connection.fetchval("select count(*) from lim_hist")
     await connection.close()
-    return {
-        "per_s": round(n / seconds, 1),
-        "insert_per_s": round(insert, 1),
-        "verified": (done, history) == (n, 2 * n),
-    }
+    return {"per_s": round(n / seconds, 1), "insert_per_s": round(insert, 1), "verified": (done, history) == (n, 2 * n)}
 
 
 async def _postgres_batch(connection: asyncpg.Connection, batch: int) -> int:
@@ -171,9 +167,7 @@ async def _postgres_batch(connection: asyncpg.Connection, batch: int) -> int:
 
 async def _history(connection: asyncpg.Connection, ids: Sequence[int], status: str) -> None:
     records = [(id_, status, "w") for id_ in ids]
-    await connection.copy_records_to_table(
-        "lim_hist", records=records, columns=["msg_id", "status", "worker"]
-    )
+    await connection.copy_records_to_table("lim_hist", records=records, columns=["msg_id", "status", "worker"])
 
 
 async def copy(dsn: str, ddl: str, loads: Sequence[Load]) -> dict[str, Any]:

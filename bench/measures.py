@@ -40,9 +40,7 @@ def _drain_postgres(setting: Setting) -> list[Row]:
             "raw SQL": setting.on_postgres(LIMITS, "postgres", n=setting.sizes.drain),
         },
     )
-    second = setting.on_postgres(
-        PROCRASTINATE, "drain", python=setting.peer_python, n=setting.sizes.procrastinate
-    )
+    second = setting.on_postgres(PROCRASTINATE, "drain", python=setting.peer_python, n=setting.sizes.procrastinate)
     done |= setting.contest("drain, PostgreSQL", {"Procrastinate": second}, once=True)
     # The peer's better configuration is the one to beat.
     best = max(("PgQueuer", "PgQueuer, pool"), key=lambda name: done[name].median() or 0)
@@ -92,9 +90,7 @@ def bulk(setting: Setting) -> list[Row]:
     what, ours, raw = "bulk accept, PostgreSQL: ours", done["ours"], done["raw COPY"]
     return [
         _ratio("bulk_postgres", what, ours=ours, other=raw, to="raw COPY", at_least=0.5),
-        _ratio(
-            "bulk_postgres_to_bytes", what, ours=ours, other=raw, to="COPY of ready bytes", by="bytes_per_s"
-        ),
+        _ratio("bulk_postgres_to_bytes", what, ours=ours, other=raw, to="COPY of ready bytes", by="bytes_per_s"),
     ]
 
 
@@ -105,21 +101,9 @@ def lag(setting: Setting) -> list[Row]:
     burst = setting.contest("burst", setting.on_both("burst", n=sizes.burst), once=True)
     return [
         *_absolute(
-            "lag",
-            f"lag of {sizes.lag:,} over {sizes.lag_over:g} s, p99",
-            spread,
-            by="p99",
-            unit="ms",
-            at_most=20,
+            "lag", f"lag of {sizes.lag:,} over {sizes.lag_over:g} s, p99", spread, by="p99", unit="ms", at_most=20
         ),
-        *_absolute(
-            "burst",
-            f"{sizes.burst:,} at one instant, last started",
-            burst,
-            by="last_s",
-            unit="s",
-            at_most=0.5,
-        ),
+        *_absolute("burst", f"{sizes.burst:,} at one instant, last started", burst, by="last_s", unit="s", at_most=0.5),
     ]
 
 
@@ -146,14 +130,7 @@ def memory(setting: Setting) -> list[Row]:
             answer["peak_mb"] = answer["process"]["peak_mb"]  # as the kernel counted it
     return [
         *_absolute("memory_peak", f"memory draining {n:,}, most", done, by="peak_mb", unit="MB", at_most=200),
-        *_absolute(
-            "memory_growth",
-            f"memory draining {n:,}, growth",
-            done,
-            by="growth_mb",
-            unit="MB",
-            at_most=FLAT_MB,
-        ),
+        *_absolute("memory_growth", f"memory draining {n:,}, growth", done, by="growth_mb", unit="MB", at_most=FLAT_MB),
     ]
 
 
@@ -207,10 +184,7 @@ def observability(setting: Setting) -> list[Row]:
         rows.append(_ratio(key, what, ours=seen, other=unseen, to="without", at_least=0.9))
         calls = setting.contest(
             f"calls with audit, {store}",
-            {
-                "audited": url(SEEN, "calls", n=n // 20, audited=True),
-                "not audited": url(SEEN, "calls", n=n // 20),
-            },
+            {"audited": url(SEEN, "calls", n=n // 20, audited=True), "not audited": url(SEEN, "calls", n=n // 20)},
         )
         audited, quiet = calls["audited"], calls["not audited"]
         key, what = f"audit_{store.lower()}", f"messages accepted one by one with audit, {store}"
@@ -223,10 +197,7 @@ def rabbit(setting: Setting) -> list[Row]:
     from tidings.testing.rabbitmq import RabbitBroker
 
     n, python = setting.sizes.rabbit, setting.peer_python
-    with (
-        tempfile.TemporaryDirectory(dir=setting.scratch) as folder,
-        RabbitBroker(Path(folder) / "mq") as broker,
-    ):
+    with tempfile.TemporaryDirectory(dir=setting.scratch) as folder, RabbitBroker(Path(folder) / "mq") as broker:
         ours: dict[str, Any] = {"broker": broker.url, "n": n}
         done = setting.contest(
             "drain, RabbitMQ",
@@ -262,14 +233,7 @@ MEASURES: Mapping[str, Callable[[Setting], list[Row]]] = {
 
 
 def _ratio(
-    key: str,
-    what: str,
-    *,
-    ours: Series,
-    other: Series,
-    to: str,
-    at_least: float | None = None,
-    by: str = "per_s",
+    key: str, what: str, *, ours: Series, other: Series, to: str, at_least: float | None = None, by: str = "per_s"
 ) -> Row:
     return Row(
         key=key,
@@ -279,9 +243,7 @@ def _ratio(
         reference_is=to,
         at_least=at_least,
         # The worse of both: a disturbed peer would flatter us.
-        foreign_cpu=max(
-            (one.foreign_cpu for one in (ours, other) if one.foreign_cpu is not None), default=None
-        ),
+        foreign_cpu=max((one.foreign_cpu for one in (ours, other) if one.foreign_cpu is not None), default=None),
         samples=ours.values(),
         problem=ours.problem or other.problem,
     )

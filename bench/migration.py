@@ -94,9 +94,7 @@ def limit(seconds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="migration-") as name, sandbox(Path(name)) as phone:
         folder = Path(name)
         write_source(folder / "people.ndjson", records)
-        definition = job(
-            folder, phone.url, {"writes_per_second": PER_SECOND, "concurrency": 16}, batch_size=100
-        )
+        definition = job(folder, phone.url, {"writes_per_second": PER_SECOND, "concurrency": 16}, batch_size=100)
         with postgres() as server, server.database() as dsn, workers(PROCESSES, dsn, {}) as pids:
             asyncio.run(follow(dsn, definition, records, pids[0]))
         lines = phone.lines()

@@ -65,9 +65,7 @@ async def calls(url: str, n: int, audited: bool = False) -> dict[str, float]:
         await asyncio.gather(*(work(n // AT_ONCE) for _ in range(AT_ONCE)))
         await app.access.audit.close()
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
-        lines = await app.store.read(
-            "audit_page", tenant=None, actor=None, action=None, before=1 << 62, limit=1
-        )
+        lines = await app.store.read("audit_page", tenant=None, actor=None, action=None, before=1 << 62, limit=1)
         assert bool(lines) is audited
     finally:
         await app.close()

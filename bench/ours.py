@@ -77,9 +77,7 @@ async def _old_snapshot(ours: Engine) -> Any:
 
     assert isinstance(ours.store, PostgresStore)
     connection = await asyncpg.connect(ours.store._dsn)
-    await connection.execute(
-        f"begin isolation level repeatable read; select 1 from {ours.store.schema}.tasks limit 1"
-    )
+    await connection.execute(f"begin isolation level repeatable read; select 1 from {ours.store.schema}.tasks limit 1")
     return connection
 
 
@@ -99,9 +97,7 @@ def copy_target(n: int) -> tuple[str, Sequence[limits.Load]]:
         made = content(i)
         body = orjson.dumps({"text": made["text"]}).decode()
         messages.append((i, now, now, ids[i], "default", CHANNEL, made["to"], body, False))
-        tasks.append(
-            (i, "default", CHANNEL, "message", 5, now, now, None, None, True, now + 86_400 * SECOND, None)
-        )
+        tasks.append((i, "default", CHANNEL, "message", 5, now, now, None, None, True, now + 86_400 * SECOND, None))
     return ddl, [
         limits.Load("messages", ("task", *MESSAGE_COLUMNS), messages),
         limits.Load("tasks", TASK_COLUMNS, tasks),
@@ -196,9 +192,7 @@ async def _claim_hundred(ours: Engine, me: NodeId, wish: ClaimRequest, names: li
     from tidings.model.task import NewTask
 
     now = ours.clock.now()
-    await ours.store.enqueue(
-        [NewTask(names[i % len(names)], "message", now - i, priority=i % 10) for i in range(100)]
-    )
+    await ours.store.enqueue([NewTask(names[i % len(names)], "message", now - i, priority=i % 10) for i in range(100)])
     began = time.perf_counter()
     claimed = await ours.store.claim(me, wish)
     took = (time.perf_counter() - began) * 1000
@@ -217,7 +211,7 @@ async def _stand_in_the_way(ours: Engine, future: int, keyed: int, paused: int, 
         f"{now} + {day} + (n * 7919) % (30 * {day}), {now}, null, null, {{true}}",
         "keyed": f"n, 'default', 'q00', 'message', 5, {now} - 1000000 + n % 1000, {now}, 'one key', "
         f"{now} - 1000000 + n % 1000, {{false}}",
-        "paused": f"n, 'default', 'paused', 'message', 5, {now} - 1000000 + n % 1000, {now}, null, null, {{true}}",  # noqa: E501
+        "paused": f"n, 'default', 'paused', 'message', 5, {now} - 1000000 + n % 1000, {now}, null, null, {{true}}",
     }
     first = 1
     for kind, count in (("future", future), ("keyed", keyed), ("paused", paused)):
@@ -238,7 +232,7 @@ async def _stand_in_the_way(ours: Engine, future: int, keyed: int, paused: int, 
             assert isinstance(ours.store, SqliteStore)
             values = kinds[kind].format(true="1", false="0")
             sql = (
-                f"with recursive s(n) as (select {first} union all select n + 1 from s where n < {first + count - 1}) "  # noqa: E501
+                f"with recursive s(n) as (select {first} union all select n + 1 from s where n < {first + count - 1}) "
                 f"insert into tasks ({columns}) select {values} from s"
             )
             await ours.store._run(partial(_execute, sql))

@@ -56,14 +56,7 @@ READS = (
         "upcoming_page",
         "upcoming_ordered",
     ),
-    *(
-        "schedule_upcoming",
-        "broadcast_upcoming",
-        "schedule_page",
-        "broadcast_page",
-        "contact_page",
-        "list_page",
-    ),
+    *("schedule_upcoming", "broadcast_upcoming", "schedule_page", "broadcast_page", "contact_page", "list_page"),
     *("list_count", "list_members", "suppression_page", "template_page", "subscription_page", "inbox_page"),
 )
 GROWING = ("tasks", "messages", "history", "contacts", "contact_addresses", "list_members", "schedules")

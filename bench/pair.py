@@ -80,9 +80,7 @@ async def pass_gate(dsn: str) -> None:
 
 
 @asynccontextmanager
-async def working(
-    dsn: str, command: Sequence[str], processes: int = PROCESSES
-) -> AsyncIterator[asyncpg.Connection]:
+async def working(dsn: str, command: Sequence[str], processes: int = PROCESSES) -> AsyncIterator[asyncpg.Connection]:
     """Two processes of this command, or so many, let through the gate together; each is ended by its pid."""
     connection = await asyncpg.connect(dsn)
     await connection.execute("select pg_advisory_lock($1)", _GATE)

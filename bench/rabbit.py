@@ -65,9 +65,7 @@ async def transport(broker: str, slots: int = 200, started_marks: bool = False) 
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     settings = _settings(broker, started_marks, None, slots)
-    carrier = wiring.build_transport(
-        settings, share=ProcessShare(frozenset({ProcessRole.TRANSPORT})), emit=_LOG
-    )
+    carrier = wiring.build_transport(settings, share=ProcessShare(frozenset({ProcessRole.TRANSPORT})), emit=_LOG)
     await carrier.transport.start()
     await asked.wait()
     await carrier.close(1)

@@ -96,9 +96,7 @@ def _bar(row: Row) -> str:
     sign, limit = ("≥", row.at_least) if row.at_least is not None else ("≤", row.at_most)
     if limit is None:
         return ""
-    return (
-        f"{sign} {limit:g} × {row.reference_is}" if row.reference_is else f"{sign} {_figure(limit, row.unit)}"
-    )
+    return f"{sign} {limit:g} × {row.reference_is}" if row.reference_is else f"{sign} {_figure(limit, row.unit)}"
 
 
 def _figure(value: float | None, unit: str) -> str:

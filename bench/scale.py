@@ -163,12 +163,7 @@ def growing_nodes(n: int) -> list[Row]:
                                 foreign_cpu=noise.share, samples=found["shares"]))  # fmt: skip
     measured += [
         Row(key="bytes", what="on disk per ended message, indexes included", measured=size / n, unit="B"),
-        Row(
-            key="log",
-            what="written to the log per message, from accepted to done",
-            measured=log / n,
-            unit="B",
-        ),
+        Row(key="log", what="written to the log per message, from accepted to done", measured=log / n, unit="B"),
     ]
     return measured
 

@@ -115,9 +115,7 @@ def _row(number: int, now: int) -> tuple[Any, ...]:
         {"every": "24h"},
     )
     rule = parse_rule(kinds[number % len(kinds)], anchor=now // SECOND * SECOND)
-    body = json.dumps(
-        {"channel": "bench", "to": f"user-{number}", "text": "Good morning, this is your reminder"}
-    )
+    body = json.dumps({"channel": "bench", "to": f"user-{number}", "text": "Good morning, this is your reminder"})
     timezone = _ZONES[number // len(kinds) % len(_ZONES)]
     next_at = now + DAY + number * SECOND
     return (f"{number:032x}", "default", f"schedule {number}", rule, timezone, "message", body, "latest",
@@ -157,8 +155,7 @@ async def _due(store: PostgresStore, scheduler: Scheduler, n: int) -> float:
         pause = await scheduler.step()
         async with store._connection() as connection:
             now, made = await connection.fetchrow(
-                f"select {store.schema}.tidings_now(), (select count(*) from {store.schema}.messages)",
-                timeout=60,
+                f"select {store.schema}.tidings_now(), (select count(*) from {store.schema}.messages)", timeout=60
             )
         if made - before >= n:
             assert made - before == n, f"{made - before} were made of {n}"

@@ -57,18 +57,14 @@ class Setting:
     peer_python: str = sys.executable
     series: dict[str, Series] = field(default_factory=dict)
 
-    def contest(
-        self, title: str, contestants: Mapping[str, Measurement], *, once: bool = False
-    ) -> dict[str, Series]:
+    def contest(self, title: str, contestants: Mapping[str, Measurement], *, once: bool = False) -> dict[str, Series]:
         """Measure in interleaved rounds (or once), and keep what came out."""
         print(f"{title}:", file=sys.stderr, flush=True)
         done = contest(contestants, 1 if once else self.rounds, self.patience)
         self.series.update({f"{title}: {name}": series for name, series in done.items()})
         return done
 
-    def on_postgres(
-        self, module: str, function: str, *, snapshot: bool = False, **arguments: Any
-    ) -> Measurement:
+    def on_postgres(self, module: str, function: str, *, snapshot: bool = False, **arguments: Any) -> Measurement:
         """A measurement on a fresh PostgreSQL database, if asked beside a connection with an old snapshot."""
 
         def measure() -> dict[str, Any]:

@@ -129,9 +129,7 @@ def rows_of(found: DrillReport, looks: Looks, foreign: float) -> list[Row]:
         row("within", "within 1 s of its time", 100 * within, "%", at_least=95),
         row("latest", "the latest", max(late), "s", at_most=found.lease + RECOVERY_GRACE),
         row("overdue", "waiting or at work, at any look", looks.most_waiting, at_most=1000),
-        row(
-            "due", "question for the next due, p99", 1000 * percentile(looks.asked, 0.99), " ms", at_most=100
-        ),
+        row("due", "question for the next due, p99", 1000 * percentile(looks.asked, 0.99), " ms", at_most=100),
     ]
 
 

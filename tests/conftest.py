@@ -56,9 +56,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> Generator[None, object, object]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     """Mark each test with the servers that it needs, before marks select tests; keep groups afterwards."""
     for item in items:
         needs = {*getattr(item, "fixturenames", ()), *_params(item)}

@@ -92,9 +92,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     if not page.is_homepage:
         return html
     page.meta["hide"] = ["navigation"]
-    cards = re.sub(
-        r"<li>(<a [^>]*>.*?</a>): (.*?)</li>", r"<li>\1<span>\2</span></li>", html, flags=re.DOTALL
-    )
+    cards = re.sub(r"<li>(<a [^>]*>.*?</a>): (.*?)</li>", r"<li>\1<span>\2</span></li>", html, flags=re.DOTALL)
     return f'<div class="index">\n{cards}\n</div>'
 
 
@@ -169,9 +167,7 @@ def _home(config: MkDocsConfig) -> str:
 
 
 def _outside(sections: list[Section]) -> list[Entry]:
-    return [
-        entry for section in sections for entry in section.entries if entry.source.parts[0] != HOME.parts[0]
-    ]
+    return [entry for section in sections for entry in section.entries if entry.source.parts[0] != HOME.parts[0]]
 
 
 # -- files and links

@@ -40,9 +40,7 @@ def drain(broker: str, n: int) -> float:
         counted = Counter(Path(folder) / "count")
         environment = {**os.environ, BROKER: broker, COUNTER: str(Path(folder) / "count")}
         dramatiq.set_broker(mine := RabbitmqBroker(url=broker))
-        actor = dramatiq.actor(
-            lambda message: None, actor_name="work", queue_name="bench_dramatiq", broker=mine
-        )
+        actor = dramatiq.actor(lambda message: None, actor_name="work", queue_name="bench_dramatiq", broker=mine)
         mine.declare_queue(work.queue_name, ensure=True)
         mine.flush(work.queue_name)
         for number in range(n):

@@ -57,9 +57,7 @@ async def drain(dsn: str, n: int, batch: int = 100, pool: int = 0) -> dict[str, 
     await connection.execute("vacuum analyze pgqueuer")
     await connection.execute("checkpoint")
     tally = Tally()
-    source = (
-        await asyncpg.create_pool(dsn, min_size=pool, max_size=pool) if pool else await asyncpg.connect(dsn)
-    )
+    source = await asyncpg.create_pool(dsn, min_size=pool, max_size=pool) if pool else await asyncpg.connect(dsn)
     await _work(AsyncpgPoolDriver(source) if pool else AsyncpgDriver(source), tally, n, batch)
     state = await connection.fetchrow(STATE)
     left = await connection.fetchval("select count(*) from pgqueuer")
@@ -91,19 +89,13 @@ async def drain_pair(dsn: str, n: int, batch: int = 100, pool: int = 0) -> dict[
     span = await connection.fetchval(SPAN)
     await connection.close()
     ok = (state["successful"], state["jobs"], state["odd"]) == (n, n, 0)
-    return {
-        "per_s": round(n / span, 1),
-        "verified": ok,
-        "history_rows": state["successful"] + state["picked"],
-    }
+    return {"per_s": round(n / span, 1), "verified": ok, "history_rows": state["successful"] + state["picked"]}
 
 
 async def work(dsn: str, batch: int = 100, pool: int = 0) -> float:
     """One worker process, until it is stopped."""
     asked = stop_signal()
-    source = (
-        await asyncpg.create_pool(dsn, min_size=pool, max_size=pool) if pool else await asyncpg.connect(dsn)
-    )
+    source = await asyncpg.create_pool(dsn, min_size=pool, max_size=pool) if pool else await asyncpg.connect(dsn)
     worker = PgQueuer(AsyncpgPoolDriver(source) if pool else AsyncpgDriver(source))
 
     @worker.entrypoint("noop")  # type: ignore[untyped-decorator]

@@ -137,9 +137,7 @@ def engine(folder: Path) -> Iterator[Running]:
 def call(url: str, body: Any = None, *, method: str | None = None) -> Any:
     """What an address answers; with a body, to a POST."""
     data = None if body is None else json.dumps(body).encode()
-    with urlopen(
-        Request(url, data, {"content-type": "application/json"}, method=method), timeout=10
-    ) as answer:
+    with urlopen(Request(url, data, {"content-type": "application/json"}, method=method), timeout=10) as answer:
         return json.load(answer)
 
 
@@ -162,7 +160,7 @@ def free_port() -> int:
 def surroundings(phone: str) -> dict[str, str]:
     """Our environment without Tidings settings; tokens that the simulated services take."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
-    tokens = {"BOT_TOKEN": "110201543:pretend", "WHATSAPP_TOKEN": "pretend", "SANDBOX_URL": phone}
+    tokens = {"BOT_TOKEN": "110201543:simulated", "WHATSAPP_TOKEN": "simulated", "SANDBOX_URL": phone}
     return {**clean, **tokens, "TIDINGS_SANDBOX_PORT": phone.rpartition(":")[2]}
 
 

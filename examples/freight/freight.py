@@ -34,14 +34,12 @@ def main() -> int:
         folder = Path(place)
         with sandbox(folder) as crm:
             bad = fill(crm, people)
-            (folder / "job.toml").write_text(
-                (HERE / "job.toml").read_text().replace("http://127.0.0.1:8025", crm)
-            )
+            (folder / "job.toml").write_text((HERE / "job.toml").read_text().replace("http://127.0.0.1:8025", crm))
             job = half_way(folder, crm, people)
             done = tidings(folder, "migrate", "run", job, "--json")
             print(f"Run again, to the end: {told(done['counts'])}")
             causes(folder, job)
-            mend(folder, job, crm, bad)
+            repair(folder, job, crm, bad)
             return verdict(crm) or verified(folder, job, bad)
 
 
@@ -64,9 +62,7 @@ def half_way(folder: Path, crm: str, people: int) -> str:
         [*COMMAND, "migrate", "run", job], cwd=folder, env=surroundings(), stdout=subprocess.DEVNULL
     )
     try:
-        until(
-            lambda: call(f"{crm}/sandbox/attio?counts")["counts"]["people"] >= people // 2, "half are there"
-        )
+        until(lambda: call(f"{crm}/sandbox/attio?counts")["counts"]["people"] >= people // 2, "half are there")
     finally:
         process.kill()  # as a power cut would
         process.wait()
@@ -80,17 +76,13 @@ def causes(folder: Path, job: str) -> None:
         print(f"  {cause['count']} {cause['type']} {cause['standing']}: {cause['reason'][:90]}")
 
 
-def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
+def repair(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     """Export what was quarantined, repair it, and give it back: only these are written."""
     call(f"{crm}/sandbox/faults", method="DELETE")
     tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
     rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
-    rows = [
-        {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])}
-        for row in rows
-        if row["id"] in bad
-    ]
+    rows = [{**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])} for row in rows if row["id"] in bad]
     (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
     first = tidings(folder, "migrate", "replay", job, "--file", "repaired.ndjson", "--json")["opened"]
     rest = tidings(folder, "migrate", "replay", job, "--json")
@@ -122,24 +114,18 @@ def verdict(crm: str) -> int:
     """The target's content, person by person and note by note, against what must be there."""
     source, target = (call(f"{crm}/sandbox/{name}") for name in ("affinity", "attio"))
     content, bad = target["content"], source["bad"]
-    companies = {
-        one["id"]: one["values"]["affinity_id"][0] for one in content["companies"] if not one["auto"]
-    }
+    companies = {one["id"]: one["values"]["affinity_id"][0] for one in content["companies"] if not one["auto"]}
     persons = {one["id"]: one["values"]["affinity_id"][0] for one in content["people"]}
     found = sorted(
         (one["values"]["affinity_id"][0], one["values"]["email_addresses"][0], company_of(one, companies))
         for one in content["people"]
     )
     wanted = sorted(expected(one, bad) for one in source["content"]["persons"])
-    notes = sorted(
-        (persons.get(one["parent_record_id"]), one["content_plaintext"]) for one in content["notes"]
-    )
+    notes = sorted((persons.get(one["parent_record_id"]), one["content_plaintext"]) for one in content["notes"])
     meant = sorted((str(one["person_ids"][0]), one["content"]) for one in source["content"]["notes"])
     print(f"The target has {len(companies)} companies, {len(found)} people and {len(notes)} notes;")
     print(f"{target['refused']} writes exceeded its rate limit and were refused.")
-    is_right = (
-        found == wanted and notes == meant and len(companies) == len(source["content"]["organizations"])
-    )
+    is_right = found == wanted and notes == meant and len(companies) == len(source["content"]["organizations"])
     print(
         "This matches the source: every record is there, exactly once."
         if is_right
@@ -208,9 +194,7 @@ def answers(url: str) -> bool:
 def call(url: str, body: Any = None, *, method: str | None = None) -> Any:
     """What an address answers; with a body, to a POST."""
     data = None if body is None else json.dumps(body).encode()
-    with urlopen(
-        Request(url, data, {"content-type": "application/json"}, method=method), timeout=30
-    ) as answer:
+    with urlopen(Request(url, data, {"content-type": "application/json"}, method=method), timeout=30) as answer:
         return json.load(answer)
 
 
@@ -226,7 +210,7 @@ def until(look: Callable[[], object], what: str) -> None:
 def surroundings() -> dict[str, str]:
     """Our environment without settings that somebody made, and the keys that the job names."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
-    return {**clean, "AFFINITY_KEY": "pretend", "ATTIO_KEY": "pretend"}
+    return {**clean, "AFFINITY_KEY": "simulated", "ATTIO_KEY": "simulated"}
 
 
 if __name__ == "__main__":

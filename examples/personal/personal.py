@@ -55,10 +55,7 @@ def plan(url: str) -> datetime:
     second, last = first + timedelta(seconds=4), first + timedelta(seconds=5)
     call(url, "/v1/messages", reminder(ONCE) | {"at": first.isoformat()})
     print(f"  once, at {first:%H:%M:%S}: {ONCE}")
-    for text, rule in (
-        (DAILY, {"daily": f"{second:%H:%M:%S}"}),
-        (BIRTHDAY, {"yearly": f"{last:%m-%d %H:%M:%S}"}),
-    ):
+    for text, rule in ((DAILY, {"daily": f"{second:%H:%M:%S}"}), (BIRTHDAY, {"yearly": f"{last:%m-%d %H:%M:%S}"})):
         made = call(url, "/v1/schedules", {"rule": rule, "timezone": "UTC", "message": reminder(text)})
         print(f"  {made['rule_in_words']}: {text}")
     return last

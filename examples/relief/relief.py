@@ -68,9 +68,7 @@ def begin(url: str) -> str:
     made = call(url + "/v1/broadcasts", BROADCAST)
     broadcast = f"{url}/v1/broadcasts/{made['id']}"
     frozen = call(broadcast + "/recipients", (HERE / "people.csv").read_bytes(), kind="text/csv")
-    print(
-        f"{frozen['total']} people, {frozen['duplicates']} named twice; starts at {frozen['scheduled_at']}."
-    )
+    print(f"{frozen['total']} people, {frozen['duplicates']} named twice; starts at {frozen['scheduled_at']}.")
     return broadcast
 
 

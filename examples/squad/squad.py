@@ -121,9 +121,7 @@ class Chat:
 def decisions(url: str) -> str:
     """What became of the messages, counted."""
     found = Counter(
-        line["decision"]
-        for line in call(f"{url}/v1/conversations/crew/{GROUP}")["lines"]
-        if line["kind"] == "message"
+        line["decision"] for line in call(f"{url}/v1/conversations/crew/{GROUP}")["lines"] if line["kind"] == "message"
     )
     skipped = len(call(url + "/v1/inbox?state=skipped")["items"])
     return ", ".join(f"{count} {word}" for word, count in [*found.most_common(), ("skipped", skipped)])
@@ -133,8 +131,7 @@ def verdict(url: str, monday: date) -> int:
     """Print the week, and what of it is not as it should be."""
     with (HERE / "calendar.csv").open() as file:
         wanted = [
-            Shift(said_day(monday + timedelta(DAYS.index(row.pop("day")))), **row)
-            for row in csv.DictReader(file)
+            Shift(said_day(monday + timedelta(DAYS.index(row.pop("day")))), **row) for row in csv.DictReader(file)
         ]
     found = [
         Shift(said_day(monday + timedelta(n)), squad, piece["start"], piece["end"], yes_or_no(piece["crew"]))
@@ -167,9 +164,7 @@ class Shift(NamedTuple):
 
     def __str__(self) -> str:
         """As it is printed."""
-        return (
-            f"{self.day:10}  {self.squad}  {self.start}-{self.end}  {'' if self.crew == 'yes' else 'no '}crew"
-        )
+        return f"{self.day:10}  {self.squad}  {self.start}-{self.end}  {'' if self.crew == 'yes' else 'no '}crew"
 
 
 def yes_or_no(crew: bool) -> str:

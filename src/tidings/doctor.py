@@ -130,9 +130,7 @@ async def _backlog(app: App, queue: str) -> ChannelBacklog | None:
     """Return the due messages of one channel, by the index that claims use."""
     count, since = 0, 0
     for priority in range(10):
-        due = await app.store.read(
-            "overdue", queue=queue, priority=priority, from_due=0, after=0, limit=MAX_COUNTED
-        )
+        due = await app.store.read("overdue", queue=queue, priority=priority, from_due=0, after=0, limit=MAX_COUNTED)
         if due:
             count, since = count + len(due), min(since or due[0]["due_at"], due[0]["due_at"])
     return ChannelBacklog(count, since) if count else None
@@ -239,16 +237,12 @@ def check_clock_change(found: Row, *, now: int) -> list[DoctorFinding]:
     if not found["messages"] and not found["schedules"]:
         return []
     ahead = humanize(timedelta(seconds=(max(found["accepted_at"], found["ran_at"]) - now) // SECOND))
-    kept = (
-        f"{found['messages']:,} messages and {found['schedules']:,} schedules wait for times set before that"
-    )
+    kept = f"{found['messages']:,} messages and {found['schedules']:,} schedules wait for times set before that"
     remedy = "a working process sends immediate messages now; change others: tidings messages reschedule"
     return [_note("clock", f"the clock was set back by {ahead}: {kept}", remedy)]
 
 
-def check_nodes(
-    nodes: Sequence[Row], *, is_worked_on: bool | None, lease: timedelta, now: int
-) -> list[DoctorFinding]:
+def check_nodes(nodes: Sequence[Row], *, is_worked_on: bool | None, lease: timedelta, now: int) -> list[DoctorFinding]:
     """Check which nodes work. `is_worked_on`: whether a file's work lock is held; None on PostgreSQL."""
     live = [node for node in nodes if node["state"] == "live"]
     silent = [node for node in live if now - node["seen_at"] > 2 * lease / timedelta(microseconds=1)]

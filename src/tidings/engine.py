@@ -31,12 +31,7 @@ class Engine:
     """
 
     def __init__(
-        self,
-        config: str | Path | None = None,
-        *,
-        works: bool = True,
-        emit: Emit | None = None,
-        **settings: Any,
+        self, config: str | Path | None = None, *, works: bool = True, emit: Emit | None = None, **settings: Any
     ) -> None:
         self._settings = load(config, flags=settings)
         self._works = works  # False: accept and show only; other processes send
@@ -52,9 +47,7 @@ class Engine:
     def app(self) -> App:
         """The engine's parts, while it is open."""
         if self._app is None:
-            raise Conflict(
-                "the engine is not open", remedy="use it inside `async with engine`, or its lifespan"
-            )
+            raise Conflict("the engine is not open", remedy="use it inside `async with engine`, or its lifespan")
         return self._app
 
     @property

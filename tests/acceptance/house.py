@@ -54,10 +54,7 @@ class House:
     def client(self, **headers: str) -> httpx.AsyncClient:
         """A caller with these headers."""
         return httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.api),
-            base_url="http://localhost",
-            headers=headers,
-            timeout=None,
+            transport=httpx.ASGITransport(self.api), base_url="http://localhost", headers=headers, timeout=None
         )
 
     def script(self, channel: str, script: Callable[[Message], Outcome]) -> None:
@@ -66,9 +63,7 @@ class House:
 
     async def accept(self, **fields: Any) -> str:
         """Accept a message through the API; gives its id."""
-        answer = await self.http.post(
-            "/v1/messages", json={"channel": "out", "to": "ada", "text": "hello"} | fields
-        )
+        answer = await self.http.post("/v1/messages", json={"channel": "out", "to": "ada", "text": "hello"} | fields)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])
 
@@ -79,9 +74,7 @@ class House:
 
     async def everything(self) -> list[dict[str, Any]]:
         """All messages there are."""
-        items: list[dict[str, Any]] = (await self.http.get("/v1/messages", params={"limit": 1000})).json()[
-            "items"
-        ]
+        items: list[dict[str, Any]] = (await self.http.get("/v1/messages", params={"limit": 1000})).json()["items"]
         return items
 
     async def work(self) -> None:

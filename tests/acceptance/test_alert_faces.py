@@ -34,7 +34,7 @@ async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
     (alert,) = (await home.http.get("/v1/alerts")).json()["items"]
     assert (alert["rule"], alert["state"], alert["severity"]) == ("scheduler_silent", "raised", "critical")
     page = (await home.http.get("/alerts")).text
-    assert "nobody looks for due messages" in page and "docs/how-to/runbooks/scheduler-silent.md" in page
+    assert "no process polls for due messages" in page and "docs/how-to/runbooks/scheduler-silent.md" in page
     assert (await home.http.get(f"/v1/alerts/{alert['id']}")).json() == alert
     assert (await home.http.get("/v1/alerts/none")).status_code == 404
 
@@ -53,9 +53,7 @@ async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
     await home.app.worker._observers[0].step()
     assert (await home.http.get("/v1/alerts")).json()["items"] == []
     assert "No open alerts" in (await home.http.get("/alerts")).text
-    assert [row["state"] for row in (await home.http.get("/v1/alerts?past=true")).json()["items"]] == [
-        "resolved"
-    ]
+    assert [row["state"] for row in (await home.http.get("/v1/alerts?past=true")).json()["items"]] == ["resolved"]
     assert "resolved" in (await home.http.get("/alerts?past=yes")).text
     assert (await home.http.get("/v1/alerts?old=1")).status_code == 422
 
@@ -66,8 +64,7 @@ async def test_an_outside_watcher_sees_the_same_figures(home: House) -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as caller:
         text = (await caller.get("/metrics")).text
     found = {
-        name: float(value)
-        for name, _, value in (line.rpartition(" ") for line in text.splitlines() if line[:1] != "#")
+        name: float(value) for name, _, value in (line.rpartition(" ") for line in text.splitlines() if line[:1] != "#")
     }
     assert found["scheduler_silent_seconds"] == 310
     assert found['alerts_open{severity="critical"}'] == 1
@@ -97,11 +94,7 @@ async def test_a_channel_for_alerts_that_is_not_there_stops_the_start(sqlite_url
     from tidings.config import Settings
     from tidings.model.errors import Misconfigured
 
-    for given in (
-        {"alert_channel": "out"},
-        {"alert_to": ("ops",)},
-        {"alert_channel": "x", "alert_to": ("o",)},
-    ):
+    for given in ({"alert_channel": "out"}, {"alert_to": ("ops",)}, {"alert_channel": "x", "alert_to": ("o",)}):
         with pytest.raises(Misconfigured, match="alert_channel"):
             Settings(database=sqlite_url, channels=CHANNELS, **given).check()
 

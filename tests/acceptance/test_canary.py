@@ -195,17 +195,14 @@ async def test_no_secret_shows_anywhere_whatever_happens(
         seen["doctor"] = str(await run_checks(settings))
         for words in ("config", "config --json", "channels list --json", "doctor"):
             code = await asyncio.to_thread(
-                run_safely,
-                lambda words=words, **options: program(words.split(), prog_name="tidings", **options),
+                run_safely, lambda words=words, **options: program(words.split(), prog_name="tidings", **options)
             )
             assert code in (0, 1), words
     seen["said and logged"] = "".join(capfd.readouterr())
     assert '"event"' in seen["said and logged"], "the log was looked at"
     for file in (tmp_path / "data").iterdir():
         seen[file.name] = file.read_bytes().decode("latin-1")
-    found = [
-        place for place, text in seen.items() if any(secret in text for secret in (CANARY, NUMBER, WHSEC))
-    ]
+    found = [place for place, text in seen.items() if any(secret in text for secret in (CANARY, NUMBER, WHSEC))]
     assert not found, {place: around(seen[place]) for place in found}
 
 

@@ -54,13 +54,7 @@ async def test_a_chat_becomes_a_shift_and_every_step_can_be_seen(house: House) -
     assert [line["decision"] for line in talk["lines"] if line["kind"] == "message"] == ["started", "resumed"]
     assert [flow["state"] for flow in talk["workflows"]] == ["completed"]
     shown = (await house.http.get("/conversations/crew/9")).text
-    for words in (
-        "Ann &lt;b&gt;",
-        "sunday &amp; ",
-        "Intent: yes",
-        "Calendar read: 20270117",
-        "new → waiting_for",
-    ):
+    for words in ("Ann &lt;b&gt;", "sunday &amp; ", "Intent: yes", "Calendar read: 20270117", "new → waiting_for"):
         assert words in shown
     assert "crew/9" in (await house.http.get("/conversations")).text
     assert (await house.http.get("/conversations/nowhere/1")).status_code == 404

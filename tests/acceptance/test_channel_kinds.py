@@ -67,9 +67,7 @@ Try = Callable[..., Answer]
 
 
 @pytest.fixture
-def try_(
-    tmp_path: Path, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Try:
+def try_(tmp_path: Path, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Try:
     """`tidings channels test` in this process, with these tokens."""
     (tmp_path / "tidings.toml").write_text(CONFIG.format(url=sandbox_url))
     monkeypatch.chdir(tmp_path)
@@ -91,7 +89,7 @@ def try_(
     [
         ("bot", "bot (telegram) works: @sandbox_110201543_bot, bot 110201543"),
         ("wa", "wa (whatsapp_cloud) works: Sandbox, +1 555-2922, quality GREEN"),
-        ("phone", "phone (sandbox) works: the pretend phone at"),
+        ("phone", "phone (sandbox) works: the simulated phone at"),
         ("screen", "screen (console) not tested: this kind cannot be tested without sending"),
     ],
 )

@@ -50,11 +50,7 @@ to = "{{%address%}}"
 text = "{{%message.content%}}"
 attempt = "{{%message.attempt%}}"
 """
-SECRETS = {
-    "MAIL_PASSWORD": "canary-password",
-    "WAHA_KEY": "canary-waha-key",
-    "API_KEY": "Bearer canary-api-key",
-}
+SECRETS = {"MAIL_PASSWORD": "canary-password", "WAHA_KEY": "canary-waha-key", "API_KEY": "Bearer canary-api-key"}
 SENT = [
     ("mail", "ada@example.org", "email"),
     ("whatsapp", "+15551234567", "waha"),

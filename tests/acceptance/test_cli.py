@@ -262,7 +262,7 @@ def test_a_waiting_message_is_explained_rescheduled_and_cancelled(tidings: Tidin
     again = tidings("messages", "cancel", id_)
     assert (again.code, again.err) == (
         2,
-        f"error: it cannot be cancelled: it is cancelled. See: tidings messages show {id_}\n",
+        f"error: the message is cancelled and cannot be cancelled. See: tidings messages show {id_}\n",
     )
     shown = tidings("messages", "show", id_).out.splitlines()
     assert shown[:2] == [f"id\t{id_}", "state\tcancelled"]
@@ -275,8 +275,7 @@ def test_channels_are_paused_and_resumed(tidings: Tidings) -> None:
 
     assert tidings("channels", "pause", "phone", "--reason", "for tea").out == "phone is paused: for tea\n"
     assert tidings("messages", "why", id_).out == (
-        "the channel 'phone' is paused: for tea\n"
-        "what to do: mend the cause, then: tidings channels resume phone\n"
+        "the channel 'phone' is paused: for tea\nwhat to do: fix the cause, then: tidings channels resume phone\n"
     )
     listed = {row["name"]: row for row in tidings("channels", "list", "--json").json["items"]}
     assert (listed["phone"]["state"], listed["console"]["state"]) == ("paused", "open")
@@ -292,16 +291,14 @@ def test_dead_letters_are_listed_grouped_retried_and_discarded(tidings: Tidings,
         for _ in range(3):
             answer = tidings("send", "-c", "phone", "--to", "gone", "--text", "x", "--wait")
             assert answer.code == 1
-            assert "failed for good" in answer.out
+            assert "failed permanently" in answer.out
             ids.append(answer.out.partition("\t")[0])
 
     listed = tidings("dead", "list", "--category", "permanent", "--json").json["items"]
     groups = tidings("dead", "groups", "--json").json["items"]
     assert [row["id"] for row in listed] == ids[::-1]
     assert "404" in listed[0]["error"]
-    assert [(group["channel"], group["category"], group["count"]) for group in groups] == [
-        ("phone", "permanent", 3)
-    ]
+    assert [(group["channel"], group["category"], group["count"]) for group in groups] == [("phone", "permanent", 3)]
 
     assert tidings("dead", "retry", ids[0]).out == f"{ids[0]} retried\n"
     refused = tidings("dead", "retry", ids[0])
@@ -374,7 +371,7 @@ def test_the_settings_are_shown_with_their_origin_and_without_secrets(
 
     plain, as_json = tidings("config").out, tidings("config", "--json").out
 
-    assert "database\tpostgresql://u:***@h/x\tTIDINGS_DATABASE\twhere everything is kept" in plain
+    assert "database\tpostgresql://u:***@h/x\tTIDINGS_DATABASE\tdatabase URL" in plain
     assert "port\t8020\tdefault\t" in plain
     assert "0123456789" not in plain + as_json
     assert ":secret@" not in plain + as_json
@@ -389,7 +386,7 @@ def test_the_doctor_is_content_with_a_healthy_engine(tidings: Tidings, tmp_path:
     assert (answer.code, {row["grade"] for row in found.values()}) == (0, {"fine"})
     assert "holds the work lock" in found["nodes"]["what"]
     assert list(found) == [
-        *("settings", "folder", "disk", "database", "clock", "nodes", "channels", "messages", "dead letters"),
+        *("settings", "folder", "disk", "database", "clock", "nodes", "channels", "messages", "dead letters")
     ]
 
 
@@ -514,13 +511,7 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
 
 def test_only_what_could_go_out_counts_as_overdue() -> None:
     """A minute of patience; what a stopped channel keeps back is that channel's finding."""
-    queue = {
-        "paused": False,
-        "pause_reason": None,
-        "blocked_until": None,
-        "opened_at": None,
-        "session_state": None,
-    }
+    queue = {"paused": False, "pause_reason": None, "blocked_until": None, "opened_at": None, "session_state": None}
     queues = [{**queue, "name": "late"}, {**queue, "name": "just"}, {**queue, "name": "off", "paused": True}]
     since = NOW - 120 * SECOND
     waiting = {
@@ -539,10 +530,7 @@ def test_dead_letters_are_wrong_until_a_person_decides() -> None:
     """Counted, with those in doubt apart."""
     groups = [{"count": 3, "unknown": True}, {"count": 2, "unknown": False}]
 
-    assert check_dead_letters(groups)[1:3] == (
-        FindingSeverity.WRONG,
-        "5 waiting for a person, 3 of them uncertain",
-    )
+    assert check_dead_letters(groups)[1:3] == (FindingSeverity.WRONG, "5 waiting for a person, 3 of them uncertain")
     assert check_dead_letters([]).grade is FindingSeverity.FINE
 
 
@@ -612,9 +600,7 @@ def test_a_file_that_is_no_database_is_refused(tidings: Tidings, tmp_path: Path)
 
 
 @pytest.mark.parametrize("command", [("serve", "--port", "0"), hello(), ("db", "upgrade")], ids=" ".join)
-def test_a_database_newer_than_the_code_is_refused(
-    tidings: Tidings, tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_a_database_newer_than_the_code_is_refused(tidings: Tidings, tmp_path: Path, command: tuple[str, ...]) -> None:
     """Bad input: database newer than the code. An upgrade does not mend it either."""
     tidings(*hello("--in", "1h"))
     connection = apsw.Connection(str(tmp_path / "data" / "tidings.db"))
@@ -651,9 +637,7 @@ def test_a_database_newer_than_the_code_is_refused(
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, tuple) else "",
 )
-def test_bad_input_is_one_sentence_and_changes_nothing(
-    tidings: Tidings, words: tuple[str, ...], says: str
-) -> None:
+def test_bad_input_is_one_sentence_and_changes_nothing(tidings: Tidings, words: tuple[str, ...], says: str) -> None:
     """Bad input: each with its remedy, exit code 2, and no message more than before."""
     answer = tidings(*hello(*words))
 
@@ -668,10 +652,7 @@ def test_a_mistyped_command_is_told_with_the_closest(tidings: Tidings) -> None:
     """One sentence, not a page of usage."""
     answer = tidings("sned")
 
-    assert (answer.code, answer.err) == (
-        2,
-        "error: no such command 'sned'. Did you mean 'send'? See: tidings --help\n",
-    )
+    assert (answer.code, answer.err) == (2, "error: no such command 'sned'. Did you mean 'send'? See: tidings --help\n")
 
 
 def test_what_nobody_expected_is_one_line_too(
@@ -714,9 +695,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         pytest.skip("needs root to mount a small file system")
     place = tmp_path / "disk"
     place.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True, check=False
-    )
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True, check=False)
     if made.returncode:
         pytest.skip(f"mount is not allowed here: {made.stderr.decode().strip()}")
 
@@ -729,9 +708,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_accepted(
-    small_disk: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_full_disk_is_told_and_nothing_is_half_accepted(small_disk: Callable[..., Path], tmp_path: Path) -> None:
     """Bad input: full disk. Exit code 75, for the same call may succeed later; what was accepted stays."""
     place = small_disk(read_only=False)
     words = ("--database", f"sqlite:///{place}/tidings.db")
@@ -757,9 +734,7 @@ def test_a_full_disk_stops_no_server(small_disk: Callable[..., Path], tmp_path: 
     place = small_disk(read_only=False)
     words = ("--database", f"sqlite:///{place}/tidings.db")
     with serving(tmp_path, *words, env={"TIDINGS_CHANNELS__CONSOLE__KIND": "console"}) as served:
-        sent = run(
-            "send", "-c", "console", "--to", "ada", "--text", "before", "--wait", *words, folder=tmp_path
-        )
+        sent = run("send", "-c", "console", "--to", "ada", "--text", "before", "--wait", *words, folder=tmp_path)
         assert sent.returncode == 0, sent.stderr
         ballast = place / "ballast"
         with pytest.raises(OSError, match="No space left"), ballast.open("wb", buffering=0) as file:
@@ -769,9 +744,7 @@ def test_a_full_disk_stops_no_server(small_disk: Callable[..., Path], tmp_path: 
         assert run(*big, folder=tmp_path, stdin="y" * 200_000).returncode == 75
         ballast.unlink()
 
-        after = run(
-            "send", "-c", "console", "--to", "ada", "--text", "after", "--wait", *words, folder=tmp_path
-        )
+        after = run("send", "-c", "console", "--to", "ada", "--text", "after", "--wait", *words, folder=tmp_path)
         assert after.returncode == 0, after.stderr
         assert served.stop() == 0
 

@@ -35,16 +35,9 @@ class Cut:
         inner_reader, inner = await asyncio.open_connection(self._host, self._port)
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(
-            (
-                int(line.split(b":")[1])
-                for line in head.split(b"\r\n")
-                if line.lower().startswith(b"content-length")
-            ),
-            0,
+            (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0
         )
-        inner.write(
-            head.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n") + await reader.readexactly(length)
-        )
+        inner.write(head.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n") + await reader.readexactly(length))
         answer = await inner_reader.read()
         if self.losses > 0:
             self.losses -= 1
@@ -91,9 +84,7 @@ async def test_a_refusal_names_the_field_and_the_remedy_and_is_not_repeated(addr
 
 async def test_nobody_there_is_told_with_the_address() -> None:
     """Unreachable: one clear sentence after the last try."""
-    async with Client(
-        "http://127.0.0.1:9", attempts=2, first_wait=0.0, deadline=timedelta(seconds=2)
-    ) as tidings:
+    async with Client("http://127.0.0.1:9", attempts=2, first_wait=0.0, deadline=timedelta(seconds=2)) as tidings:
         with pytest.raises(ApiError, match=r"no response from http://127\.0\.0\.1:9"):
             await tidings.get("/v1/messages")
 

@@ -87,11 +87,7 @@ async def test_a_contact_goes_through_its_life(home: House) -> None:
 
 async def test_the_same_key_creates_once(home: House) -> None:
     """B4, on each creating call: the first answer again, another body refused, also fifty at once."""
-    for path, body in (
-        ("/v1/contacts", ADA),
-        ("/v1/lists", {"name": "all"}),
-        ("/v1/suppressions", {"address": "eve"}),
-    ):
+    for path, body in (("/v1/contacts", ADA), ("/v1/lists", {"name": "all"}), ("/v1/suppressions", {"address": "eve"})):
         headers = {"Idempotency-Key": "k"}
         answers = await asyncio.gather(*(home.http.post(path, json=body, headers=headers) for _ in range(50)))
         good = [answer for answer in answers if answer.status_code == 201]
@@ -208,11 +204,7 @@ async def test_an_import_tells_every_bad_row_and_takes_the_others(home: House) -
 
     bad, summary = told(await home.http.post(url, content=PEOPLE, headers=CSV))
 
-    assert [(line["row"], line["error"]["field"]) for line in bad] == [
-        (3, "timezone"),
-        (4, "name"),
-        (6, None),
-    ]
+    assert [(line["row"], line["error"]["field"]) for line in bad] == [(3, "timezone"), (4, "name"), (6, None)]
     assert "Europe/Berlin" in bad[0]["error"]["remedy"]
     assert "name, address.out, timezone, tags, city" in bad[2]["error"]["remedy"]
     assert summary == {
@@ -253,16 +245,12 @@ async def test_an_import_of_ndjson_takes_objects_and_addresses(home: House) -> N
 async def test_all_or_nothing_and_a_dry_run_write_nothing(home: House) -> None:
     """All bad rows are told all the same."""
     for option in ("all_or_nothing", "dry_run"):
-        bad, summary = told(
-            await home.http.post(f"/v1/contacts:import?{option}=true", content=PEOPLE, headers=CSV)
-        )
+        bad, summary = told(await home.http.post(f"/v1/contacts:import?{option}=true", content=PEOPLE, headers=CSV))
         assert (len(bad), summary["refused"]) == (3, 3)
         assert await everybody(home) == []
 
     good = PEOPLE.splitlines(keepends=True)[0] + "Ada,ada,,,\n"
-    _, summary = told(
-        await home.http.post("/v1/contacts:import?all_or_nothing=true", content=good, headers=CSV)
-    )
+    _, summary = told(await home.http.post("/v1/contacts:import?all_or_nothing=true", content=good, headers=CSV))
     assert (summary["created"], len(await everybody(home))) == (1, 1)
 
 
@@ -285,9 +273,7 @@ async def test_an_import_that_cannot_be_understood_takes_nothing(
     home: House, url: str, content: str, headers: dict[str, str], status: int, field: str | None
 ) -> None:
     """What spoils all of it has a status of its own."""
-    refused(
-        await home.http.post(f"/v1/contacts:import{url}", content=content, headers=headers), status, field
-    )
+    refused(await home.http.post(f"/v1/contacts:import{url}", content=content, headers=headers), status, field)
 
     assert await everybody(home) == []
 
@@ -303,9 +289,7 @@ async def test_an_import_over_the_limit_is_refused(sqlite_url: str) -> None:
         assert await everybody(home) == []
 
 
-async def test_an_import_that_breaks_off_says_what_was_taken(
-    home: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_import_that_breaks_off_says_what_was_taken(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer ends with the error and `complete: false`; the same call again finishes it."""
     body = "address.out\n" + "".join(f"p{n}\n" for n in range(1200))
     write, calls = home.app.store.write, 0
@@ -330,16 +314,12 @@ async def test_an_import_that_breaks_off_says_what_was_taken(
 async def test_opt_outs_come_in_by_the_file(home: House) -> None:
     """Columns address, channel and reason; repeated, nothing is added."""
     body = "address,reason\nada,bounced\neve,\n,x\n"
-    bad, summary = told(
-        await home.http.post("/v1/suppressions:import?channel=out", content=body, headers=CSV)
-    )
+    bad, summary = told(await home.http.post("/v1/suppressions:import?channel=out", content=body, headers=CSV))
 
     assert [(line["row"], line["error"]["field"]) for line in bad] == [(4, "address")]
     assert summary == {"created": 2, "unchanged": 0, "refused": 1, "complete": True}
     found = (await home.http.get("/v1/suppressions", params={"limit": 1})).json()
-    assert [(row["address"], row["channel"], row["reason"]) for row in found["items"]] == [
-        ("ada", "out", "bounced")
-    ]
+    assert [(row["address"], row["channel"], row["reason"]) for row in found["items"]] == [("ada", "out", "bounced")]
     rest = (await home.http.get("/v1/suppressions", params={"after": found["next"]})).json()
     assert [row["address"] for row in rest["items"]] == ["eve"]
 
@@ -401,19 +381,10 @@ def test_a_contact_by_hand(tidings: Tidings) -> None:
 def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> None:
     """Bad rows on standard error and in the report, exit code 2; mended and repeated, nobody is doubled."""
     (tmp_path / "people.csv").write_text(
-        "Full Name;Mobile;timezone\nAda;ada;Europe/Berlin\nEve;eve;Europe/Berln\n;lin;\n",
-        encoding="utf-8-sig",
+        "Full Name;Mobile;timezone\nAda;ada;Europe/Berlin\nEve;eve;Europe/Berln\n;lin;\n", encoding="utf-8-sig"
     )
     tidings("lists", "add", "all")
-    words = (
-        "contacts",
-        "import",
-        "people.csv",
-        "--map",
-        "address.phone=mobile,name=full name",
-        "--list",
-        "all",
-    )
+    words = ("contacts", "import", "people.csv", "--map", "address.phone=mobile,name=full name", "--list", "all")
 
     dry = tidings(*words, "--dry-run", "--json")
     assert (dry.code, dry.json["created"]) == (2, 2)
@@ -436,17 +407,7 @@ def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> N
 def test_standard_input_says_what_it_is(tidings: Tidings) -> None:
     """Without a name there is nothing to tell the form by."""
     assert "--format" in tidings("contacts", "import", "-", stdin='"ada"\n').err
-    words = (
-        "contacts",
-        "import",
-        "-",
-        "--format",
-        "ndjson",
-        "--channel",
-        "phone",
-        "--all-or-nothing",
-        "--json",
-    )
+    words = ("contacts", "import", "-", "--format", "ndjson", "--channel", "phone", "--all-or-nothing", "--json")
     assert tidings(*words, stdin='"ada"\n"eve"\n').json["created"] == 2
     assert "cannot be read" in tidings("contacts", "import", "nothing.csv").err
     assert "neither CSV nor NDJSON" in tidings("contacts", "import", "people.xlsx").err
@@ -454,9 +415,7 @@ def test_standard_input_says_what_it_is(tidings: Tidings) -> None:
 
 def test_lists_by_hand(tidings: Tidings) -> None:
     """A list with members and a saved filter."""
-    ada = tidings(
-        "contacts", "add", "-a", "phone=ada", "-t", "vip", "--attribute", "city=Bonn", "--json"
-    ).json
+    ada = tidings("contacts", "add", "-a", "phone=ada", "-t", "vip", "--attribute", "city=Bonn", "--json").json
     tidings("lists", "add", "some")
     made = tidings("lists", "add", "bonn", "--attribute", "city=Bonn", "--tag", "vip", "--json").json
     assert made["filter"] == {"tags_all": ["vip"], "attributes": {"city": "Bonn"}}

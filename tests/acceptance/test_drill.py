@@ -183,7 +183,7 @@ async def test_a_schema_that_is_there_is_refused_and_one_in_use_is_not_removed(p
                 pass
         assert await schemas.remove_stale_schemas(postgres_url) == []
 
-    with pytest.raises(Conflict, match=r"there already.*--clean"):
+    with pytest.raises(Conflict, match=r"already exists.*--clean"):
         async with schemas.scratch_schema(postgres_url, "tidings_drill_x"):
             pass
     assert await schemas.remove_stale_schemas(postgres_url) == ["tidings_drill_x"]

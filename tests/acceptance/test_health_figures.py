@@ -23,9 +23,7 @@ async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator
 
 async def test_health_has_its_figures_over_the_last_fifteen_minutes(home: House) -> None:
     """A10: the whole body; attempts of more than 15 minutes ago no longer count."""
-    home.script(
-        "out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "b" else Done()
-    )
+    home.script("out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "b" else Done())
     for to in "aaab":
         await home.accept(to=to)
     await home.work()
@@ -56,8 +54,5 @@ async def test_the_schedulers_health_fails_for_a_deep_queue_and_for_a_wrong_cloc
     answer = await home.http.get("/health/scheduler")
 
     assert answer.status_code == 503
-    assert answer.json()["reasons"] == [
-        "over 10,000 messages are due",
-        "this machine's clock is off by 11 s",
-    ]
+    assert answer.json()["reasons"] == ["over 10,000 messages are due", "this machine's clock is off by 11 s"]
     assert (answer.json()["queue_depth"], answer.json()["clock_drift_seconds"]) == (10_001, 11.0)

@@ -38,11 +38,7 @@ async def test_metrics_have_the_promised_names_and_count_what_happened(home: Hou
     metrics = Metrics()
     runner = home.app.worker.runner
     runner._settler._emit = metrics.take
-    answers: list[Outcome] = [
-        Done("r"),
-        Reject(Category.PERMANENT, "no"),
-        Retry(Category.TEMPORARY, "later"),
-    ]
+    answers: list[Outcome] = [Done("r"), Reject(Category.PERMANENT, "no"), Retry(Category.TEMPORARY, "later")]
     home.script("out", lambda _message: answers.pop(0))
     for to in ("ada", "bob", "cyd"):
         await home.http.post("/v1/messages", json={"channel": "out", "to": to, "text": "hello"})
@@ -73,5 +69,5 @@ async def test_the_schedulers_health_says_who_looks_how_deep_and_what_time(home:
     home.clock.advance(121)
     silent = await home.http.get("/health/scheduler")
     assert silent.status_code == 503
-    assert silent.json()["reasons"] == ["nobody has looked for due messages in the last 2 min"]
+    assert silent.json()["reasons"] == ["no process has polled for due messages in the last 2 min"]
     assert silent.json()["last_poll_seconds"] > 120

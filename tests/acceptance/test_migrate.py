@@ -28,20 +28,13 @@ def definition(folder: Path, **more: Any) -> dict[str, Any]:
     folder /= "default"  # what the tenant of that name is confined to
     for name in ("there", "here"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    people = [
-        {"id": str(n), "name": f"P {n}", "mail": BAD.get(str(n), f"p{n}@example.org")} for n in range(20)
-    ]
+    people = [{"id": str(n), "name": f"P {n}", "mail": BAD.get(str(n), f"p{n}@example.org")} for n in range(20)]
     (folder / "there" / "persons.ndjson").write_text("".join(json.dumps(one) + "\n" for one in people))
     return {
         "name": "people <i>",
         "source": {"kind": "ndjson", "path": str(folder / "there")},
         "target": {"kind": "ndjson", "path": str(folder / "here")},
-        "types": {
-            "people": {
-                "from": "persons",
-                "fields": {"name": "name", "mail": {"path": "mail", "type": "email"}},
-            }
-        },
+        "types": {"people": {"from": "persons", "fields": {"name": "name", "mail": {"path": "mail", "type": "email"}}}},
         **more,
     }
 
@@ -101,11 +94,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     await http.post(f"{one}/run")
     shown = await over(house, id_)
 
-    assert (shown["state"], shown["counts"], shown["set_aside"]) == (
-        "completed",
-        {"rejected": 2, "written": 18},
-        2,
-    )
+    assert (shown["state"], shown["counts"], shown["set_aside"]) == ("completed", {"rejected": 2, "written": 18}, 2)
     assert written(tmp_path) == GOOD
     (cause,) = (await http.get(f"{one}/dead")).json()["items"]
     assert (cause["count"], cause["field"], cause["example"]) == (2, "mail", "3")
@@ -126,9 +115,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     assert [line["difference"]["source_id"] for line in lines[:-1]] == ["7"], "3 is as it was mended"
     assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["omitted"] == 0
     record = (await http.get(f"{one}/records/people/3")).json()
-    assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith(
-        "mended"
-    )
+    assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith("mended")
     found = (await http.get(f"{one}/crosswalk/people", params={"source_id": "3"})).json()["items"]
     assert [row["target_id"] for row in found] == [record["target_id"]]
     trail = (await http.get(f"{one}/audit")).json()["items"]
@@ -155,9 +142,7 @@ async def test_an_idempotency_key_creates_a_job_once(house: House, tmp_path: Pat
     assert [line["action"] for line in trail] == ["created", "running"]
 
 
-async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(
-    house: House, tmp_path: Path
-) -> None:
+async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(house: House, tmp_path: Path) -> None:
     """C8: after PUT /job with an address for everybody, the two that were set aside are written."""
     id_ = await made(house, tmp_path)
     one = f"/v1/migrations/{id_}"
@@ -206,9 +191,7 @@ async def test_another_tenants_job_is_not_found(house: House, tmp_path: Path) ->
     assert (await house.http.get("/v1/migrations")).json()["items"] == []
 
 
-async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
-    house: House, tmp_path: Path
-) -> None:
+async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(house: House, tmp_path: Path) -> None:
     """Progress by type and state, causes, records, audit; buttons and a pasted table do what they say."""
     assert "No migrations yet" in (await house.http.get("/migrations")).text
     id_ = await made(house, tmp_path)
@@ -280,9 +263,7 @@ async def test_undo_through_the_api_deletes_created_records(house: House, tmp_pa
     assert (await http.post(undo, json={"dry": True})).status_code == 422
 
 
-async def test_the_dashboard_previews_an_undo(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_dashboard_previews_an_undo(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The button that deletes comes with the preview, asks again, and says what it did."""
     id_, http = await planned(house, tmp_path), house.http
     page = f"/migrations/{id_}"

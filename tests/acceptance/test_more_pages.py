@@ -110,9 +110,7 @@ async def test_a_contact_is_created_found_edited_and_deleted(home: House) -> Non
     assert "Ada" in text(await read(home, "/contacts?address=ada"))
     assert "No contacts found" in text(await read(home, "/contacts?address=grace"))
 
-    await press(
-        home, f"/contacts/{id_}/edit", name="Ada L.", attributes="age = 37", **{"addresses.out": "al"}
-    )
+    await press(home, f"/contacts/{id_}/edit", name="Ada L.", attributes="age = 37", **{"addresses.out": "al"})
     card = await home.app.desk.contacts.show(id_)
     assert (card["name"], card["tags"], card["language"]) == ("Ada L.", [], None)
     assert (card["addresses"], card["attributes"]) == ({"out": "al"}, {"age": "37"})
@@ -143,9 +141,7 @@ async def test_a_suppression_is_shown_on_the_contact_and_on_the_list(home: House
     assert "all channels" in await press(home, "/suppressions/add", address="bob", reason="asked by phone")
     assert "asked by phone" in text(await read(home, "/suppressions?address=bob"))
     assert "No suppressions" in await press(home, "/suppressions/remove", address="bob")
-    assert "There is no channel" in text(
-        await refused(home, "/suppressions/add", address="x", channel="nope")
-    )
+    assert "There is no channel" in text(await refused(home, "/suppressions/add", address="x", channel="nope"))
 
 
 async def test_a_list_has_members_and_a_saved_filter_selects_them(home: House) -> None:
@@ -201,9 +197,7 @@ def test_template_variables_round_trip_through_the_form() -> None:
 
     assert declared["name"] == {"type": "text", "example": "Ada"}
     assert declared["town"] == {"type": "text", "required": False, "default": "Bonn"}
-    full = {
-        name: {"required": True, "default": None, "example": None} | part for name, part in declared.items()
-    }
+    full = {name: {"required": True, "default": None, "example": None} | part for name, part in declared.items()}
     assert typed.format_declarations(full) == said
     with pytest.raises(Invalid, match="is not a variable"):
         typed.parse_declarations("what is this")
@@ -226,7 +220,7 @@ async def test_a_subscription_shows_its_secret_once(sqlite_url: str) -> None:
 
         assert "Test event queued" in await press(home, f"/subscriptions/{id_}/test")
         assert "No events are delivered" in await press(home, f"/subscriptions/{id_}/pause")
-        assert "switched off" in await press(home, f"/subscriptions/{id_}/test")
+        assert "inactive" in await press(home, f"/subscriptions/{id_}/test")
         assert "Send test event" in await press(home, f"/subscriptions/{id_}/resume")
         again = await home.http.post(f"/subscriptions/{id_}/rotate")
         assert "whsec_" in again.text and secret[0] not in again.text
@@ -265,7 +259,7 @@ async def test_settings_are_shown_and_secrets_are_not(sqlite_url: str) -> None:
         page = (await browser.get("/settings")).text
 
     assert KEY not in page
-    assert "message_retention" in page and "how long finished messages are kept" in page
+    assert "message_retention" in page and "retention of finished messages" in page
     assert "--port" in text(page) and "channels" in text(page).lower()
 
 
@@ -292,9 +286,7 @@ async def test_upcoming_messages_schedules_and_broadcasts_are_listed_by_day(home
 
     assert re.search(r"Sat 16 Jan 4 messages schedule Morning 09:00", week), week
     assert re.search(r"Sun 17 Jan schedule Morning 09:00 broadcast News 12:00 · 2 on out", week), week
-    assert (
-        week.count("Morning") == 3 and "Fri 22" not in week
-    )  # today, tomorrow and the day after: three in all
+    assert week.count("Morning") == 3 and "Fri 22" not in week  # today, tomorrow and the day after: three in all
     assert [day.index(f"user-{n}") for n in range(3)] == sorted(day.index(f"user-{n}") for n in range(3))
     assert day.index("user-2") < day.index("dawn")
     assert "Nothing is scheduled" in text(await read(home, "/upcoming?from=2027-06-01"))
@@ -316,13 +308,7 @@ async def test_a_day_with_many_upcoming_messages_is_paginated(home: House) -> No
 # -- composing
 
 
-SCHEDULE = {
-    "kind": "weekly",
-    "rule": "mon 09:00",
-    "timezone": "Europe/Berlin",
-    "makes": "message",
-    "channel": "out",
-}
+SCHEDULE = {"kind": "weekly", "rule": "mon 09:00", "timezone": "Europe/Berlin", "makes": "message", "channel": "out"}
 
 
 async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
@@ -339,9 +325,7 @@ async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
     filled = await read(home, f"/schedules/{made['id']}/edit")
     assert 'value="mon 09:00"' in filled and "Good morning" in filled
 
-    await press(
-        home, f"/schedules/{made['id']}/edit", **form | {"rule": "tue 10:00", "skip": "", "text": "Hi"}
-    )
+    await press(home, f"/schedules/{made['id']}/edit", **form | {"rule": "tue 10:00", "skip": "", "text": "Hi"})
     after = await home.app.desk.schedules.show(made["id"])
     assert after["message"] == {"channel": "out", "to": "ada", "text": "Hi"}
     assert "Tue" in after["next"] and after["skip"] == []
@@ -393,7 +377,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
 
     assert 'id="wrong-at"' in await refused(home, "/broadcasts", **form)
     assert 'id="wrong-per_second"' in await refused(home, "/broadcasts", **form | {"per_second": "quick"})
-    assert "Nothing says who gets it" in text(
+    assert "The recipients are missing" in text(
         await refused(home, "/broadcasts", channel="out", text="hi", trigger="MANUAL")
     )
     shown = await press(home, "/broadcasts", **form | {"at": "in 2 h", "canary": "1", "skip_bad": "yes"})
@@ -455,9 +439,7 @@ async def test_selected_dead_letters_are_retried_or_discarded(home: House) -> No
 @both
 async def test_the_overview_charts_the_last_15_minutes(home: House) -> None:
     """Due, lag, rate and success, drawn from what was counted."""
-    home.script(
-        "out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done()
-    )
+    home.script("out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done())
     await home.accept(to="bad")
     for _ in range(3):
         await home.accept()
@@ -470,9 +452,7 @@ async def test_the_overview_charts_the_last_15_minutes(home: House) -> None:
     page = await read(home, "/")
 
     assert "due now 1" in text(page) and "lag 30.0 s" in text(page) and "success 75%" in text(page)
-    assert "sent per minute 2" in text(
-        page
-    )  # three in the minute before, half of which lies within sixty seconds
+    assert "sent per minute 2" in text(page)  # three in the minute before, half of which lies within sixty seconds
     assert page.count("<polyline") == 2 and page.count("<rect") >= 30
     assert 'aria-label="messages sent, at most 3 per minute in the last 15 minutes"' in page
 
@@ -500,14 +480,7 @@ READS = (
         "schedule_upcoming",
         "broadcast_upcoming",
     ),
-    *(
-        "attempt_tally_minutes",
-        "contact_page",
-        "list_page",
-        "list_count",
-        "suppression_page",
-        "template_page",
-    ),
+    *("attempt_tally_minutes", "contact_page", "list_page", "list_count", "suppression_page", "template_page"),
     *("subscription_page", "schedule_page", "broadcast_page"),
 )
 TABLES = "tasks|messages|history|schedules|broadcasts|tallies|contacts|list_members|suppressions"
@@ -520,9 +493,7 @@ async def test_list_page_queries_use_an_index(home: House) -> None:
     for name in READS:
         statement = load_statements(store.dialect)[name]
         if store.dialect == "sqlite":
-            rows = store._connection.execute(
-                f"explain query plan {statement.sql}", (None,) * len(statement.names)
-            )
+            rows = store._connection.execute(f"explain query plan {statement.sql}", (None,) * len(statement.names))
             plan = "\n".join(row[3] for row in rows)
             assert not re.search(rf"SCAN (?:{TABLES}|[tca])\b(?! USING)", plan), f"{name}:\n{plan}"
             continue

@@ -71,9 +71,7 @@ async def test_an_empty_overview_shows_how_to_send_the_first_message(home: House
 @both
 async def test_the_overview_shows_message_counts(home: House) -> None:
     """Waiting, due, processing, sent, failed and uncertain, each with its number."""
-    home.script(
-        "out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done()
-    )
+    home.script("out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done())
     home.script("careful", lambda _message: Unknown("the line went dead"))
     for to in ("bad", "good", "good"):
         await home.accept(to=to)
@@ -164,9 +162,7 @@ async def test_pressing_send_twice_sends_once(home: House) -> None:
         ({"text": ""}, "the message is empty"),
     ],
 )
-async def test_a_form_error_is_shown_next_to_its_field(
-    home: House, change: dict[str, str], problem: str
-) -> None:
+async def test_a_form_error_is_shown_next_to_its_field(home: House, change: dict[str, str], problem: str) -> None:
     """What was typed stays, nothing was accepted."""
     form = {"channel": "out", "to": "grace", "text": "a long letter", "at": "in 10 min"} | change
 
@@ -186,7 +182,7 @@ async def test_the_interpreted_time_is_shown_while_typing(home: House) -> None:
     wrong = (await home.http.get("/when", params={"text": "tomorrow"})).json()
 
     assert right["when"].startswith("Sat 16 Jan 2027 09:00:00 UTC")
-    assert "no time of day" in wrong["problem"]
+    assert "no valid time of day" in wrong["problem"]
 
 
 # -- one message
@@ -195,10 +191,7 @@ async def test_the_interpreted_time_is_shown_while_typing(home: House) -> None:
 @both
 async def test_a_message_page_shows_its_timeline(home: House) -> None:
     """A7: every attempt with its time, node, result and duration; and why it stands where it stands."""
-    outcomes: list[Outcome] = [
-        Retry(Category.TEMPORARY, "the line is busy", after=timedelta(minutes=1)),
-        Done("abc"),
-    ]
+    outcomes: list[Outcome] = [Retry(Category.TEMPORARY, "the line is busy", after=timedelta(minutes=1)), Done("abc")]
     home.script("out", lambda _message: outcomes.pop(0))
     id_ = await home.accept(text="see you at nine", subject="Tonight", data={"table": 7})
     await home.work()
@@ -207,14 +200,14 @@ async def test_a_message_page_shows_its_timeline(home: House) -> None:
     assert "Accepted" in waiting and "Attempt 1 started by " in waiting
     assert "Attempt 1 failed temporary error · took 0 s" in waiting
     assert "the line is busy" in waiting and "Next attempt" in waiting
-    assert "retrying" in waiting and "next try at Fri 15 Jan 2027 08:01:00 UTC" in waiting
+    assert "retrying" in waiting and "next attempt at Fri 15 Jan 2027 08:01:00 UTC" in waiting
     for part in ("see you at nine", "Tonight", '"table": 7'):
         assert part in waiting
 
     home.clock.advance(minutes=1)
     await home.work()
     done = text(await read(home, f"/messages/{id_}"))
-    assert "Attempt 2 started" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on try 2" in done
+    assert "Attempt 2 started" in done and "Sent at Fri 15 Jan 2027 08:01:00 UTC on attempt 2" in done
     assert "receipt abc" in done
     assert "This message is final" in done
 
@@ -222,11 +215,7 @@ async def test_a_message_page_shows_its_timeline(home: House) -> None:
 @both
 async def test_a_message_page_offers_only_allowed_actions(home: House) -> None:
     """A6: the buttons follow the state."""
-    outcomes: dict[str, Outcome] = {
-        "ok": Done(),
-        "bad": Reject(Category.PERMANENT, "no"),
-        "doubt": Unknown("cut"),
-    }
+    outcomes: dict[str, Outcome] = {"ok": Done(), "bad": Reject(Category.PERMANENT, "no"), "doubt": Unknown("cut")}
 
     def answer(message: Message) -> Outcome:
         return outcomes[message.recipient]
@@ -274,7 +263,7 @@ async def test_an_action_that_comes_too_late_changes_nothing_and_shows_why(home:
 
     answer = await home.http.post(f"/messages/{id_}/cancel")
 
-    assert "too late: it was sent" in text(await read(home, answer.headers["location"]))
+    assert "has already been sent" in text(await read(home, answer.headers["location"]))
     assert (await home.show(id_))["state"] == "sent"
     bad_time = await home.http.post(f"/messages/{id_}/reschedule", data={"at": "soonish"})
     assert "soonish" in text(await read(home, bad_time.headers["location"]))
@@ -464,9 +453,7 @@ async def test_dashboard_queries_use_an_index(home: House) -> None:
     for name in READS:
         statement = load_statements(store.dialect)[name]
         if store.dialect == "sqlite":
-            rows = store._connection.execute(
-                f"explain query plan {statement.sql}", (None,) * len(statement.names)
-            )
+            rows = store._connection.execute(f"explain query plan {statement.sql}", (None,) * len(statement.names))
             plan = "\n".join(row[3] for row in rows)
             assert not re.search(r"SCAN (t|m|h|tasks|messages|history)\b(?! USING)", plan), f"{name}:\n{plan}"
             continue
@@ -496,9 +483,7 @@ async def test_dashboard_queries_use_an_index(home: House) -> None:
         ("expired", 0, False, "expired"),
     ],
 )
-def test_every_message_state_has_a_label_and_a_color(
-    state: str, attempts: int, unknown: bool, word: str
-) -> None:
+def test_every_message_state_has_a_label_and_a_color(state: str, attempts: int, unknown: bool, word: str) -> None:
     """Displayed states: retrying and uncertain are derived."""
     message: dict[str, Any] = {"state": state, "attempts": attempts, "unknown": unknown}
 
@@ -535,9 +520,7 @@ async def test_pages_load_nothing_from_the_internet(home: House) -> None:
         assert all(re.match(r"/(?!/)|#", address) for address in addresses), addresses
         assert "style=" not in page.text and "onclick" not in page.text
         policy = page.headers["content-security-policy"]
-        assert (
-            "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
-        )
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
         assert page.headers["cache-control"] == "no-store"
     for file in (HERE / "static").iterdir():
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", file.read_text()), file
@@ -560,7 +543,7 @@ async def test_the_api_reference_page_lists_every_route(home: House) -> None:
 
     for path in home.api.openapi()["paths"]:
         assert path in page
-    assert "ordering_key string messages of one key are sent one after the other" in page
+    assert "ordering_key string messages with the same ordering key are sent one at a time, in order" in page
 
 
 async def test_the_sign_in_form_is_shown_where_keys_are_required(sqlite_url: str) -> None:

@@ -112,9 +112,7 @@ async def test_health_asks_for_a_new_attempt_when_nothing_was_tried_for_a_while(
     assert (before, (await statuses(home))[1]) == (503, 200)
 
 
-async def test_health_fails_while_the_server_is_read_only_and_recovers_with_the_next_heartbeat(
-    server: House,
-) -> None:
+async def test_health_fails_while_the_server_is_read_only_and_recovers_with_the_next_heartbeat(server: House) -> None:
     """25006, as after a failover to a standby: 503 until any write goes through."""
     await server.work()
     turn = "alter database {0} set default_transaction_read_only = {1}"

@@ -47,9 +47,7 @@ async def test_a_report_comes_in_as_csv_or_ndjson_and_is_compared(home: House) -
     await home.accept(to="bob")
     await home.work()
     sheet = f"to,at,text,ref\nada,{iso(now)},hello,1\neve,{iso(now - MINUTE)},hello,2\nbad,never,hello,3\n"
-    told = await home.http.post(
-        "/v1/channels/out/report", content=sheet, headers={"content-type": "text/csv"}
-    )
+    told = await home.http.post("/v1/channels/out/report", content=sheet, headers={"content-type": "text/csv"})
     assert told.json() | {"bad": []} == {"taken": 2, "known": 0, "refused": 1, "bad": []}
     assert told.json()["bad"][0]["line"] == 4
     line = json.dumps({"to": "max", "at": iso(now), "text": "x" * 1000})

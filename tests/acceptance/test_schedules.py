@@ -89,17 +89,13 @@ async def test_a_schedule_of_broadcasts_makes_one_at_its_time(home: House) -> No
 
 async def test_the_same_call_with_a_key_makes_one_schedule(home: House) -> None:
     """B4: the first answer again, and it says so; another body is a 422."""
-    calls = [
-        home.http.post("/v1/schedules", json=SCHEDULE, headers={"Idempotency-Key": "k"}) for _ in range(20)
-    ]
+    calls = [home.http.post("/v1/schedules", json=SCHEDULE, headers={"Idempotency-Key": "k"}) for _ in range(20)]
     answers = await asyncio.gather(*calls)
 
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.json()["id"] for answer in answers}) == 1
     assert sum("idempotency-replayed" in answer.headers for answer in answers) == 19
-    other = await home.http.post(
-        "/v1/schedules", json=SCHEDULE | {"name": "other"}, headers={"Idempotency-Key": "k"}
-    )
+    other = await home.http.post("/v1/schedules", json=SCHEDULE | {"name": "other"}, headers={"Idempotency-Key": "k"})
     assert other.status_code == 422
     assert len((await home.http.get("/v1/schedules")).json()["items"]) == 1
 
@@ -129,9 +125,7 @@ async def test_a_schedule_can_be_paused_resumed_run_ended_and_removed(home: Hous
 async def test_an_edit_is_seen_at_once(home: House) -> None:
     """Some fields, the others as they were."""
     id_ = (await add(home))["id"]
-    changed = await home.http.patch(
-        f"/v1/schedules/{id_}", json={"rule": {"daily": "18:00"}, "name": "evening"}
-    )
+    changed = await home.http.patch(f"/v1/schedules/{id_}", json={"rule": {"daily": "18:00"}, "name": "evening"})
 
     assert changed.status_code == 200
     assert (changed.json()["name"], changed.json()["next_at"]) == ("evening", "2027-01-15T17:00:00.000Z")
@@ -144,10 +138,7 @@ async def test_a_preview_needs_no_schedule(home: House) -> None:
     answer = (await home.http.post("/v1/schedules:preview", json=body)).json()
 
     assert answer["rule_in_words"] == "at 02:30 every day"
-    assert [item["local"] for item in answer["items"]] == [
-        "2027-03-27T02:30:00+01:00",
-        "2027-03-28T03:00:00+02:00",
-    ]
+    assert [item["local"] for item in answer["items"]] == ["2027-03-27T02:30:00+01:00", "2027-03-28T03:00:00+02:00"]
     assert answer["items"][0]["note"] is None
     assert "does not exist" in answer["items"][1]["note"]
     assert (await home.http.get("/v1/schedules")).json()["items"] == []
@@ -288,7 +279,7 @@ def test_a_preview_from_the_command_line(tidings: Tidings) -> None:
         (("add", "--cron", "0 0 31 2 *", *TO_ADA), "never fires"),
         (("add", "--daily", "09:00", "--every", "1h", *TO_ADA), "daily and every at once"),
         (("add", *TO_ADA), "the rule is empty"),
-        (("add", "--daily", "09:00"), "nothing says what it makes"),
+        (("add", "--daily", "09:00"), "message or broadcast is missing"),
         (("add", "--daily", "09:00", "--message", "{"), "--message is not JSON"),
         (("add", "--daily", "09:00", "--count", "0", *TO_ADA), "count is 0"),
         (("preview",), "no schedule and no rule are given"),

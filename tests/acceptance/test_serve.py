@@ -52,9 +52,7 @@ def database(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return ("--database", request.getfixturevalue("postgres_url"))
 
 
-def test_a_message_survives_kill_9_and_arrives_once_with_its_history(
-    tmp_path: Path, database: tuple[str, ...]
-) -> None:
+def test_a_message_survives_kill_9_and_arrives_once_with_its_history(tmp_path: Path, database: tuple[str, ...]) -> None:
     """The newcomer's story (E1, B5, A7): schedule, kill -9, start again, it arrives once."""
     with serving(tmp_path, *database) as first:
         id_ = send(tmp_path, "ada", "--in", "4s", *database)
@@ -73,9 +71,7 @@ def test_a_message_survives_kill_9_and_arrives_once_with_its_history(
     assert row["scheduled_at"] <= row["executed_at"] <= row["sent_at"]
 
 
-def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(
-    tmp_path: Path, database: tuple[str, ...]
-) -> None:
+def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(tmp_path: Path, database: tuple[str, ...]) -> None:
     """E2, E1: the phone took it, the answer was lost with the process; it is sent again and says so."""
     soon = {"TIDINGS_NODE_TIMEOUT": "2s", "TIDINGS_HEARTBEAT_INTERVAL": "500ms"}
     with serving(tmp_path, *database, env=soon) as first:
@@ -146,13 +142,10 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
         assert any("standby" in line and "takes over" in line for line in second.told)
         assert any("run by another process" in line for line in second.told)
 
-        early = post(
-            f"{second.address('dashboard')}/v1/messages", {"channel": "phone", "to": "ada", "text": "early"}
-        )
+        early = post(f"{second.address('dashboard')}/v1/messages", {"channel": "phone", "to": "ada", "text": "early"})
         until(lambda: _sent(second.address("dashboard"), early["id"]), "a message accepted by the second")
         late = post(
-            f"{second.address('dashboard')}/v1/messages",
-            {"channel": "phone", "to": "ada", "text": "late", "in": "2s"},
+            f"{second.address('dashboard')}/v1/messages", {"channel": "phone", "to": "ada", "text": "late", "in": "2s"}
         )
         first.kill()
 
@@ -191,8 +184,7 @@ def test_a_taken_port_is_one_sentence_and_changes_nothing(tmp_path: Path) -> Non
     assert answer.stdout == ""
     assert answer.returncode == 2
     assert answer.stderr == (
-        f"error: port {port} on 127.0.0.1 is in use. "
-        "Stop the other process, or choose another port with --port\n"
+        f"error: port {port} on 127.0.0.1 is in use. Stop the other process, or choose another port with --port\n"
     )
     assert list(mine.iterdir()) == []
 

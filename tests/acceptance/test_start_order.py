@@ -85,17 +85,13 @@ def test_the_port_stays_closed_behind_a_pooler_that_is_refused(tmp_path: Path, p
 
 
 @pytest.mark.postgres
-def test_several_servers_in_the_url_lead_to_the_one_that_takes_writes(
-    tmp_path: Path, postgres_url: str
-) -> None:
+def test_several_servers_in_the_url_lead_to_the_one_that_takes_writes(tmp_path: Path, postgres_url: str) -> None:
     """The URL of the page about PostgreSQL, with a dead server in front of the primary."""
     parts = urlsplit(postgres_url)
     primary = quote(parse_qs(parts.query)["host"][0], safe="")
     example = re.search(r'database = "(postgresql://\S+,\S+)"', PAGE.read_text())
     assert example is not None
-    url = example[1].replace(
-        "tidings@db1,db2/tidings", f"tidings@127.0.0.1:{free_port()},{primary}{parts.path}"
-    )
+    url = example[1].replace("tidings@db1,db2/tidings", f"tidings@127.0.0.1:{free_port()},{primary}{parts.path}")
     assert url != example[1]
     with serving(tmp_path, "--no-sandbox", "--database", url) as served:
         assert get(served.address("dashboard") + "/health/ready") == {"status": "ready"}

@@ -77,9 +77,7 @@ async def test_a_template_goes_all_the_way(home: House) -> None:
 async def test_the_same_call_saves_once(home: House) -> None:
     """B4: fifty at once with one key make one template; a replay says so; another body is a 422."""
     key = {"Idempotency-Key": "k"}
-    answers = await asyncio.gather(
-        *(home.http.post("/v1/templates", json=TEMPLATE, headers=key) for _ in range(50))
-    )
+    answers = await asyncio.gather(*(home.http.post("/v1/templates", json=TEMPLATE, headers=key) for _ in range(50)))
     again = await home.http.post("/v1/templates", json=TEMPLATE, headers=key)
     other = await home.http.post("/v1/templates", json=TEMPLATE | {"text": "x"}, headers=key)
 
@@ -150,9 +148,7 @@ async def test_a_line_of_a_bulk_call_may_name_a_template(home: House) -> None:
     ]
 
     answer = await home.http.post(
-        "/v1/messages:bulk",
-        content="\n".join(map(json.dumps, lines)),
-        headers={"content-type": "application/x-ndjson"},
+        "/v1/messages:bulk", content="\n".join(map(json.dumps, lines)), headers={"content-type": "application/x-ndjson"}
     )
 
     assert answer.status_code == 200, answer.text

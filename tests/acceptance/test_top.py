@@ -34,9 +34,7 @@ from .program import COMMAND
 async def home(sqlite_url: str) -> AsyncIterator[House]:
     """An engine that has sent one, failed one, and has one due."""
     async with house(sqlite_url) as built:
-        built.script(
-            "out", lambda m: Done() if m.recipient == "ada" else Reject(Category.PERMANENT, "no [b]")
-        )
+        built.script("out", lambda m: Done() if m.recipient == "ada" else Reject(Category.PERMANENT, "no [b]"))
         await built.accept(to="ada")
         await built.accept(to="bob")
         await built.work()

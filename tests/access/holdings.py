@@ -108,9 +108,7 @@ class Owner:
             self._home.clock.advance(1)
             said = {"id": str(number), "conversation": NAME, "sender": NAME, "name": CANARY, "text": text}
             body = orjson.dumps({**said, "at": iso(self._home.clock.now())})
-            signed = signature_headers(
-                [parse_secret(SIGNING)], f"m{number}", self._home.clock.now() // SECOND, body
-            )
+            signed = signature_headers([parse_secret(SIGNING)], f"m{number}", self._home.clock.now() // SECOND, body)
             assert (await self._http.post("/inbound/crew", content=body, headers=signed)).status_code == 200
             await self._home.work()
         return {
@@ -133,10 +131,7 @@ class Owner:
         for _ in range(20):
             self._home.clock.advance(1)
             await self._home.work()
-        assert (await self._http.get(f"/v1/migrations/{id_}")).json()["counts"] == {
-            "rejected": 1,
-            "written": 1,
-        }
+        assert (await self._http.get(f"/v1/migrations/{id_}")).json()["counts"] == {"rejected": 1, "written": 1}
         await self.items(f"/v1/migrations/{id_}/crosswalk/people?source_id={NAME}")
         return {"id": id_, "type": "people", "source_id": NAME}
 
@@ -159,10 +154,7 @@ async def _postgres_rows(database: str) -> dict[str, list[dict[str, object]]]:
     connection = await asyncpg.connect(database)
     try:
         names = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-        return {
-            name: [dict(row) for row in await connection.fetch(f'SELECT * FROM "{name}"')]
-            for (name,) in names
-        }
+        return {name: [dict(row) for row in await connection.fetch(f'SELECT * FROM "{name}"')] for (name,) in names}
     finally:
         await connection.close()
 
@@ -172,8 +164,6 @@ async def _sqlite_rows(database: str) -> dict[str, list[dict[str, object]]]:
     connection.row_factory = sqlite3.Row
     try:
         names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
-        return {
-            name: [dict(row) for row in connection.execute(f'SELECT * FROM "{name}"')] for (name,) in names
-        }
+        return {name: [dict(row) for row in connection.execute(f'SELECT * FROM "{name}"')] for (name,) in names}
     finally:
         connection.close()

@@ -40,9 +40,7 @@ class Trail:
     async def add(self, *whats: str) -> None:
         """Write lines, each in a transaction of its own."""
         for what in whats:
-            await self.audit.note(
-                audit_entry(COMMAND_LINE, what, target="ü '\"", status=200, detail="x" * 90)
-            )
+            await self.audit.note(audit_entry(COMMAND_LINE, what, target="ü '\"", status=200, detail="x" * 90))
 
     async def tamper(self, *statements: str) -> None:
         """Write to the database past the engine."""

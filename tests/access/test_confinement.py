@@ -42,9 +42,7 @@ async def home(database: str, tmp_path: Path) -> AsyncIterator[House]:
         "warehouse": Credential(f"sqlite:///{tmp_path}/warehouse.db"),
     }
     folder = tmp_path / "migrations"
-    async with house(
-        database, migration_folder=folder, migration_api_files=True, credentials=credentials
-    ) as made:
+    async with house(database, migration_folder=folder, migration_api_files=True, credentials=credentials) as made:
         yield made
 
 
@@ -85,20 +83,14 @@ async def test_files_and_databases_are_closed_to_the_api_unless_a_setting_opens_
             {"kind": "ndjson", "path": str(path)},
             {"kind": "sql", "url": f"sqlite:///{tmp_path}/x.db"},
         ):
-            answer = await home.http.post(
-                "/v1/migrations", json=job(source, {"kind": "http", "url": "https://e.org"})
-            )
+            answer = await home.http.post("/v1/migrations", json=job(source, {"kind": "http", "url": "https://e.org"}))
             assert answer.status_code == 422 and answer.json()["error"]["field"] == "source.kind"
             assert "canary" not in answer.text and answer.json()["error"]["remedy"]
         assert (await home.http.get("/v1/migrations")).json()["items"] == []
 
 
-@pytest.mark.parametrize(
-    "path", ["{secret}", "../secret.csv", "x/../../secret.csv", "/etc/passwd", "link.csv"]
-)
-async def test_a_job_of_the_api_reads_no_file_outside_its_folder(
-    home: House, tmp_path: Path, path: str
-) -> None:
+@pytest.mark.parametrize("path", ["{secret}", "../secret.csv", "x/../../secret.csv", "/etc/passwd", "link.csv"])
+async def test_a_job_of_the_api_reads_no_file_outside_its_folder(home: House, tmp_path: Path, path: str) -> None:
     """High 1: absolute paths, `..` and links that lead out read nothing, and no record shows the content."""
     secret = secret_file(tmp_path)
     own = tmp_path / "migrations" / "default"
@@ -118,18 +110,14 @@ async def test_a_job_of_the_api_reads_no_file_outside_its_folder(
 
 
 @pytest.mark.parametrize("path", ["{there}/loot.csv", "{there}", "../../there/loot.csv", "door/loot.csv"])
-async def test_a_job_of_the_api_writes_no_file_outside_its_folder(
-    home: House, tmp_path: Path, path: str
-) -> None:
+async def test_a_job_of_the_api_writes_no_file_outside_its_folder(home: House, tmp_path: Path, path: str) -> None:
     """High 1: a linked folder is not entered either."""
     own, there = tmp_path / "migrations" / "default", tmp_path / "there"
     own.mkdir(parents=True)
     there.mkdir(0o700)
     (own / "door").symlink_to(there)
     (own / "people.csv").write_text("id,name\n1,Ada\n")
-    body = job(
-        {"kind": "csv", "path": str(own / "people.csv")}, {"kind": "csv", "path": path.format(there=there)}
-    )
+    body = job({"kind": "csv", "path": str(own / "people.csv")}, {"kind": "csv", "path": path.format(there=there)})
     if path.startswith("door"):
         await ran(home, body)
     else:
@@ -192,9 +180,7 @@ async def test_references_are_resolved_for_the_operator_only(
              "source.headers.x-a"),
             ({"kind": "http", "url": "https://evil.example", "id": reference}, "source.id"),
         ):  # fmt: skip
-            answer = await home.http.post(
-                "/v1/migrations", json=job(source, {"kind": "csv", "path": "out.csv"})
-            )
+            answer = await home.http.post("/v1/migrations", json=job(source, {"kind": "csv", "path": "out.csv"}))
             assert answer.status_code == 422 and answer.json()["error"]["field"] == field, answer.text
             assert "canary" not in answer.text
 
@@ -221,9 +207,7 @@ async def test_a_credential_goes_only_to_the_hosts_that_the_configuration_lists(
     assert (await home.http.post("/v1/migrations", json=allowed)).status_code == 201
 
 
-async def test_a_map_repaired_through_the_api_cannot_widen_a_job_of_the_operator(
-    home: House, tmp_path: Path
-) -> None:
+async def test_a_map_repaired_through_the_api_cannot_widen_a_job_of_the_operator(home: House, tmp_path: Path) -> None:
     """High 1: systems that were named by the operator stay; other ones are checked like a new job's."""
     secret = secret_file(tmp_path)
     source = {"kind": "csv", "path": str(secret), "name": "old"}
@@ -276,13 +260,9 @@ async def test_a_job_of_the_api_names_no_address_inside_the_network(home: House)
 
 async def test_a_host_that_resolves_to_a_private_address_is_not_called(home: House) -> None:
     """High 1, S6: every address of a name is checked when it is called, whatever it was before."""
-    shown = await ran(
-        home, job({"kind": "http", "url": "https://localhost/"}, {"kind": "csv", "path": "out.csv"})
-    )
+    shown = await ran(home, job({"kind": "http", "url": "https://localhost/"}, {"kind": "csv", "path": "out.csv"}))
 
-    assert shown["state"] == "paused" and "not called: the host has an address that is not public" in str(
-        shown
-    )
+    assert shown["state"] == "paused" and "not called: the host has an address that is not public" in str(shown)
 
 
 async def test_a_setting_opens_private_networks_to_the_api_but_no_metadata_service(
@@ -343,9 +323,7 @@ async def test_a_connector_that_takes_no_rules_is_closed_to_the_api(
     other = Connector(SimpleNamespace, {"url": str}, source=HttpSource, reach=ConnectorReach.NETWORK)
     monkeypatch.setattr(registry, "CONNECTORS", {**registry.CONNECTORS, "other": other})
     target = {"kind": "csv", "path": "out.csv"}
-    refused = await home.http.post(
-        "/v1/migrations", json=job({"kind": "other", "url": "https://e.org"}, target)
-    )
+    refused = await home.http.post("/v1/migrations", json=job({"kind": "other", "url": "https://e.org"}, target))
 
     assert refused.status_code == 422 and refused.json()["error"]["field"] == "source.kind"
 
@@ -353,9 +331,7 @@ async def test_a_connector_that_takes_no_rules_is_closed_to_the_api(
 def test_the_operator_names_any_file_and_reference_on_the_command_line(tmp_path: Path) -> None:
     """A job file that is typed may do what its author may; what it writes is readable by its owner only."""
     (tmp_path / "people.csv").write_text("id,name\n1,Ada\n")
-    written = json.dumps(
-        job({"kind": "csv", "path": "people.csv"}, {"kind": "csv", "path": "out/people.csv"})
-    )
+    written = json.dumps(job({"kind": "csv", "path": "people.csv"}, {"kind": "csv", "path": "out/people.csv"}))
     (tmp_path / "job.json").write_text(written)
     done = run("migrate", "run", "job.json", "--json", folder=tmp_path)
 

@@ -78,15 +78,10 @@ def test_a_header_over_the_limit_gets_431_and_one_under_it_is_served(tmp_path: P
         for lines, expected in ((60, 200), (66, 431)):
             with connected(served) as connection:
                 many = b"".join(b"x-%d: %s\r\n" % (n, b"a" * 1000) for n in range(lines))
-                connection.sendall(
-                    b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" + many + b"\r\n"
-                )
+                connection.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" + many + b"\r\n")
                 status, text = answer(connection)
             assert status == expected
-        assert (
-            json.loads(text.partition("\n")[2].strip().splitlines()[-1])["error"]["code"]
-            == "header_too_large"
-        )
+        assert json.loads(text.partition("\n")[2].strip().splitlines()[-1])["error"]["code"] == "header_too_large"
 
 
 def test_a_header_or_an_open_form_that_drips_gets_408(tmp_path: Path) -> None:
@@ -118,8 +113,7 @@ def test_half_open_connections_leave_the_worker_its_descriptors(tmp_path: Path) 
     """A process that may open 200 files meets 300 half-open connections: a due message still goes out."""
     with serving(tmp_path, env={"TIDINGS_CONCURRENCY": "10"}, files=200) as served:
         sent = post(
-            served.address("dashboard") + "/v1/messages",
-            {"channel": "phone", "to": "ada", "text": "due", "in": "2s"},
+            served.address("dashboard") + "/v1/messages", {"channel": "phone", "to": "ada", "text": "due", "in": "2s"}
         )
         with ExitStack() as half_open:
             for _ in range(300):
@@ -169,9 +163,7 @@ def test_a_caller_that_goes_away_in_a_row_of_requests_leaves_no_traceback(tmp_pa
 @contextmanager
 def sandbox(folder: Path, *, files: int) -> Iterator[tuple[str, int]]:
     """`tidings sandbox` with so many files; gives its host and port."""
-    process = fork_server().start(
-        "tidings.cli", "sandbox", "--port", "0", cwd=folder, files=files, env=environment()
-    )
+    process = fork_server().start("tidings.cli", "sandbox", "--port", "0", cwd=folder, files=files, env=environment())
     served = Serving(process)
     try:
         served.hears("Its ledger is")

@@ -54,13 +54,10 @@ async def test_a_person_signs_in_with_a_key_and_sees_what_it_may(home: House) ->
             signed = await browser.post("/sign-in", data={"key": key, "next": "/messages"})
             assert signed.headers["location"] == "/messages"
             assert "lax" in signed.headers["set-cookie"].lower() and key not in signed.headers["set-cookie"]
-            pages = [
-                await browser.get(path) for path in (f"/messages/{id_}", "/contacts/new", "/channels", "/")
-            ]
+            pages = [await browser.get(path) for path in (f"/messages/{id_}", "/contacts/new", "/channels", "/")]
             assert [page.status_code for page in pages] == [200] * 4
             forms[role] = [
-                set(re.findall(r'method="post" action="([^"]+)"', page.text)) - {"/sign-out"}
-                for page in pages
+                set(re.findall(r'method="post" action="([^"]+)"', page.text)) - {"/sign-out"} for page in pages
             ]
             cancelled = await browser.post(f"/messages/{id_}/cancel")
             assert cancelled.status_code == (403 if role == "viewer" else 303)
@@ -167,9 +164,7 @@ async def test_every_changing_route_is_noted(home: House) -> None:
 
 async def test_keys_are_made_on_a_page_and_shown_once(home: House) -> None:
     """The secret stands on the page that answers, and on no other."""
-    made = await home.http.post(
-        "/keys", data={"name": "billing", "role": "sender", "rate": "5"}, headers=HERE
-    )
+    made = await home.http.post("/keys", data={"name": "billing", "role": "sender", "rate": "5"}, headers=HERE)
     key = re.search(r"tdk_[0-9a-z]{8}_[\w-]{43}", made.text)
     assert key is not None
     assert (await home.client(**{"x-api-key": key[0]}).get("/v1/messages")).status_code == 200
@@ -206,10 +201,7 @@ async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) ->
         for method in dir(part) if name not in engine else ():
             if not method.startswith("_") and callable(getattr(part, method)):
                 code = getattr(getattr(part, method), "__code__", None)
-                if (
-                    code is not None
-                    and "tenant" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-                ):
+                if code is not None and "tenant" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
                     free.add(f"{name}.{method}")
 
     # drafts and rows carry their tenant; the rest is asked by the engine itself, or of nobody's data
@@ -236,13 +228,7 @@ def test_every_command_that_only_looks_is_named() -> None:
     """S22: whatever is not named as looking is written down, so a new command cannot be forgotten."""
     known = {f"{group}.{word}" for group, one in typer.main.get_command(full_program()).commands.items()  # type: ignore[attr-defined]
              for word in getattr(one, "commands", {})}  # fmt: skip
-    inside = {
-        "conversations.conversation",
-        "conversations.conversations",
-        "conversations.replay",
-        "log.log",
-        "top.top",
-    }
+    inside = {"conversations.conversation", "conversations.conversations", "conversations.replay", "log.log", "top.top"}
     named = {
         one
         for one in READ_ONLY_COMMANDS - inside

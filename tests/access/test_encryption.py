@@ -135,9 +135,7 @@ async def test_a_secret_copied_to_another_row_is_refused(home: House, database: 
     known, other = (listeners._listeners.known(one["id"]) for one in (mine, theirs))
     assert known.secrets == (mine["secret"],) and (other.secrets, other.keys) == ((), ())
     with pytest.raises(StoreUnusable, match="copied from another row"):
-        home.app.cipher.decrypt(
-            SecretLocation("subscriptions", "acme", mine["id"]), (await stored(database))[0][0]
-        )
+        home.app.cipher.decrypt(SecretLocation("subscriptions", "acme", mine["id"]), (await stored(database))[0][0])
 
 
 async def test_a_missing_key_is_named_and_nothing_is_overwritten(database: str) -> None:
@@ -267,9 +265,7 @@ async def test_processes_that_start_at_once_share_the_key_of_the_file(sqlite_fil
         assert [one.decrypt(place, value) for one in ciphers for value in made] == ["text"] * 9
 
 
-async def test_a_moved_database_keeps_its_secrets_under_the_same_key(
-    sqlite_file: Path, bare_postgres_url: str
-) -> None:
+async def test_a_moved_database_keeps_its_secrets_under_the_same_key(sqlite_file: Path, bare_postgres_url: str) -> None:
     """The values move as they are; the key in the configuration opens them."""
     async with house(f"sqlite:///{sqlite_file}") as home:
         made = await subscribe(home)

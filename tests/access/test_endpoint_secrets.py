@@ -34,9 +34,7 @@ async def home(sqlite_url: str) -> AsyncIterator[House]:
 
 async def secret(home: House, to: str, *, key: str = KEY, channel: str = "orders") -> tuple[int, Any]:
     """What the API says."""
-    answer = await home.http.post(
-        f"/v1/channels/{channel}/secret", json={"to": to}, headers={"x-api-key": key}
-    )
+    answer = await home.http.post(f"/v1/channels/{channel}/secret", json={"to": to}, headers={"x-api-key": key})
     return answer.status_code, answer.json()
 
 
@@ -59,9 +57,7 @@ async def test_an_admin_sees_the_secrets_of_its_own_tenants_endpoints_only(home:
     [("nowhere", HOOKS, 404, "name"), ("out", HOOKS, 409, "name"), ("plain", HOOKS, 409, "name"),
      ("orders", "ftp://example.com", 422, "to"), ("orders", "", 422, "to")],
 )  # fmt: skip
-async def test_what_has_no_secret_says_so(
-    home: House, channel: str, to: str, status: int, field: str
-) -> None:
+async def test_what_has_no_secret_says_so(home: House, channel: str, to: str, status: int, field: str) -> None:
     """With the field and the remedy."""
     found, body = await secret(home, to, channel=channel)
 

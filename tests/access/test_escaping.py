@@ -12,9 +12,7 @@ from tidings.config import ChannelSettings
 from ..acceptance.house import CHANNELS, House, house
 
 BOT = "123456:abcdefghijklmnop"
-EVIL = (
-    "<img src=x onerror=\"alert(1)\"> & 'more' *bold* _it_ [a](http://evil.example) @everyone <!channel> <@1>"
-)
+EVIL = "<img src=x onerror=\"alert(1)\"> & 'more' *bold* _it_ [a](http://evil.example) @everyone <!channel> <@1>"
 LINK = "http://evil.example"
 CONFIGURED = {
     **CHANNELS,
@@ -34,9 +32,7 @@ async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
         yield made
 
 
-async def said(
-    home: House, channel: str, to: str, template: dict[str, Any], **variables: Any
-) -> dict[str, Any]:
+async def said(home: House, channel: str, to: str, template: dict[str, Any], **variables: Any) -> dict[str, Any]:
     """A message of a template, as it was made durable; a preview says the same."""
     declared = {name: "text" for name in variables}
     body = {"name": "t", "variables": declared, **template}
@@ -85,10 +81,7 @@ async def test_a_value_cannot_call_a_channel_or_hide_a_link_in_slack(home: House
 
 async def test_a_value_calls_nobody_in_discord(home: House) -> None:
     """Medium 5: @everyone, @here, people, roles, channels, links under other words; addresses stay whole."""
-    template = {
-        "text": "@here {{ who }} {{ who | safe }}",
-        "data": {"embeds": [{"description": "{{ who }}"}]},
-    }
+    template = {"text": "@here {{ who }} {{ who | safe }}", "data": {"embeds": [{"description": "{{ who }}"}]}}
     who = "@everyone @here <@1> <@&2> <#3> [bank](http://e) ada@example.org 1<2"
     shown = await said(home, "discord", "default", template, who=who)
 
@@ -138,12 +131,7 @@ async def test_what_is_joined_or_changed_after_safe_is_escaped_again(home: House
 
 async def test_broadcasts_escape_each_recipients_values(home: House) -> None:
     """Medium 5: the other way by which templates become messages; contacts' names are values, too."""
-    template = {
-        "name": "t",
-        "text": "x",
-        "data": {"html": "<b>{{ name }}</b>"},
-        "variables": {"name": "text"},
-    }
+    template = {"name": "t", "text": "x", "data": {"html": "<b>{{ name }}</b>"}, "variables": {"name": "text"}}
     await home.http.post("/v1/templates", json=template)
     people = [{"address": "ada@example.org", "variables": {"name": "<i>"}}]
     plan = {"name": "b", "channel": "mail", "template": "t", "addresses": people}

@@ -109,9 +109,7 @@ async def test_a_neighbor_behind_one_proxy_locks_nobody_out(home: House) -> None
             assert (await one.get("/v1/messages")).status_code == (401 if number < 10 else 429)
 
     await wrong(PROXY, "203.0.113.9")
-    assert (
-        await at(home, PROXY, KEY, **{"x-forwarded-for": "203.0.113.10"}).get("/v1/log")
-    ).status_code == 200
+    assert (await at(home, PROXY, KEY, **{"x-forwarded-for": "203.0.113.10"}).get("/v1/log")).status_code == 200
     browser = at(home, PROXY, **{"x-forwarded-for": "203.0.113.11"})
     assert (await browser.post("/sign-in", data={"key": KEY})).headers["location"] == "/"
     assert {line["origin"] for line in await lines(home)} == {"203.0.113.9"}

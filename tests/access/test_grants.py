@@ -72,9 +72,7 @@ async def test_a_key_cannot_rotate_or_revoke_one_that_may_do_more(home: House) -
 async def test_the_page_of_keys_holds_the_same_rules(home: House) -> None:
     """One function serves every face."""
     target = await make(home.http, "ada")
-    scoped = home.client(
-        **{"x-api-key": (await make(home.http, "scoped", scopes=["keys"]))["key"]}, accept="text/html"
-    )
+    scoped = home.client(**{"x-api-key": (await make(home.http, "scoped", scopes=["keys"]))["key"]}, accept="text/html")
     made = await scoped.post("/keys", data={"name": "eve", "role": "admin"})
     assert made.status_code == 403 and "cannot grant more" in made.text
     told = await scoped.post(f"/keys/{target['id']}/rotate")

@@ -91,9 +91,7 @@ async def test_a_rotated_key_has_an_overlap(access: AccessService, clock: Manual
     rotated = await access.keys.rotate(made["id"], overlap="1h")
     assert rotated["key"] != made["key"] and rotated["prefix"] == made["prefix"]
     assert (
-        await access.authenticator.by_key(made["key"])
-        == await access.authenticator.by_key(rotated["key"])
-        is not None
+        await access.authenticator.by_key(made["key"]) == await access.authenticator.by_key(rotated["key"]) is not None
     )
 
     clock.advance(3601)
@@ -161,9 +159,7 @@ async def test_a_session_ends_with_its_time_its_key_and_its_browser(
 ) -> None:
     """S1: only the hash of a session is kept; it dies with a revoked key, also one of the settings."""
     made = await make(access)
-    signed = [
-        await access.authenticator.sign_in(key, "::1") for key in (made["key"], CONFIGURED, made["key"])
-    ]
+    signed = [await access.authenticator.sign_in(key, "::1") for key in (made["key"], CONFIGURED, made["key"])]
     tokens = [one[0] for one in signed if one is not None]
     assert await access.authenticator.sign_in("wrong", "::1") is None
     callers = [await access.authenticator.caller(None, token) for token in tokens]
@@ -188,9 +184,7 @@ async def test_the_door_stands_open_until_there_is_a_key(store: Store, clock: Ma
     access = open_access(store, clock, (), is_local=True)
     assert await access.authenticator.caller(None, None) is not None
     assert await access.authenticator.caller("junk", None) is not None
-    assert await access.authenticator.caller(f"tdk_00000000_{'x' * 43}", None) is None, (
-        "a key that is none is told so"
-    )
+    assert await access.authenticator.caller(f"tdk_00000000_{'x' * 43}", None) is None, "a key that is none is told so"
     assert not await open_access(store, clock, (), is_local=False).authenticator.is_open()
     admin = await make(access, name="ada", role="admin", expires_in="1h")
     assert await access.authenticator.caller(None, None) is None
@@ -245,9 +239,7 @@ async def test_no_secret_is_kept(access: AccessService, store: Store) -> None:
     rotated = await access.keys.rotate(made["id"])
     signed = await access.authenticator.sign_in(rotated["key"], "::1")
     assert signed is not None
-    await access.audit.note(
-        audit_entry(COMMAND_LINE, "x", target=made["key"], detail=f"by {made['key']}\x1b[2J")
-    )
+    await access.audit.note(audit_entry(COMMAND_LINE, "x", target=made["key"], detail=f"by {made['key']}\x1b[2J"))
 
     said = str((await access.audit.page()).items)
     secrets = [made["key"][13:], rotated["key"][13:], signed[0]]
@@ -287,10 +279,7 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
     rest = await access.audit.page(limit=10, after=first.next)
     assert [len(first.items), len(rest.items)] == [2, 3]
     clock.advance(MINUTE / SECOND)
-    assert (
-        await RetentionPruner("audit", store, clock, dict.fromkeys(PRUNE, timedelta(seconds=59))).step()
-        == 3600
-    )
+    assert await RetentionPruner("audit", store, clock, dict.fromkeys(PRUNE, timedelta(seconds=59))).step() == 3600
     assert (await access.audit.page(of="*")).items == []
 
 

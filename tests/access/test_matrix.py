@@ -25,19 +25,13 @@ def test_every_row_of_the_matrix_names_a_test_that_is_there() -> None:
         assert named, id_
         for path, name in named:
             tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-            known = {
-                node.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            }
+            known = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
             assert name in known, f"{id_}: {path} has no {name}"
 
 
 def test_nothing_is_unpickled_or_evaluated() -> None:
     """S23: no module that makes objects or code out of bytes is used."""
-    banned = re.compile(
-        r"^\s*(import|from) (pickle|marshal|shelve|dill)\b|(?<![\w.])(eval|exec)\(", re.MULTILINE
-    )
+    banned = re.compile(r"^\s*(import|from) (pickle|marshal|shelve|dill)\b|(?<![\w.])(eval|exec)\(", re.MULTILINE)
     found = [
         f"{path.relative_to(ROOT)}: {used[0]}"
         for path in sorted((ROOT / "src").rglob("*.py"))
@@ -58,9 +52,7 @@ def test_every_dependency_is_locked_with_its_hash() -> None:
 
 def test_the_locked_dependencies_are_audited_and_a_release_lists_them() -> None:
     """S24: CI asks about every locked version by its hash; it fails where nobody answers."""
-    steps = subprocess.run(
-        ["make", "-n", "audit", "dist"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    steps = subprocess.run(["make", "-n", "audit", "dist"], cwd=ROOT, capture_output=True, text=True, check=True)
     export, audit = (next(line for line in steps.stdout.splitlines() if word in line)
                      for word in ("locked.txt >", "pip-audit=="))  # fmt: skip
     assert "--frozen" in export and "--all-extras" in export and "--no-hashes" not in export
@@ -85,7 +77,5 @@ async def test_hostile_words_in_every_filter_are_only_words(sqlite_url: str) -> 
         for number, (path, name) in enumerate(asked):
             for words in (HOSTILE[number % len(HOSTILE)], HOSTILE[0]):
                 answer = await home.http.get(path, params={name: words})
-                assert answer.status_code in (200, 400, 401, 404, 413, 422), (
-                    f"{path} {name} {words!r}: {answer.text}"
-                )
+                assert answer.status_code in (200, 400, 401, 404, 413, 422), f"{path} {name} {words!r}: {answer.text}"
         assert (await home.http.get("/health")).status_code == 200

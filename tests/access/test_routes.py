@@ -87,8 +87,7 @@ async def test_every_route_states_its_rule_and_lies_in_an_area(home: House) -> N
     known = {"", "docs", "live", "openapi.json", "when", "sign-in", "sign-out", "health", "callbacks",
              "inbound", "calendar.ics", "upcoming"}  # fmt: skip
     firsts = {
-        place.path.removeprefix("/v1").strip("/").partition("/")[0].partition(":")[0]
-        for place in list_routes(home.api)
+        place.path.removeprefix("/v1").strip("/").partition("/")[0].partition(":")[0] for place in list_routes(home.api)
     }
     assert firsts - known - set(AREAS) == set()
     assert area_of("/v1/messages:bulk") == area_of("/messages/x") == "messages"
@@ -119,9 +118,7 @@ async def ask(api: FastAPI, place: RouteEntry, key: str | None) -> tuple[int, di
     return told[0]["status"], orjson.loads(told[1]["body"])
 
 
-async def test_each_role_does_what_the_table_says_and_no_more(
-    home: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_role_does_what_the_table_says_and_no_more(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """S2, S3: route x role x tenant. Allowed cells get through, all others are refused unread."""
     gate: Any = home.api.middleware_stack or home.api.build_middleware_stack()
     home.api.middleware_stack = gate
@@ -195,13 +192,7 @@ async def fill(home: House) -> dict[str, dict[str, str]]:
     hook = await post("/v1/subscriptions", {"url": f"https://example.com/{MARK}", "events": ["*"]})
     key = await post("/v1/keys", {"name": MARK, "role": "viewer"})
     await http.put("/v1/roster", json={"sender": MARK, "name": MARK, "squad": "42"})
-    said = {
-        "id": "1",
-        "conversation": MARK,
-        "sender": MARK,
-        "name": MARK,
-        "text": f"we can cover sunday {MARK}",
-    }
+    said = {"id": "1", "conversation": MARK, "sender": MARK, "name": MARK, "text": f"we can cover sunday {MARK}"}
     body = orjson.dumps({**said, "at": iso(home.clock.now())})
     signed = signature_headers([parse_secret(SECRET)], "m1", home.clock.now() // SECOND, body)
     assert (await http.post("/inbound/crew", content=body, headers=signed)).status_code == 200
@@ -250,11 +241,7 @@ async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
     def count(answer: httpx.Response) -> int:
         return len(answer.json()["items"])
 
-    for path, own, foreign in (
-        ("/v1/messages", 2, 2),
-        ("/v1/contacts", 0, 1),
-        ("/v1/suppressions", 0, 1),
-    ):
+    for path, own, foreign in (("/v1/messages", 2, 2), ("/v1/contacts", 0, 1), ("/v1/suppressions", 0, 1)):
         assert (count(await one.get(path)), count(await stranger.get(path))) == (own, foreign), path
     for field in ("tenant", "state", "attempts"):
         assert (await stranger.post("/v1/messages", json={**body, field: "default"})).status_code == 422

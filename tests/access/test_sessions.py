@@ -50,9 +50,7 @@ async def test_sessions_end_when_their_key_is_rotated(request: pytest.FixtureReq
 class Stream:
     """A live page as a browser holds it open."""
 
-    def __init__(
-        self, url: str, cookies: httpx.Cookies | None = None, headers: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, url: str, cookies: httpx.Cookies | None = None, headers: dict[str, str] | None = None) -> None:
         self.http = httpx.Client(base_url=url, cookies=cookies, headers=headers, timeout=10)
         self._open = self.http.stream("GET", "/live")
 

@@ -183,9 +183,7 @@ async def client_of(home: House, tenant: str) -> httpx.AsyncClient:
     return home.client(**{"x-api-key": (await home.http.post("/v1/keys", json=body)).json()["key"]})
 
 
-async def test_a_stranger_reaches_nothing_of_another_tenant_by_any_route(
-    database: str, tmp_path: Path
-) -> None:
+async def test_a_stranger_reaches_nothing_of_another_tenant_by_any_route(database: str, tmp_path: Path) -> None:
     """S3: 403 for what is the engine's, 404 for every id, nothing in any listing, and no row changes."""
     async with house(database, api_keys=(KEY,), **settings(tmp_path / "files")) as home:
         home.http.headers["x-api-key"] = KEY
@@ -196,9 +194,7 @@ async def test_a_stranger_reaches_nothing_of_another_tenant_by_any_route(
         before, wrong = await rows_of(database, STRANGER), []
         for probe in every:
             answer = await probe.send(stranger, ids)
-            wrong += [
-                f"{probe}: {said}: {answer.status_code} {answer.text[:300]}" for said in faults(probe, answer)
-            ]
+            wrong += [f"{probe}: {said}: {answer.status_code} {answer.text[:300]}" for said in faults(probe, answer)]
         assert "\n".join(wrong) == ""
         after = await rows_of(database, STRANGER)
         changed = {name: [*(before[name] - after[name])] for name in before if before[name] - after[name]}
@@ -254,6 +250,4 @@ async def unproven(home: House, every: list[Probe], ids: Ids) -> list[str]:
             missing[what] = f"{probe}: {answer.status_code} {answer.text[:200]}"
         if CANARY in answer.text:
             shown.add(place.area)
-    return [said for what, said in missing.items() if what not in found] + sorted(
-        set(ids) - shown - {"channels"}
-    )
+    return [said for what, said in missing.items() if what not in found] + sorted(set(ids) - shown - {"channels"})

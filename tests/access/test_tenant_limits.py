@@ -46,17 +46,9 @@ def message(channel: str = "out", **more: Any) -> dict[str, Any]:
 async def test_a_tenant_sends_on_its_channels_only(home: House) -> None:
     """Messages, bulk lines, schedules and broadcasts alike; others are not limited."""
     acme = await caller(home, "acme")
-    plan = {
-        "name": "s",
-        "rule": {"daily": "09:00"},
-        "message": {"channel": "careful", "to": "a", "text": "x"},
-    }
+    plan = {"name": "s", "rule": {"daily": "09:00"}, "message": {"channel": "careful", "to": "a", "text": "x"}}
     cast = {"name": "b", "channel": "careful", "text": "x", "addresses": ["ada"], "trigger": "MANUAL"}
-    for path, body in (
-        ("/v1/messages", message("careful")),
-        ("/v1/schedules", plan),
-        ("/v1/broadcasts", cast),
-    ):
+    for path, body in (("/v1/messages", message("careful")), ("/v1/schedules", plan), ("/v1/broadcasts", cast)):
         answer = await acme.post(path, json=body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden"), answer.text
         assert answer.json()["error"]["field"].endswith("channel")

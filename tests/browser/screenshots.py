@@ -100,10 +100,7 @@ async def _fill_charts(app: App) -> None:
     """Fill the charts with fifteen minutes of data."""
     now, chance = app.clock.now(), random.Random(1)
     steps = [
-        Step(
-            "attempt_tally_add",
-            {"now": now - ago * MINUTE, "queue": "phone", "outcome": what, "n": n, "ms": n * 40},
-        )
+        Step("attempt_tally_add", {"now": now - ago * MINUTE, "queue": "phone", "outcome": what, "n": n, "ms": n * 40})
         for ago in range(1, 15)
         for what, n in (("done", chance.randint(220, 380)), ("retry:temporary", chance.randint(0, 6)))
     ]

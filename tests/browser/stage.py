@@ -35,10 +35,7 @@ from ..time_limits import Limit
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHANNELS = {
-    "phone": ChannelSettings("noop"),
-    "mail": ChannelSettings("noop", {"on_unknown": "hold"}),
-}
+CHANNELS = {"phone": ChannelSettings("noop"), "mail": ChannelSettings("noop", {"on_unknown": "hold"})}
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SAID = (
     ("8", "we can cover sunday 0600-1200"),
@@ -198,8 +195,7 @@ async def _move(app: App) -> str:
     for name in ("old", "new"):
         (folder / name).mkdir()
     people = [
-        {"id": str(n), "name": f"P {n}", "mail": "nobody" if n in (3, 7) else f"p{n}@example.org"}
-        for n in range(20)
+        {"id": str(n), "name": f"P {n}", "mail": "nobody" if n in (3, 7) else f"p{n}@example.org"} for n in range(20)
     ]
     (folder / "old" / "persons.ndjson").write_text("".join(json.dumps(one) + "\n" for one in people))
     fields = {"name": "name", "mail": {"path": "mail", "type": "email"}}
@@ -223,7 +219,7 @@ async def disappoint(app: App) -> None:
 
 async def watch(app: App) -> None:
     """Evaluate alerts now instead of after 15 seconds."""
-    await AlertEvaluator(app.store, app.clock, app.messages, app.desk.alerts.figures)._look(0.0)
+    await AlertEvaluator(app.store, app.clock, app.messages, app.desk.alerts.figures)._evaluate(0.0)
 
 
 async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:

@@ -58,9 +58,7 @@ async def findings(page: Page) -> list[str]:
     ]
 
 
-async def test_every_page_opens_cleanly_and_is_accessible(
-    chrome: Browser, stage: Stage, sample: Sample
-) -> None:
+async def test_every_page_opens_cleanly_and_is_accessible(chrome: Browser, stage: Stage, sample: Sample) -> None:
     """No console error, and axe without serious findings: light and dark, wide and on a phone."""
     async with tab(chrome) as first:
         await settled(first, stage.url)
@@ -145,9 +143,7 @@ async def test_a_template_preview_follows_the_typing(chrome: Browser, stage: Sta
         await page.locator("h1", has_text="thanks").wait_for()
 
 
-async def test_a_schedule_preview_shows_upcoming_occurrences(
-    chrome: Browser, stage: Stage, sample: Sample
-) -> None:
+async def test_a_schedule_preview_shows_upcoming_occurrences(chrome: Browser, stage: Stage, sample: Sample) -> None:
     """A8: the preview follows the typing; saved, it stands in the calendar."""
     async with tab(chrome) as page:
         await page.goto(f"{stage.url}/schedules/new")
@@ -166,9 +162,7 @@ async def test_a_schedule_preview_shows_upcoming_occurrences(
         await expect(page.locator(".days")).to_contain_text("Every six hours")
 
 
-async def test_a_broadcast_is_previewed_created_and_started(
-    chrome: Browser, stage: Stage, sample: Sample
-) -> None:
+async def test_a_broadcast_is_previewed_created_and_started(chrome: Browser, stage: Stage, sample: Sample) -> None:
     """B1: the count and the words are seen first; progress is live."""
     async with tab(chrome) as page:
         await page.goto(f"{stage.url}/broadcasts/new")
@@ -190,10 +184,7 @@ async def test_dead_letters_are_selected_and_discarded(chrome: Browser, stage: S
         focused = await page.evaluate("document.activeElement.getAttribute('href')")
         assert re.fullmatch(r"/messages/[0-9a-f-]+", focused)
         await page.click("button:has-text('Select all')")
-        assert (
-            await page.locator("input[name=id]:checked").count()
-            == await page.locator("input[name=id]").count()
-        )
+        assert await page.locator("input[name=id]:checked").count() == await page.locator("input[name=id]").count()
         await page.click("button:has-text('Discard selected')")
         await page.locator(".notice", has_text="4 discarded").wait_for()
 
@@ -225,9 +216,7 @@ async def test_subscriptions_channels_rollout_and_roster_are_changed(
         await page.locator(".rows", has_text="49170").wait_for()
 
 
-async def test_a_case_is_claimed_answered_and_handed_back(
-    chrome: Browser, stage: Stage, sample: Sample
-) -> None:
+async def test_a_case_is_claimed_answered_and_handed_back(chrome: Browser, stage: Stage, sample: Sample) -> None:
     """D12, D14: from the inbox over the conversation to the case, and back to the bot."""
     async with tab(chrome) as page:
         await page.goto(stage.url + await first_of(page, f"{stage.url}/inbox?conversation=crew/9"))
@@ -263,9 +252,7 @@ async def test_a_calendar_change_is_undone(chrome: Browser, stage: Stage, sample
         await page.locator(".rows", has_text="undoes an earlier change").wait_for()
 
 
-async def test_a_job_is_planned_approved_run_repaired_and_undone(
-    chrome: Browser, stage: Stage, sample: Sample
-) -> None:
+async def test_a_job_is_planned_approved_run_repaired_and_undone(chrome: Browser, stage: Stage, sample: Sample) -> None:
     """C4, C9: the page follows it live; what was set aside is repaired there; what it made is taken out."""
     async with tab(chrome) as page:
         await page.goto(f"{stage.url}/migrations")
@@ -278,9 +265,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_undone(
         await page.locator("main", has_text="nobody").wait_for()
         await page.goto(f"{stage.url}/migrations/{sample.job}")
         await page.click("text=Upload repaired records")
-        repaired = (
-            '{"type": "people", "id": "3", "fields": {"id": "3", "name": "P 3", "mail": "p3@example.org"}}'
-        )
+        repaired = '{"type": "people", "id": "3", "fields": {"id": "3", "name": "P 3", "mail": "p3@example.org"}}'
         await page.fill("[name=rows]", repaired)
         await page.click("button:has-text('Upload and retry')")
         await page.locator(".notice", has_text="1 to retry").wait_for()

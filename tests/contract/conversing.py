@@ -30,9 +30,7 @@ ADA, BEN = "1001", "1002"
 
 def said(number: int, at: int, text: str = "", **more: Any) -> IncomingMessage:
     """One message of Ada's in the crew's group."""
-    return IncomingMessage("crew", str(number), "9", ADA, "Ada", text or f"message {number}", at)._replace(
-        **more
-    )
+    return IncomingMessage("crew", str(number), "9", ADA, "Ada", text or f"message {number}", at)._replace(**more)
 
 
 class Chat:
@@ -116,14 +114,7 @@ class Conversing:
     def poller(self, chat: Any, settings: SourceSettings = CREW, me: str = "first") -> Poller:
         """A reader of a source."""
         return Poller(
-            self.store,
-            self.clock,
-            chat,
-            settings,
-            self.intake,
-            tell=self.tell,
-            emit=self.events.append,
-            me=me,
+            self.store, self.clock, chat, settings, self.intake, tell=self.tell, emit=self.events.append, me=me
         )
 
     async def take(self, *heard: IncomingMessage, source: SourceSettings = CREW) -> None:

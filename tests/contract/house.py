@@ -23,9 +23,7 @@ from .world import World
 class House(World):
     """A world with broadcasts in it."""
 
-    def __init__(
-        self, store: Store, clock: ManualClock, script: Any = lambda _m: Done(), **more: Any
-    ) -> None:
+    def __init__(self, store: Store, clock: ManualClock, script: Any = lambda _m: Done(), **more: Any) -> None:
         super().__init__(store, clock, script, slots=more.pop("slots", 50), **more)
         self.templates = TemplateService(store, clock)
         self.contacts = ContactService(store, clock, list(self.channels))
@@ -39,11 +37,7 @@ class House(World):
 
     def another_pump(self) -> BroadcastFeeder:
         return BroadcastFeeder(
-            self.store,
-            self.clock,
-            self.broadcast_creator,
-            grace=micros(MessageLimits().grace),
-            emit=self.events.append,
+            self.store, self.clock, self.broadcast_creator, grace=micros(MessageLimits().grace), emit=self.events.append
         )
 
     async def cast(self, *to: Any, **fields: Any) -> str:

@@ -44,9 +44,7 @@ class Books:
     kind = "books"
 
     def __init__(
-        self,
-        strategy: WriteStrategy = WriteStrategy.UPSERT,
-        limits: SystemLimits = SystemLimits(concurrency=4),
+        self, strategy: WriteStrategy = WriteStrategy.UPSERT, limits: SystemLimits = SystemLimits(concurrency=4)
     ) -> None:
         self.limits = limits
         self.strategies: dict[str, WriteStrategy] = {}
@@ -217,9 +215,7 @@ class Moving:
         contents = await self.handler.load(claimed.tasks)
         for task in claimed.tasks:
             outcome = await self.handler.run(task, contents[task.id])
-            decision = decide(
-                task, outcome, batch_handler.lane(), now=self.clock.now(), chance=self.clock.chance
-            )
+            decision = decide(task, outcome, batch_handler.lane(), now=self.clock.now(), chance=self.clock.chance)
             await self.store.settle(self.worker.node.id, [decision.move])
         return bool(claimed.tasks)
 

@@ -81,9 +81,7 @@ class PlainMind:
         found = any(word in _ACTIONS for word in words)
         sure = {"maybe": 40, "perhaps": 20}.get(words[0] if words else "", 90)
         days = re.findall(r"\b20\d{6}\b", scene.text)
-        return Intent(
-            found, days, sure if found else 90, "it names an action" if found else "talk", self.name
-        )
+        return Intent(found, days, sure if found else 90, "it names an action" if found else "talk", self.name)
 
     async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
         """An answer has no action of its own, but a piece that a request needs."""
@@ -133,20 +131,10 @@ class ChatVoice:
         self._messages = messages
 
     async def prepare(
-        self,
-        channel: str,
-        to: str,
-        text: str,
-        *,
-        tenant: str,
-        ordering_key: str,
-        now: int,
-        in_chat: bool = False,
+        self, channel: str, to: str, text: str, *, tenant: str, ordering_key: str, now: int, in_chat: bool = False
     ) -> tuple[NewTask, tuple[Any, ...]]:
         """One message, ready to be written."""
-        return await self._messages.prepare(
-            Draft(channel, to, text, tenant=tenant, ordering_key=ordering_key), now
-        )
+        return await self._messages.prepare(Draft(channel, to, text, tenant=tenant, ordering_key=ordering_key), now)
 
 
 class Moody(BuiltinCalendar):
@@ -230,9 +218,7 @@ class Squad:
             self.lanes,
             {
                 "message": Delivery(store, self.channels, now=clock.now),
-                "heard": EscalatingHandler(
-                    InboundMessageHandler(store, self.pipeline, changes), caller, clock
-                ),
+                "heard": EscalatingHandler(InboundMessageHandler(store, self.pipeline, changes), caller, clock),
                 "rehearing": EscalatingHandler(RerunHandler(store, self.pipeline), caller, clock),
                 "effect": EffectHandler(store, clock, {self.calendar.name: self.calendar}),
                 "followup": FollowUpHandler(store, clock, self.settings, voice, caller),
@@ -254,9 +240,7 @@ class Squad:
     async def hears(self, who: str, text: str, *, id_: str | None = None, **more: Any) -> None:
         """Somebody says something in the group."""
         self.said_so_far += 1
-        said = IncomingMessage(
-            "crew", id_ or f"m{self.said_so_far}", "g1", who, who, text, self.clock.now(), **more
-        )
+        said = IncomingMessage("crew", id_ or f"m{self.said_so_far}", "g1", who, who, text, self.clock.now(), **more)
         await self.intake.called(self.source, [said])
 
     async def settle(self, *, seconds: float = 0, rounds: int = 40) -> None:

@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidings.inbound.domain import IncomingKind
-from tidings.inbound.workflow.replay import (
-    MemoryWorkflowRepository,
-    ReadDay,
-    ReplayClock,
-    changed,
-    replay,
-)
+from tidings.inbound.workflow.replay import MemoryWorkflowRepository, ReadDay, ReplayClock, changed, replay
 from tidings.inbound.workflow.service import source_notice_steps
 from tidings.kernel.clock import ManualClock
 from tidings.store.port import Step, Store
@@ -63,9 +57,7 @@ async def deletes(squad: Squad, original: str) -> list[str]:
     return squad.chat[before:]
 
 
-async def test_an_edit_or_deletion_of_an_executed_request_is_reported(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_an_edit_or_deletion_of_an_executed_request_is_reported(store: Store, clock: ManualClock) -> None:
     """The group and an admin hear what was done; nothing is undone or booked by itself (D11, D12)."""
     squad = await Squad(store, clock).open()
     await said(squad, ("ann", f"add {SAT} 1800-0600"))
@@ -104,9 +96,7 @@ async def test_an_edit_of_an_open_request_replaces_it(store: Store, clock: Manua
     assert await deletes(squad, "m1") == [STAYS.format("deleted").replace("Sat 16", "Sun 17")]
 
 
-async def test_an_open_request_that_is_edited_away_or_deleted_is_dropped(
-    quick: Store, clock: ManualClock
-) -> None:
+async def test_an_open_request_that_is_edited_away_or_deleted_is_dropped(quick: Store, clock: ManualClock) -> None:
     """Nobody else had a word in it."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT}"))
@@ -118,9 +108,7 @@ async def test_an_open_request_that_is_edited_away_or_deleted_is_dropped(
     assert await said(squad, ("abe", "1800-0600")) == []
 
 
-async def test_a_deletion_does_not_drop_a_request_that_others_answered(
-    quick: Store, clock: ManualClock
-) -> None:
+async def test_a_deletion_does_not_drop_a_request_that_others_answered(quick: Store, clock: ManualClock) -> None:
     """A squad owns its requests; the speaker is told how to drop it (D6)."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT}"), ("abe", "1800"))
@@ -129,9 +117,7 @@ async def test_a_deletion_does_not_drop_a_request_that_others_answered(
         "Ann's message was deleted, but the request is still open (a crew for 34 on Sat 16 Jan from 1800). "
         "Say 'never mind' to drop it, or tell me what you need instead."
     ]
-    assert await edits(squad, "m2", "1900-0600", who="abe") == [
-        "Done:\n✓ a crew for 34, Sat 16 Jan 1900-0600"
-    ]
+    assert await edits(squad, "m2", "1900-0600", who="abe") == ["Done:\n✓ a crew for 34, Sat 16 Jan 1900-0600"]
 
 
 async def test_an_edit_that_becomes_a_request_is_handled(quick: Store, clock: ManualClock) -> None:
@@ -168,14 +154,10 @@ async def test_a_queued_message_is_handled_with_its_edited_text(store: Store, cl
     assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (NIGHT, FREE)
 
 
-async def test_edits_get_no_reply_while_a_person_holds_the_conversation(
-    quick: Store, clock: ManualClock
-) -> None:
+async def test_edits_get_no_reply_while_a_person_holds_the_conversation(quick: Store, clock: ManualClock) -> None:
     """The admin is told all the same (D12)."""
     squad = await Squad(quick, clock).open()
-    await said(
-        squad, ("ann", f"add {SAT} 1800-0600"), ("ben", f"add {FRI}"), ("bea", "what?"), ("ben", "what?")
-    )
+    await said(squad, ("ann", f"add {SAT} 1800-0600"), ("ben", f"add {FRI}"), ("bea", "what?"), ("ben", "what?"))
     (case,) = (await squad.cases.page()).items
     await squad.cases.claim(case["id"], "Grace")
 

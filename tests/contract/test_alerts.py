@@ -53,7 +53,8 @@ class Watched:
         self.world, self.clock, self.store = world, world.clock, world.store
         limits = options.pop("limits", AlertThresholds())
         self.figures = AlertMeasurements(self.store, place=options.pop("place", None), limits=limits)
-        self.options = {"told": AlertRecipients("pager", ("ops",)), "emit": world.events.append, **options}
+        recipients = AlertRecipients("pager", ("ops",))
+        self.options = {"recipients": recipients, "emit": world.events.append, **options}
         self.guard = self.another()
         self.alerts = AlertService(self.store, self.clock, self.figures)
 
@@ -121,7 +122,7 @@ async def test_nobody_looks_for_due_messages(store: Store, clock: ManualClock) -
     (alert,) = (await house.alerts.page()).items
     assert (alert["severity"], alert["problem"]) == (
         "critical",
-        "no process has looked for due messages for 5 min 10 s",
+        "no process has polled for due messages for 5 min 10 s",
     )
     await house.world.worker.node.leave()
     assert await house.raised() == {"scheduler_silent"}, "an orderly end is silence, too"
@@ -301,7 +302,7 @@ async def test_a_channel_stops(store: Store, clock: ManualClock) -> None:
     assert "channel_stopped" not in await house.raised(), "a minute must pass"
     assert "channel_stopped" in await house.raised(seconds=60)
     problem = {row["rule"]: row["problem"] for row in (await house.alerts.page()).items}["channel_stopped"]
-    assert problem == "the channel 'main' does not get through: 5 failures in a row"
+    assert problem == "the channel 'main' has an open breaker: 5 failures in a row"
     world.channel.script = lambda _message: Done()
     await world.send()
     await world.step(seconds=60)
@@ -342,9 +343,7 @@ def grow(place: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=600m", place], check=True)
 
 
-async def test_the_disk_under_the_database_fills_up(
-    store: Store, clock: ManualClock, small_disk: Path
-) -> None:
+async def test_the_disk_under_the_database_fills_up(store: Store, clock: ManualClock, small_disk: Path) -> None:
     """Told before nothing can be accepted any more."""
     house = Watched(await World(store, clock, channels=("main", "pager")).open(), place=small_disk)
     assert await house.raised() == {"database_full"}
@@ -352,9 +351,7 @@ async def test_the_disk_under_the_database_fills_up(
     assert await house.raised() == set()
 
 
-async def test_a_write_that_finds_no_room_is_told_when_there_is_some(
-    tmp_path: Path, clock: ManualClock
-) -> None:
+async def test_a_write_that_finds_no_room_is_told_when_there_is_some(tmp_path: Path, clock: ManualClock) -> None:
     """Nothing can be written while the disk is full; the first write after it says so."""
     store = SqliteStore(tmp_path / "t.db", now=clock.now, inline=True)
     await store.open()
@@ -422,9 +419,9 @@ async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store
     fleet = [house.another() for _ in range(3)]
     clock.advance(310)
     for _ in range(2):
-        await asyncio.gather(*(guard._look(0.0) for guard in fleet))
+        await asyncio.gather(*(guard._evaluate(0.0) for guard in fleet))
     assert [text.splitlines()[0] for text in await house.told()] == [
-        "Tidings, critical: nobody looks for due messages."
+        "Tidings, critical: no process polls for due messages."
     ]
     assert "how-to/runbooks/scheduler-silent.md" in (await house.told())[0]
     (event,) = await house.events()
@@ -432,8 +429,8 @@ async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store
 
     await house.world.worker.node.beat()
     for _ in range(2):
-        await asyncio.gather(*(guard._look(0.0) for guard in fleet))
-    assert (await house.told())[1].startswith("Tidings, resolved: nobody looks for due messages.")
+        await asyncio.gather(*(guard._evaluate(0.0) for guard in fleet))
+    assert (await house.told())[1].startswith("Tidings, resolved: no process polls for due messages.")
     assert [event["type"] for event in await house.events()] == ["alert.raised", "alert.resolved"]
     assert len(house.world.told(AlertRaised)) == len(house.world.told(AlertResolved)) == 1
     await drain(house.world)
@@ -460,7 +457,7 @@ async def test_somebody_takes_an_alert_on(store: Store, clock: ManualClock) -> N
     house = await watched(store, clock)
     await house.look(310)
     (alert,) = (await house.alerts.page()).items
-    with pytest.raises(Invalid, match="there is no name"):
+    with pytest.raises(Invalid, match="the name is missing"):
         await house.alerts.acknowledge(alert["id"], " ")
     taken = await house.alerts.acknowledge(alert["id"], "Ada")
     assert (taken["state"], taken["acknowledged_by"]) == ("acknowledged", "Ada")
@@ -484,7 +481,7 @@ async def test_somebody_takes_an_alert_on(store: Store, clock: ManualClock) -> N
 
 async def test_who_cannot_be_told_is_noted(store: Store, clock: ManualClock) -> None:
     """A channel that is gone keeps neither the alert nor the others from being known."""
-    house = await watched(store, clock, told=AlertRecipients("gone", ("ops",)))
+    house = await watched(store, clock, recipients=AlertRecipients("gone", ("ops",)))
     assert await house.raised(310) == {"scheduler_silent"}
     (alert,) = (await house.alerts.page()).items
     assert "there is no channel 'gone'" in alert["notify_error"]
@@ -499,14 +496,7 @@ RULE = AlertRule("r", RULES["late"].severity, "f", 1.0, "too much", timedelta(mi
 
 def row(state: str, first_at: int = 0, **more: Any) -> Row:
     """An open alert."""
-    return {
-        "id": "a",
-        "rule": "r",
-        "subject": "",
-        "state": state,
-        "first_at": first_at,
-        "last_at": first_at,
-    } | more
+    return {"id": "a", "rule": "r", "subject": "", "state": state, "first_at": first_at, "last_at": first_at} | more
 
 
 def test_what_could_not_be_read_changes_nothing() -> None:

@@ -260,15 +260,9 @@ def test_a_feed_has_stable_ids_and_true_instants() -> None:
     """A lengthened shift is the same event; nights over a change of clocks have their true length."""
     timezone = ZoneInfo("Europe/Berlin")
     short = feed(
-        "shifts",
-        [day_of("20270327", {"34": "." * 24 + "c" * 12 + "." * 12})],
-        ["34"],
-        timezone=timezone,
-        now=0,
+        "shifts", [day_of("20270327", {"34": "." * 24 + "c" * 12 + "." * 12})], ["34"], timezone=timezone, now=0
     )
-    long = feed(
-        "shifts", [day_of("20270327", {"34": "." * 24 + "c" * 24})], ["34"], timezone=timezone, now=SECOND
-    )
+    long = feed("shifts", [day_of("20270327", {"34": "." * 24 + "c" * 24})], ["34"], timezone=timezone, now=SECOND)
     uid = re.findall(r"UID:(.+)\r\n", short)
     assert uid == re.findall(r"UID:(.+)\r\n", long) == ["20270327-1800-34@shifts.tidings"]
     assert "DTSTART:20270327T170000Z\r\nDTEND:20270328T040000Z\r\n" in long, "eleven hours in that night"
@@ -290,9 +284,7 @@ def test_both_error_formats_of_the_calendar_are_errors() -> None:
 
 def test_a_days_segments_become_half_hours() -> None:
     """Inactive squads are marked as without a crew; a night goes on to 0600."""
-    segments = [
-        {"start_time": "18:00", "end_time": "06:00", "squads": [{"id": 34}, {"id": 35, "active": False}]}
-    ]
+    segments = [{"start_time": "18:00", "end_time": "06:00", "squads": [{"id": 34}, {"id": 35, "active": False}]}]
     day = read_day(DATE, {"day": DATE, "shifts": [{"segments": segments}]})
     assert (line(day, "34"), line(day, "35")) == ("." * 24 + "c" * 24, "." * 24 + "n" * 24)
 
@@ -327,9 +319,7 @@ def test_no_channel_may_have_the_calendars_name(tmp_path: Path) -> None:
 def test_settings_come_from_the_file_and_secrets_stay_hidden(tmp_path: Path) -> None:
     """[inbound.calendar], over it the environment."""
     file = tmp_path / "tidings.toml"
-    file.write_text(
-        '[inbound.calendar]\nkind = "http"\nurl = "https://calendar.example/"\nsquads = [34, 35]\n'
-    )
+    file.write_text('[inbound.calendar]\nkind = "http"\nurl = "https://calendar.example/"\nsquads = [34, 35]\n')
     environ = {"TIDINGS_INBOUND__CALENDAR__TOKEN": "canary-token"}
     chosen = config.load(file, environ=environ)
     assert chosen.inbound.calendar is not None

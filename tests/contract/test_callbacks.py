@@ -266,11 +266,7 @@ async def test_the_address_is_proved_to_be_ours_before_meta_calls(tmp_path: Path
         assert right.headers["content-type"].startswith("text/plain")
         assert (wrong.status_code, unasked.status_code) == (403, 403)
         refused = await here.control(
-            "callbacks",
-            channel="whatsapp_cloud",
-            account="1",
-            url=f"{here.url}/callbacks/wa",
-            verify_token="x",
+            "callbacks", channel="whatsapp_cloud", account="1", url=f"{here.url}/callbacks/wa", verify_token="x"
         )
         assert refused.status_code == 422
         assert "did not answer the challenge" in refused.text
@@ -292,11 +288,7 @@ async def test_the_phone_page_can_tell_what_became_of_a_message(tmp_path: Path) 
             ({"n": 1, "what": "read", "when": "now"}, 422),
         ):
             assert (await here.control("receipts", **body)).status_code == status, body
-        for wrong in (
-            {"auto": ["eaten"]},
-            {"channel": "slack", "url": "http://x"},
-            {"channel": "waha", "url": "x"},
-        ):
+        for wrong in ({"auto": ["eaten"]}, {"channel": "slack", "url": "http://x"}, {"channel": "waha", "url": "x"}):
             assert (await here.control("callbacks", **wrong)).status_code == 422, wrong
         shown = (await here.http.get(f"{here.sandbox.url}/sandbox/callbacks")).json()
         assert [made["answer"] for made in shown["made"]] == [200, 200]
@@ -316,10 +308,7 @@ def test_numbers_of_one_app_share_one_address(tmp_path: Path) -> None:
     receipts = [Receipt(f"wamid.{n}", ReceiptStatus.READ, 1, n) for n in ("1234567890", "222", "333", "444")]
     found = called._ours("wa", called._readers["wa"], CallbackContent(receipts))
 
-    assert [(channel, receipt.account) for channel, receipt in found] == [
-        ("wa", "1234567890"),
-        ("two", "222"),
-    ]
+    assert [(channel, receipt.account) for channel, receipt in found] == [("wa", "1234567890"), ("two", "222")]
 
 
 async def test_a_channel_says_where_its_provider_is_to_call(tmp_path: Path) -> None:
@@ -342,15 +331,11 @@ async def test_twilio_is_given_the_address_with_each_message(tmp_path: Path) -> 
         (form,) = [seen.body.decode() for seen in here.sandbox.requests if "Messages.json" in seen.path]
         assert parse_qs(form)["StatusCallback"] == [f"{here.url}/callbacks/texts?message={id_}"]
     elsewhere = {**CHANNELS["texts"][1], "status_callback": "https://example.com/in"}
-    settings = Settings(
-        channels={"texts": ChannelSettings("twilio", elsewhere)}, public_url="https://us.example"
-    )
+    settings = Settings(channels={"texts": ChannelSettings("twilio", elsewhere)}, public_url="https://us.example")
     assert build(settings, store=here.app.store).desk.callbacks.address("texts") is None
 
 
-@pytest.mark.parametrize(
-    "url", ["tidings.example.com", "ftp://x", "https://", "https://u:p@x", "https://x/?a=1"]
-)
+@pytest.mark.parametrize("url", ["tidings.example.com", "ftp://x", "https://", "https://u:p@x", "https://x/?a=1"])
 def test_a_public_address_that_nobody_could_call_stops_the_start(tmp_path: Path, url: str) -> None:
     """Named, with what to write instead; a slash at its end is no matter."""
     with pytest.raises(Misconfigured, match="public_url"):
@@ -361,7 +346,7 @@ def test_a_public_address_that_nobody_could_call_stops_the_start(tmp_path: Path,
 
 def test_a_gateway_that_cannot_call_back_has_no_key() -> None:
     """One sentence with the remedy."""
-    with pytest.raises(Misconfigured, match="does not call back"):
+    with pytest.raises(Misconfigured, match="has no callbacks"):
         build_channel("home", "whatsapp_session", {"server": "gateway", "hmac_key": "key"})
     with pytest.raises(Misconfigured, match="16 to 256"):
         build_channel("bot", "telegram", {"token": "123456:abc", "webhook_secret": "no spaces allowed"})

@@ -25,9 +25,7 @@ async def unclear(store: Store, clock: ManualClock) -> tuple[Squad, str]:
     return squad, (await squad.cases.page()).items[0]["id"]
 
 
-async def test_the_bot_does_not_reply_while_a_person_holds_the_conversation(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_the_bot_does_not_reply_while_a_person_holds_the_conversation(store: Store, clock: ManualClock) -> None:
     """Claim, answer, hand back; requests said meanwhile are worked through afterwards, talk is not."""
     squad, case = await unclear(store, clock)
     shown = await squad.cases.claim(case, "Eve")
@@ -139,9 +137,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
     class Other(PlainMind):
         async def extract(self, scene: InterpreterContext) -> Extraction:
             found = await super().extract(scene)
-            return found._replace(
-                requests=[r._replace(end="2200" if r.end else None) for r in found.requests]
-            )
+            return found._replace(requests=[r._replace(end="2200" if r.end else None) for r in found.requests])
 
     for mind, differing in ((PlainMind(), []), (Other(), ["1800-0600", f"add {SAT} 0600-1200"])):
 

@@ -14,8 +14,7 @@ from .world import World
 
 
 @pytest.mark.parametrize(
-    ("seconds", "logged"),
-    [(0.9, []), (-2.0, [ClockDrift(-2.0, False)]), (11.0, [ClockDrift(11.0, True)])],
+    ("seconds", "logged"), [(0.9, []), (-2.0, [ClockDrift(-2.0, False)]), (11.0, [ClockDrift(11.0, True)])]
 )
 async def test_a_drift_over_one_second_is_logged_with_each_heartbeat(
     store: Store, clock: ManualClock, seconds: float, logged: list[ClockDrift]

@@ -65,9 +65,7 @@ async def test_a_message_to_be_sent_at_once_is_sent_at_once(store: Store, clock:
     assert len(world.told(ClockSetBack)) == 1, "once"
 
 
-async def test_a_message_accepted_while_nobody_worked_is_sent_at_once(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_message_accepted_while_nobody_worked_is_sent_at_once(store: Store, clock: ManualClock) -> None:
     """Only the message itself shows that the clock was ahead; the next process to start finds it."""
     world = World(store, clock)
     for lane in world.lanes.values():
@@ -100,9 +98,7 @@ async def test_a_message_for_a_later_time_is_not_sent_early(store: Store, clock:
     assert {message.recipient for message in world.channel.sent} == {"before", "meanwhile", "moved"}
 
 
-async def test_a_wait_between_attempts_is_as_long_as_it_would_have_been(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_wait_between_attempts_is_as_long_as_it_would_have_been(store: Store, clock: ManualClock) -> None:
     """30 s after the failed attempt, of which 10 s had passed."""
     world = await ahead(store, clock, REFUSED)
     await world.send("ada")
@@ -168,9 +164,7 @@ async def test_what_one_process_does_for_all_is_not_left_undone(store: Store, cl
     assert (await store.write([take]))[0]
 
 
-async def test_what_a_dead_process_had_started_is_not_left_for_an_hour(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_what_a_dead_process_had_started_is_not_left_for_an_hour(store: Store, clock: ManualClock) -> None:
     """The reaper waits for the attempt's deadline, which counts from its start; then it is due."""
     world = await ahead(store, clock)
     await world.send("ada")

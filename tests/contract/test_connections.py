@@ -74,9 +74,7 @@ class Line(World):
 
     def another_keeper(self) -> SessionMonitor:
         """As another node would have it."""
-        return SessionMonitor(
-            self.store, self.clock, self.channels, listeners=self.listeners, emit=self.events.append
-        )
+        return SessionMonitor(self.store, self.clock, self.channels, listeners=self.listeners, emit=self.events.append)
 
     async def pass_time(self, seconds: float) -> None:
         """Second by second, as the actor's loop would."""
@@ -106,9 +104,7 @@ async def drain(world: Line) -> int:
     return claimed
 
 
-async def test_the_session_is_checked_at_start_before_anything_is_sent(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_the_session_is_checked_at_start_before_anything_is_sent(store: Store, clock: ManualClock) -> None:
     """E7: what is due waits for the first look, and `why` says so."""
     world = await line(store, clock, looked=False)
     id_ = await world.send()
@@ -123,9 +119,7 @@ async def test_the_session_is_checked_at_start_before_anything_is_sent(
     assert (await world.step()).settled == 1
 
 
-async def test_a_session_that_nobody_kept_for_a_minute_is_checked_again(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_session_that_nobody_kept_for_a_minute_is_checked_again(store: Store, clock: ManualClock) -> None:
     """After a long stop the row may be wrong; one that is being kept is left alone by a start."""
     world = await line(store, clock)
     await store.write(world.lanes["main"].join())
@@ -136,9 +130,7 @@ async def test_a_session_that_nobody_kept_for_a_minute_is_checked_again(
     assert (await world.standing())["session_state"] == "reconnecting"
 
 
-async def test_what_is_due_while_reconnecting_waits_and_goes_out_in_order(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_what_is_due_while_reconnecting_waits_and_goes_out_in_order(store: Store, clock: ManualClock) -> None:
     """E7: no try is spent, no task is touched; on reconnect in order of due time per recipient, without an
     order key of its own."""
     world = await line(store, clock)
@@ -272,9 +264,7 @@ class TestTooOld:
         assert await drain(world) == 1
         assert (await world.show(id_))["state"] == "sent"
 
-    async def test_its_own_expiry_ends_it_while_the_session_is_away(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_its_own_expiry_ends_it_while_the_session_is_away(self, store: Store, clock: ManualClock) -> None:
         """The sweeper walks what stands still."""
         world = await line(store, clock)
         world.session.session = DOWN
@@ -307,9 +297,7 @@ class TestTwoNodes:
         assert (await other.runner.step()).claimed == 0
         assert (await world.worker.runner.step()).claimed == 0
 
-    async def test_a_keeper_that_dies_while_looking_is_replaced(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_keeper_that_dies_while_looking_is_replaced(self, store: Store, clock: ManualClock) -> None:
         """When its lease is over; and its late word changes nothing."""
         world = await line(store, clock)
         clock.advance(15)
@@ -337,9 +325,7 @@ class TestTwoNodes:
         world.session.session = UP
         hanging.set()
         await dead
-        assert (await world.standing())["session_state"] == "logged_out", (
-            "a look that was overtaken writes nothing"
-        )
+        assert (await world.standing())["session_state"] == "logged_out", "a look that was overtaken writes nothing"
 
 
 async def test_after_five_failures_an_admin_is_told(store: Store, clock: ManualClock) -> None:
@@ -355,11 +341,7 @@ async def test_after_five_failures_an_admin_is_told(store: Store, clock: ManualC
     assert world.session.reconnects == 5
     assert world.told(ChannelUnreachable) == [ChannelUnreachable("main", 5, "STARTING")]
     told = await store.read("outbox_page", limit=10)
-    assert [row["type"] for row in told] == [
-        "channel.reconnecting",
-        "channel.unreachable",
-        "channel.connected",
-    ]
+    assert [row["type"] for row in told] == ["channel.reconnecting", "channel.unreachable", "channel.connected"]
     assert {row["subject"] for row in told} == {"main"}
     body = orjson.loads(told[1]["body"])
     assert (body["channel"], body["state"], body["failures"]) == ("main", "reconnecting", 5)
@@ -416,7 +398,5 @@ async def subscribe(store: Store, clock: ManualClock) -> None:
     from tidings.outbound.events.subscriptions import SubscriptionService
     from tidings.wire.ssrf_guard import SsrfRules
 
-    subscriptions = SubscriptionService(
-        store, clock, cipher(store), SsrfRules(allow_private=True, allow_http=True)
-    )
+    subscriptions = SubscriptionService(store, clock, cipher(store), SsrfRules(allow_private=True, allow_http=True))
     await subscriptions.add({"url": "http://127.0.0.1:9/hook", "events": ["channel.*"]})

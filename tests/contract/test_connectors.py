@@ -95,21 +95,13 @@ def affinity(sandbox: Sandbox, version: str = "1", **more: Any) -> RecordSource:
 # -- every source: pages are complete, stable, and can be gone on with by another process
 
 
-async def an_affinity(
-    version: str, sandbox: Sandbox, _: Path
-) -> tuple[Callable[[], RecordSource], str, list[str]]:
+async def an_affinity(version: str, sandbox: Sandbox, _: Path) -> tuple[Callable[[], RecordSource], str, list[str]]:
     await told(sandbox, "affinity", persons=25)
     size = 10
-    return (
-        lambda: affinity(sandbox, version, page_size=size),
-        "persons",
-        [str(200_001 + n) for n in range(25)],
-    )
+    return (lambda: affinity(sandbox, version, page_size=size), "persons", [str(200_001 + n) for n in range(25)])
 
 
-async def some_entries(
-    version: str, sandbox: Sandbox, _: Path
-) -> tuple[Callable[[], RecordSource], str, list[str]]:
+async def some_entries(version: str, sandbox: Sandbox, _: Path) -> tuple[Callable[[], RecordSource], str, list[str]]:
     await told(sandbox, "affinity", persons=4, lists=3, list_entries=20)
     held = (await content(sandbox, "affinity"))["list_entries"]
     wanted = [str(one["id"]) for one in sorted(held, key=lambda one: (one["list_id"], one["id"]))]
@@ -222,18 +214,11 @@ async def test_a_link_leads_to_a_record_of_its_object_and_is_read_back_as_an_id(
     assert (found.fields["company"], found.fields["mentor"]) == (company.id, boss.id)
 
 
-async def test_a_note_with_an_unknown_outcome_is_found_by_content(
-    sandbox: Sandbox,
-) -> None:
+async def test_a_note_with_an_unknown_outcome_is_found_by_content(sandbox: Sandbox) -> None:
     """C13, F61: the answer is lost after the note was made; a look at its parent finds it."""
     target = attio(sandbox)
     parent = await target.write("companies", "acme.example", {"name": "Acme"}, None)
-    note = {
-        "parent_object": "companies",
-        "parent_record_id": parent.id,
-        "title": "Call",
-        "content": "Said  yes.",
-    }
+    note = {"parent_object": "companies", "parent_record_id": parent.id, "title": "Call", "content": "Said  yes."}
     dated = {**note, "created_at": "2021-03-04T05:06:07.089+02:00"}
     sandbox.break_("lost", channel="attio", recipient="notes", times=1)
 
@@ -342,9 +327,7 @@ async def test_erasing_a_record_is_idempotent(kind: str, tmp_path: Path, sandbox
 
 
 @pytest.mark.parametrize(("kind", "torn"), [("csv", b'2,"half'), ("ndjson", b'{"id":"2","na')])
-async def test_a_torn_last_line_is_removed_and_a_whole_one_is_kept(
-    kind: str, torn: bytes, tmp_path: Path
-) -> None:
+async def test_a_torn_last_line_is_removed_and_a_whole_one_is_kept(kind: str, torn: bytes, tmp_path: Path) -> None:
     """F60: nobody was told that it was written; what a person left without a line end is no such line."""
     path = tmp_path / f"people.{kind}"
     target = registry.target(kind, {"path": str(path)})
@@ -390,9 +373,7 @@ async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     with path.open("wb") as file:
         file.write(b'id,name\r\n1,Ada\r\n2,a\x00b\r\n3,x,y\r\n4,5" pipe\r\n')
-        file.write(
-            b'5,"' + b"x\n" * 100_000 + b'"\r\n6,"a"b\r\n7,\xff\r\n\r\n8,"two\nlines"\r\n9,"never closed\r\n'
-        )
+        file.write(b'5,"' + b"x\n" * 100_000 + b'"\r\n6,"a"b\r\n7,\xff\r\n\r\n8,"two\nlines"\r\n9,"never closed\r\n')
     source = registry.source("csv", {"path": str(path), "max_record": 65_536})
 
     pages = await pages_of(source, "people")
@@ -403,9 +384,7 @@ async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     assert pages[-1].unreadable[-1].reason.startswith("a quote is never closed")
 
 
-@pytest.mark.parametrize(
-    ("head", "field"), [(b"id,name,name\n", "name"), (b"name,city\n", "id"), (b"", None)]
-)
+@pytest.mark.parametrize(("head", "field"), [(b"id,name,name\n", "name"), (b"name,city\n", "id"), (b"", None)])
 async def test_an_unusable_csv_header_is_reported(head: bytes, field: str | None, tmp_path: Path) -> None:
     """Bad input: a missing column, one that is there twice, nothing at all."""
     (tmp_path / "people.csv").write_bytes(head)
@@ -475,9 +454,7 @@ async def test_sql_upserts_are_idempotent_and_a_bad_row_leaves_the_others(databa
     """C13: an upsert by the key; a column that is unknown, a value too many, a wrong type are named."""
     engine = sa.create_engine(database)
     with engine.begin() as connection:
-        connection.execute(
-            sa.text("create table people (id integer primary key, name text not null, at date)")
-        )
+        connection.execute(sa.text("create table people (id integer primary key, name text not null, at date)"))
         connection.execute(sa.text("create table pairs (a integer, b integer)"))
         connection.execute(sa.text("insert into pairs values (1, 1), (1, 2)"))
     options = {"url": database, "keys": {"pairs": "a"}}
@@ -495,9 +472,7 @@ async def test_sql_upserts_are_idempotent_and_a_bad_row_leaves_the_others(databa
         ],
     )
     everything = {key: written.fields async for key, written in target.read_all("people")}
-    unclear = [
-        await trouble_of(call) for call in (source.page("pairs", None), target.write("pairs", "1", {}, None))
-    ]
+    unclear = [await trouble_of(call) for call in (source.page("pairs", None), target.write("pairs", "1", {}, None))]
     nowhere = await trouble_of(source.page("ships", None))
     counted = await source.count("people")
     for one in (target, source):
@@ -531,9 +506,7 @@ async def test_pages_are_counted_or_linked(paging: str) -> None:
             receiver.script(answer(200, b"[]"))
 
         pages = await pages_of(source, "people")
-        receiver.script(
-            answer(200, first, link='<http://elsewhere.example/>; rel="next"'), answer(200, b"{}")
-        )
+        receiver.script(answer(200, first, link='<http://elsewhere.example/>; rel="next"'), answer(200, b"{}"))
         if paging == "link":
             elsewhere = await trouble_of(source.page("people", None))
             assert elsewhere.failure is ErrorKind.PERMANENT
@@ -593,9 +566,7 @@ async def test_many_records_in_one_body_have_an_answer_each() -> None:
     """C13: by their place in the answer; without a way to look, a doubt is a person's."""
     async with receiving() as receiver:
         given = {"url": f"{receiver.url}/bulk", "bulk": 100, "bulk_in": "items", "results": "results"}
-        target = registry.target(
-            "http", {**given, "success": {"ok": "True"}, "body": {"n": "{%n%}", "t": "n {%n%}"}}
-        )
+        target = registry.target("http", {**given, "success": {"ok": "True"}, "body": {"n": "{%n%}", "t": "n {%n%}"}})
         receiver.script(answer(200, b'{"results": [{"ok": true, "id": "x"}, {"ok": false}]}'))
 
         given_records = [("1", {"n": 1}, None), ("0", {}, None), ("2", {"n": 2}, None)]
@@ -837,9 +808,7 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
         ("http", {"url": "https://a.example/{%key%}", "bulk": 5}, "bulk", "names one record"),
     ],
 )
-def test_a_wrong_option_is_named_with_its_remedy(
-    kind: str, given: dict[str, object], field: str, words: str
-) -> None:
+def test_a_wrong_option_is_named_with_its_remedy(kind: str, given: dict[str, object], field: str, words: str) -> None:
     """Nothing is guessed, and no credential is repeated."""
     with pytest.raises(Misconfigured) as caught:
         registry.target(kind, given)
@@ -870,10 +839,7 @@ def test_another_package_can_bring_a_connector(monkeypatch: pytest.MonkeyPatch, 
 def test_every_connector_says_which_options_are_secret() -> None:
     """S9: whoever reads a job insists on references for these."""
     assert all(isinstance(one, options.Connector) for one in registry.CONNECTORS.values())
-    assert {name for name, one in registry.CONNECTORS.items() if "key" in one.secrets} == {
-        "affinity",
-        "attio",
-    }
+    assert {name for name, one in registry.CONNECTORS.items() if "key" in one.secrets} == {"affinity", "attio"}
     assert UnreadableRecord("people", "1", "why").field is None
 
 

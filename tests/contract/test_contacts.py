@@ -10,12 +10,7 @@ import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Conflict, Invalid, NotFound, StoreUnavailable, TidingsError
-from tidings.outbound.contacts.bulk_import import (
-    BulkImportProgress,
-    ContactColumns,
-    import_contacts,
-    import_opt_outs,
-)
+from tidings.outbound.contacts.bulk_import import BulkImportProgress, ContactColumns, import_contacts, import_opt_outs
 from tidings.outbound.contacts.contact_fields import ContactChange
 from tidings.outbound.contacts.contact_filters import ContactFilter
 from tidings.outbound.contacts.contact_lists import ContactListService
@@ -88,21 +83,14 @@ async def test_an_address_belongs_to_one_contact(contacts: ContactService, clock
     assert await everybody(contacts) == [eve, ada]
 
 
-async def test_a_change_leaves_alone_what_it_does_not_name(
-    contacts: ContactService, clock: ManualClock
-) -> None:
+async def test_a_change_leaves_alone_what_it_does_not_name(contacts: ContactService, clock: ManualClock) -> None:
     """What is given replaces, an empty text takes away; attributes and addresses one by one."""
     ada = (await contacts.create(ADA)).answer
     clock.advance(1)
 
     changed = await contacts.edit(
         ada["id"],
-        {
-            "timezone": "",
-            "addresses": {"mail": None, "main": "+1"},
-            "attributes": {"age": 37, "city": ""},
-            "tags": [],
-        },
+        {"timezone": "", "addresses": {"mail": None, "main": "+1"}, "attributes": {"age": 37, "city": ""}, "tags": []},
     )
 
     assert changed == await contacts.show(ada["id"])
@@ -117,9 +105,7 @@ async def test_a_change_leaves_alone_what_it_does_not_name(
     assert await contacts.at("main", "+491701") is None
 
 
-async def test_a_change_that_changes_nothing_writes_nothing(
-    contacts: ContactService, clock: ManualClock
-) -> None:
+async def test_a_change_that_changes_nothing_writes_nothing(contacts: ContactService, clock: ManualClock) -> None:
     """Also its time of change stays."""
     ada = (await contacts.create(ADA)).answer
     clock.advance(1)
@@ -172,7 +158,7 @@ async def test_a_contact_that_is_removed_is_gone_with_its_addresses_and_places(
         ({"tags": ["a;b"]}, "tags", "none of"),
         ({"tags": [{}]}, "tags", "none of"),
         ({"tags": [f"t{n}" for n in range(101)]}, "tags", "100"),
-        ({"attributes": {"a": [1]}}, "attributes.a", "a text"),
+        ({"attributes": {"a": [1]}}, "attributes.a", "a string"),
         ({"attributes": {"": 1}}, "attributes.", "1 to 64"),
         ({"attributes": {"big": "x" * 5000}}, "attributes.big", "4,096"),
         ({"nmae": "Ada"}, "nmae", "'name'"),
@@ -259,10 +245,7 @@ async def test_a_contact_that_somebody_else_changed_meanwhile_is_not_overwritten
 
 async def test_pages_go_through_everybody_and_a_filter_takes_whom_it_means(contacts: ContactService) -> None:
     """Newest first, each once, also over the edge of a page."""
-    changes = [
-        ContactChange(f"n{n}", {"main": f"+{n}"}, tags=("even",) if n % 2 == 0 else ("odd",))
-        for n in range(25)
-    ]
+    changes = [ContactChange(f"n{n}", {"main": f"+{n}"}, tags=("even",) if n % 2 == 0 else ("odd",)) for n in range(25)]
     await contacts.keep(changes)
     names, after = [], None
     while True:
@@ -320,9 +303,7 @@ async def test_going_through_a_list_takes_pages(
     monkeypatch.setattr("tidings.outbound.contacts.contact_lists.PAGE", 7)
     list_ = (await audience.create({"name": "many"})).answer["id"]
     await audience.create({"name": "tagged", "filter": {"tags_any": ["x"]}})
-    changes = [
-        ContactChange(addresses={"main": f"+{n}"}, tags=("x",) if n % 3 == 0 else ()) for n in range(50)
-    ]
+    changes = [ContactChange(addresses={"main": f"+{n}"}, tags=("x",) if n % 3 == 0 else ()) for n in range(50)]
     await contacts.keep(changes, list_=list_)
 
     assert {one.address async for one in audience.recipients("many", "main")} == {f"+{n}" for n in range(50)}
@@ -342,9 +323,7 @@ async def test_going_through_a_list_takes_pages(
     assert len(await everybody(contacts)) == 50
 
 
-async def test_what_a_list_cannot_be_is_refused(
-    contacts: ContactService, audience: ContactListService
-) -> None:
+async def test_what_a_list_cannot_be_is_refused(contacts: ContactService, audience: ContactListService) -> None:
     """A name twice, an unknown contact, members for a filter, a filter for everybody by mistake."""
     await audience.create({"name": "all"})
     await audience.create({"name": "berlin", "filter": {"timezone": "Europe/Berlin"}})
@@ -434,19 +413,14 @@ async def test_an_upload_can_be_repeated_without_doubling(contacts: ContactServi
     assert counts == {"created": 1, "changed": 1, "unchanged": 1}
     again = await contacts.at("main", "+1")
     assert again is not None
-    assert (again["name"], again["tags"], again["attributes"]) == (
-        "Countess",
-        ["board", "vip"],
-        {"city": "Bonn"},
-    )
+    assert (again["name"], again["tags"], again["attributes"]) == ("Countess", ["board", "vip"], {"city": "Bonn"})
     assert (await taken(PEOPLE, contacts))[0].get("created") is None
 
 
 async def test_the_same_person_twice_in_an_upload_is_one_contact(contacts: ContactService) -> None:
     """Also when the second row knows them by the address that the first one brought."""
     counts, bad = await taken(
-        "name,address.main,address.mail\nAda,+1,\n,+1,ada@x.org\nCountess,,ada@x.org\n,+7,ada@x.org\n",
-        contacts,
+        "name,address.main,address.mail\nAda,+1,\n,+1,ada@x.org\nCountess,,ada@x.org\n,+7,ada@x.org\n", contacts
     )
 
     assert (counts, bad) == ({"created": 1, "changed": 3}, [])
@@ -486,9 +460,7 @@ async def test_a_dry_run_says_what_would_happen_and_writes_nothing(contacts: Con
 
 async def test_columns_can_be_called_otherwise(contacts: ContactService) -> None:
     """A mapping, or the channel of a plain column `address`."""
-    await taken(
-        "Mobile Number,Who\n+1,Ada\n", contacts, names={"address.main": "mobile number", "name": "who"}
-    )
+    await taken("Mobile Number,Who\n+1,Ada\n", contacts, names={"address.main": "mobile number", "name": "who"})
     await taken("address\neve@x.org\n", contacts, channel="mail")
 
     assert {(item["name"], *item["addresses"].values()) for item in await everybody(contacts)} == {
@@ -500,11 +472,11 @@ async def test_columns_can_be_called_otherwise(contacts: ContactService) -> None
 @pytest.mark.parametrize(
     ("text", "names", "said"),
     [
-        ("name\nAda\n", None, "there is no address"),
-        ("address\n+1\n", None, "on which channel"),
+        ("name\nAda\n", None, "the address is missing"),
+        ("address\n+1\n", None, "channel of the addresses"),
         ("address.mian\n+1\n", None, "no channel 'mian'"),
         ("address.main\n+1\n", {"name": "who"}, "no column 'who'"),
-        ("address.main\n+1\n", {"nmae": "x"}, "nothing that a column can be"),
+        ("address.main\n+1\n", {"nmae": "x"}, "unknown column target"),
     ],
 )
 async def test_columns_that_cannot_be_understood_stop_the_upload(
@@ -516,9 +488,7 @@ async def test_columns_that_cannot_be_understood_stop_the_upload(
     assert await everybody(contacts) == []
 
 
-async def test_two_uploads_of_one_file_at_the_same_time_make_each_contact_once(
-    contacts: ContactService,
-) -> None:
+async def test_two_uploads_of_one_file_at_the_same_time_make_each_contact_once(contacts: ContactService) -> None:
     """Whoever comes second finds them made, and decides anew."""
     text = "address.main,n\n" + "".join(f"+{n},{n}\n" for n in range(1200))
 
@@ -572,12 +542,7 @@ async def test_a_message_accepted_before_the_opt_out_is_skipped_and_says_why(
     ],
 )
 async def test_an_opt_out_is_of_one_address_on_one_channel_or_all(
-    store: Store,
-    clock: ManualClock,
-    suppressions: SuppressionService,
-    out: dict[str, str],
-    to: str,
-    is_sent: bool,
+    store: Store, clock: ManualClock, suppressions: SuppressionService, out: dict[str, str], to: str, is_sent: bool
 ) -> None:
     """An e-mail address is the same in capitals, anything else is taken as it is written."""
     world = await World(store, clock).open()
@@ -597,7 +562,7 @@ async def test_opting_out_twice_is_one_opt_out(suppressions: SuppressionService,
 
     assert [row["channel"] for row in (await suppressions.page(address="ada")).items] == [None, "main"]
     await suppressions.remove("ada")
-    with pytest.raises(NotFound, match="every channel") as error:
+    with pytest.raises(NotFound, match="all channels") as error:
         await suppressions.remove("ada")
     assert "main" in error.value.remedy
     await suppressions.remove("ada", "main")
@@ -607,9 +572,8 @@ async def test_opting_out_twice_is_one_opt_out(suppressions: SuppressionService,
 
 async def test_many_opt_outs_come_in_by_upload_and_out_by_pages(suppressions: SuppressionService) -> None:
     """Bad rows are told; a repeat adds nothing; pages go through all of them."""
-    text = (
-        "address,channel,reason\na@x.org,mail,bounced\nA@X.org,mail,\nada,,\n,main,\neve,mian,\n"
-        + "".join(f"p{n},main,\n" for n in range(10))
+    text = "address,channel,reason\na@x.org,mail,bounced\nA@X.org,mail,\nada,,\n,main,\neve,mian,\n" + "".join(
+        f"p{n},main,\n" for n in range(10)
     )
 
     async def take() -> BulkImportProgress:

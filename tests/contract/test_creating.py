@@ -21,9 +21,7 @@ from .test_store import node, queues, wish
 
 def message(clock: ManualClock, id_: str = "m-1") -> TableRows:
     now = clock.now()
-    return TableRows(
-        "messages", MESSAGE_COLUMNS, [(now, now, id_, "default", "q", "Ann", '{"text": "Hi"}', False)]
-    )
+    return TableRows("messages", MESSAGE_COLUMNS, [(now, now, id_, "default", "q", "Ann", '{"text": "Hi"}', False)])
 
 
 def once(clock: ManualClock, *, seconds: int = 60) -> IdempotencyRecord:
@@ -80,9 +78,7 @@ async def test_fifty_at_once_with_one_key_are_one_message(postgres_url: str, clo
     store = PostgresStore(postgres_url, now=clock.now, connections=8)
     await store.open()
     await store.write(Lane("q").join())
-    answers = await asyncio.gather(
-        *(accept(store, clock, f"m-{i}") for i in range(50)), return_exceptions=True
-    )
+    answers = await asyncio.gather(*(accept(store, clock, f"m-{i}") for i in range(50)), return_exceptions=True)
     rows = (await store.claim(await node(store), wish(50))).tasks
     await store.close()
 

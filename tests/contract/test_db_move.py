@@ -27,9 +27,7 @@ def app_on(url: str, clock: ManualClock) -> App:
     """An engine on one of the two databases."""
     settings = Settings(database=url, channels={"out": ChannelSettings("noop")})
     path = settings.database_path
-    store = (
-        PostgresStore(url, now=clock.now) if path is None else SqliteStore(path, now=clock.now, inline=True)
-    )
+    store = PostgresStore(url, now=clock.now) if path is None else SqliteStore(path, now=clock.now, inline=True)
     return build(settings, clock=clock, store=store)
 
 
@@ -65,9 +63,7 @@ async def lived_in(sqlite_url: str, clock: ManualClock) -> AsyncIterator[Path]:
     yield path
 
 
-async def test_everything_arrives_and_goes_on_there(
-    lived_in: Path, bare_postgres_url: str, clock: ManualClock
-) -> None:
+async def test_everything_arrives_and_goes_on_there(lived_in: Path, bare_postgres_url: str, clock: ManualClock) -> None:
     """Every row of every table; what waited is sent once, ids and days of history go on."""
     seen: list[str] = []
     counted = await sqlite_to_postgres.move_database(
@@ -95,9 +91,7 @@ async def test_everything_arrives_and_goes_on_there(
     assert loose == 0, "each day of the history can be dropped by itself"
 
 
-async def test_the_file_refuses_to_be_worked_on(
-    lived_in: Path, bare_postgres_url: str, clock: ManualClock
-) -> None:
+async def test_the_file_refuses_to_be_worked_on(lived_in: Path, bare_postgres_url: str, clock: ManualClock) -> None:
     """Nothing is sent twice; to ask again says the same, until the target goes on; a person may undo."""
     counted = await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     old = SqliteStore(lived_in, now=clock.now, inline=True)
@@ -178,6 +172,6 @@ async def test_a_difference_undoes_everything(
     with pytest.raises(StoreUnusable, match="the table messages differs after the copy"):
         await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     monkeypatch.undo()
-    assert (await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE))[
-        "messages"
-    ] == 3, "the target was left empty"
+    assert (await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE))["messages"] == 3, (
+        "the target was left empty"
+    )

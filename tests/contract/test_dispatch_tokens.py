@@ -17,9 +17,7 @@ async def test_all_dispatchers_of_a_database_check_the_same_tokens(store: Store)
     first, second, later = ClaimTokens(), ClaimTokens(), ClaimTokens()
     await asyncio.gather(first.load(store, cipher(store)), second.load(store, cipher(store)))
     await later.load(store, cipher(store))
-    report = TransportReport(
-        "phone", "t", outcomes=[ReportedOutcome((7, 2, first.of("phone", 7, 2)), Done(), 1.0)]
-    )
+    report = TransportReport("phone", "t", outcomes=[ReportedOutcome((7, 2, first.of("phone", 7, 2)), Done(), 1.0)])
 
     assert [tokens.verify(report) for tokens in (first, second, later)] == [(report, 0)] * 3
 

@@ -17,15 +17,7 @@ from tidings.inbound.calendar.port import CalendarOutcomeUnknown, CalendarUnavai
 from tidings.inbound.calendar.settings import CalendarSettings
 from tidings.inbound.domain import CalendarAnswer, CalendarCommand, CalendarDay, ShiftAction
 from tidings.inbound.effects.handler import EffectHandler, lane
-from tidings.inbound.effects.ledger import (
-    KIND,
-    QUEUE,
-    TRIES,
-    EffectPlan,
-    EffectState,
-    effect_of,
-    plan_effects,
-)
+from tidings.inbound.effects.ledger import KIND, QUEUE, TRIES, EffectPlan, EffectState, effect_of, plan_effects
 from tidings.inbound.effects.reconciler import EffectReconciler
 from tidings.inbound.effects.results import effect_results
 from tidings.inbound.effects.verification import ReadBack, compare_read_back, superseded_state, verified_state
@@ -71,17 +63,10 @@ class Station:
     def node(self) -> Worker:
         handlers = {KIND: EffectHandler(self.store, self.clock, {self.calendar.name: self.calendar})}
         return Worker(
-            self.store,
-            self.clock,
-            {QUEUE: self.lane},
-            handlers,
-            emit=lambda _: None,
-            tunables=RunnerOptions(slots=5),
+            self.store, self.clock, {QUEUE: self.lane}, handlers, emit=lambda _: None, tunables=RunnerOptions(slots=5)
         )
 
-    async def plan(
-        self, *commands: CalendarCommand, id_: str = "p1", conversation: str | None = "chat"
-    ) -> list[int]:
+    async def plan(self, *commands: CalendarCommand, id_: str = "p1", conversation: str | None = "chat") -> list[int]:
         plan = EffectPlan(id_, self.calendar.name, "Ada", conversation)
         tasks, rows = plan_effects(plan, commands, now=self.clock.now())
         return list((await self.store.enqueue(tasks, rows)).ids)
@@ -512,9 +497,7 @@ def test_an_answer_alone_confirms_nothing() -> None:
 async def test_two_writers_on_one_day_lose_nothing(store: Store) -> None:
     """Twenty changes of ten squads at the same time, each with its own key; half are repeats."""
     calendar = BuiltinCalendar(store)
-    commands = [ADD._replace(squad=str(n)) for n in range(10)] + [
-        MORNING._replace(squad=str(n)) for n in range(10)
-    ]
+    commands = [ADD._replace(squad=str(n)) for n in range(10)] + [MORNING._replace(squad=str(n)) for n in range(10)]
     asked = [calendar.apply(command, f"k{n}") for n, command in enumerate(commands)]
     again = [calendar.apply(command, f"k{n}") for n, command in enumerate(commands)]
     answers = await asyncio.gather(*asked, *again)
@@ -558,11 +541,7 @@ async def test_a_command_refused_by_the_preview_is_not_sent(remote: Station, san
     """The calendar says success and does nothing; its preview gives it away: no false confirmation."""
     first, second, third = await remote.plan(ADD, NO_CREW, ADD._replace(end="2200"))
     await remote.drain()
-    assert [await remote.state(task) for task in (first, second, third)] == [
-        "confirmed",
-        "confirmed",
-        "refused",
-    ]
+    assert [await remote.state(task) for task in (first, second, third)] == ["confirmed", "confirmed", "refused"]
     assert sum(entry.to == "write" for entry in sandbox.ledger) == 2
     assert set(crew(await remote.calendar.day(DATE))) == {".", "n"}
 

@@ -50,9 +50,7 @@ class Town:
         self.messenger = next(actor for actor in app.actors if isinstance(actor, OutboxRelay))
         self.channel = cast(Scripted, app.channels["main"])
 
-    async def subscribe(
-        self, *events: str, url: str | None = None, tenant: str = "default"
-    ) -> dict[str, Any]:
+    async def subscribe(self, *events: str, url: str | None = None, tenant: str = "default") -> dict[str, Any]:
         """A subscription, known to the node at once."""
         body = {"url": url or f"{self.receiver.url}/hooks", "events": list(events) or ["*"]}
         made = await self.desk.subscriptions.add(body, tenant=tenant)
@@ -228,9 +226,7 @@ async def test_what_people_and_rules_do_is_told_too(store: Store, clock: ManualC
         assert by_type["message.cancelled"]["reason"] == "ordered twice"
 
 
-async def test_cancelled_while_it_was_being_sent_is_told_as_cancelled(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_cancelled_while_it_was_being_sent_is_told_as_cancelled(store: Store, clock: ManualClock) -> None:
     """Asked in time, it ends as cancelled instead of being tried again (A6)."""
 
     async with town(store, clock) as here:
@@ -279,8 +275,7 @@ async def test_an_event_that_cannot_be_written_undoes_its_change(store: Store, c
         handler = here.app.worker._handlers["message"]
         done = Transition(task.id, task.claim_no, TaskState.DONE, 1)
         broken = Step(
-            "outbox_add",
-            {"at": None, "tenant": None, "type": "x", "subject": "x", "body": "{}", "target": None},
+            "outbox_add", {"at": None, "tenant": None, "type": "x", "subject": "x", "body": "{}", "target": None}
         )
         with pytest.raises(Exception):  # noqa: B017  (each database has its own words for it)
             await store.settle(node, [done], also=[*handler.effects([(task, done)]), broken])
@@ -408,7 +403,7 @@ async def test_an_event_may_name_a_url_of_its_own(store: Store, clock: ManualClo
 async def test_a_private_address_is_not_called_unless_it_is_allowed(store: Store, clock: ManualClock) -> None:
     """S6: whoever may name a URL must not reach what only this machine can reach."""
     async with town(store, clock, events_private=False) as here:
-        with pytest.raises(Invalid, match="events cannot be sent there"):
+        with pytest.raises(Invalid, match="the URL is not allowed"):
             await here.subscribe("*")
         await store.write([event("broadcast.completed", "b1", f"{here.receiver.url}/own")])
         await here.work()
@@ -568,11 +563,9 @@ async def test_a_test_goes_to_one_subscription_only(store: Store, clock: ManualC
         await here.desk.subscriptions.test(asked["id"])
         await here.work()
 
-        assert [(got.path, got.json["type"]) for got in here.receiver.requests] == [
-            ("/asked", event_types.TEST_EVENT)
-        ]
+        assert [(got.path, got.json["type"]) for got in here.receiver.requests] == [("/asked", event_types.TEST_EVENT)]
         await here.desk.subscriptions.edit(asked["id"], {"active": False})
-        with pytest.raises(Conflict, match="switched off"):
+        with pytest.raises(Conflict, match="is inactive"):
             await here.desk.subscriptions.test(asked["id"])
 
 
@@ -602,7 +595,7 @@ async def test_the_name_of_the_built_in_channel_is_taken(store: Store, clock: Ma
     with pytest.raises(Misconfigured, match="engine's own"):
         build(Settings(channels={"events": ChannelSettings("noop")}), clock=clock, store=store)
     async with town(store, clock) as here:
-        with pytest.raises(Invalid, match="engine's own"):
+        with pytest.raises(Invalid, match="reserved for the engine"):
             await here.send(channel="events", to="https://example.com")
 
 
@@ -632,9 +625,7 @@ async def test_a_bad_subscription_is_refused(
         assert (await here.desk.subscriptions.page()).items == []
 
 
-async def test_a_subscription_is_added_once_however_often_it_is_asked_for(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_subscription_is_added_once_however_often_it_is_asked_for(store: Store, clock: ManualClock) -> None:
     """B4: the same key and body give the first answer again, the secret too; another body is refused."""
     async with town(store, clock) as here:
         body = {"url": "https://example.com/a", "events": ["*"]}
@@ -763,9 +754,7 @@ async def test_what_is_read_again_and_again_is_found_by_an_index(store: Store) -
 async def explained(store: Any, statement: SqlStatement) -> str:
     """How the database would run it."""
     if store.dialect == "sqlite":
-        rows = store._connection.execute(
-            f"explain query plan {statement.sql}", (None,) * len(statement.names)
-        )
+        rows = store._connection.execute(f"explain query plan {statement.sql}", (None,) * len(statement.names))
         # The oldest of the outbox are found by walking its key from the start.
         return "\n".join(row[3] for row in rows).replace("SCAN outbox", "SCAN outbox USING its key")
     nulls = ", ".join("null" for _ in statement.names)

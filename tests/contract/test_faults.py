@@ -49,9 +49,7 @@ CASES: Mapping[str, Case] = {
     "waha": Case("whatsapp_session", {"api_key": "key", "server": "waha"}, "+15551234567", "/waha"),
     "gateway": Case("whatsapp_session", {"server": "gateway"}, "+15551234567", "/gateway"),
     "groupme": Case("groupme", {"token": "token"}, "12345678", "/v3"),
-    "twilio": Case(
-        "twilio", {"account_sid": ACCOUNT, "auth_token": "token", "sender": "Tidings"}, "+15551234567", ""
-    ),
+    "twilio": Case("twilio", {"account_sid": ACCOUNT, "auth_token": "token", "sender": "Tidings"}, "+15551234567", ""),
     "slack": Case("slack", {"token": "xoxb-token"}, "C0123456789", "/api"),
     "slack webhook": Case("slack", {"webhook_token": "T1/B1/token"}, "default", "/services"),
     "discord": Case("discord", {"webhook_id": "1", "webhook_token": "token"}, "default", "/api/v10"),
@@ -117,9 +115,7 @@ async def test_an_answer_that_drips_ends_with_the_deadline(case: str, sandbox: S
 
 
 @pytest.mark.parametrize("fault", ["banned", "logged_out"])
-async def test_a_ban_or_a_lost_login_stops_the_channel_for_a_person(
-    case: str, sandbox: Sandbox, fault: str
-) -> None:
+async def test_a_ban_or_a_lost_login_stops_the_channel_for_a_person(case: str, sandbox: Sandbox, fault: str) -> None:
     """In the provider's own words; no message pays for it (A4)."""
     sandbox.break_(fault)
     outcome = await send(case, sandbox)
@@ -183,9 +179,7 @@ def test_a_senseless_limit_is_refused_with_what_would_be_right(command: object) 
 FAULTS = [kind for kind in ON_COMMAND if kind not in (FaultKind.REFUSED, FaultKind.GONE)]
 
 
-async def test_nothing_is_lost_whatever_the_provider_does(
-    store: Store, clock: ManualClock, sandbox: Sandbox
-) -> None:
+async def test_nothing_is_lost_whatever_the_provider_does(store: Store, clock: ManualClock, sandbox: Sandbox) -> None:
     """One message per fault, each met once: in the end all are delivered, each doubt flagged (A12)."""
     app = telegram(store, clock, sandbox)
     await app.open()
@@ -206,17 +200,13 @@ async def test_nothing_is_lost_whatever_the_provider_does(
         await channel.close()
 
     assert {row["state"] for row in shown.values()} == {"sent"}
-    copies = {
-        kind: sum(entry.delivered for entry in sandbox.ledger if entry.id == ids[kind]) for kind in FAULTS
-    }
+    copies = {kind: sum(entry.delivered for entry in sandbox.ledger if entry.id == ids[kind]) for kind in FAULTS}
     assert min(copies.values()) == 1, "everybody got it"
     twice = {kind for kind, count in copies.items() if count > 1}
     assert twice == {FaultKind.LOST, FaultKind.SLOW}, "only where nobody can know"
     for kind in twice:
         told = [line["detail"] for line in shown[kind]["history"] if line["detail"]]
-        assert any("no answer after the request left" in detail for detail in told), (
-            "and it is in the history"
-        )
+        assert any("no answer after the request was sent" in detail for detail in told), "and it is in the history"
 
 
 def telegram(store: Store, clock: ManualClock, sandbox: Sandbox) -> App:

@@ -45,15 +45,10 @@ async def test_turns_go_on_where_another_node_left_off(store: Store, clock: Manu
 async def test_a_rate_that_was_taken_away_meanwhile_holds_nobody_up(store: Store, clock: ManualClock) -> None:
     """Two nodes with two configurations, as during a roll-out: the turns come at once."""
     turns = await store.take_slots("main", line("ada", "ada"), GAP)
-    assert (dict(turns.starts), dict(turns.waits)) == (
-        {1: clock.now()},
-        {2: clock.now() + slot_interval(GAP)},
-    )
+    assert (dict(turns.starts), dict(turns.waits)) == ({1: clock.now()}, {2: clock.now() + slot_interval(GAP)})
 
 
-async def test_a_slow_node_gets_a_longer_slot_in_which_nobody_else_starts(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_slow_node_gets_a_longer_slot_in_which_nobody_else_starts(store: Store, clock: ManualClock) -> None:
     """The last slot grows; one with others behind it is replaced by a new one. The next starts after it."""
     await store.write(RATE.join())
     first = (await store.take_slots("main", line("ada"), GAP)).starts[TaskId(1)]

@@ -21,14 +21,7 @@ from tidings.kernel.reaper import Reaper
 from tidings.model.errors import Invalid, StoreUnavailable
 from tidings.model.message import Draft
 from tidings.model.task import NewTask, NodeId, OnUnknown, TaskState, Transition
-from tidings.observability.events import (
-    BatchSettled,
-    Event,
-    StoreError,
-    StoreSlow,
-    TransportAttempts,
-    discard_event,
-)
+from tidings.observability.events import BatchSettled, Event, StoreError, StoreSlow, TransportAttempts, discard_event
 from tidings.store.migrations import load_migrations
 from tidings.store.port import ClaimRequest, Row, Step, Store
 from tidings.store.postgres import PostgresStore
@@ -62,9 +55,7 @@ def test_a_process_takes_the_channels_and_duties_of_its_roles(tmp_path: Path) ->
     assert runs(everything) >= {"phone", "mail", "events"} and "scheduler" in acts(everything)
     assert runs(worker) == {"phone"} and not acts(worker)
     hooks = built(
-        tmp_path,
-        ProcessShare(frozenset({ProcessRole.WORKER})),
-        channels={"hooks": ChannelSettings("webhook")},
+        tmp_path, ProcessShare(frozenset({ProcessRole.WORKER})), channels={"hooks": ChannelSettings("webhook")}
     )
     assert acts(hooks) == {"destinations"}, "whoever sends webhooks learns which receivers are left alone"
     assert not runs(scheduler) and "scheduler" in acts(scheduler)
@@ -211,9 +202,7 @@ def test_no_statement_that_writes_or_decides_is_heavy() -> None:
     assert not [one.name for one in heavy if writes.search(one.sql)]
 
 
-async def test_a_channel_is_pausing_until_nothing_of_it_is_in_flight(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_channel_is_pausing_until_nothing_of_it_is_in_flight(store: Store, clock: ManualClock) -> None:
     """What is with transports ends as it would; only then is it quiet (design 7)."""
     app = engine.build(Settings(channels=CHANNELS, sandbox=False), clock=clock, store=store)
     for lane in app.lanes.values():
@@ -247,13 +236,7 @@ async def test_the_reaper_leaves_a_dispatchers_tasks_to_its_heir(
         await _join(store, f"{DISPATCHER_PREFIX}b:2")
     me = NodeId((await _join(store, f"{DISPATCHER_PREFIX}me:3" if heirs else "worker:3"))["id"])
     reaper = Reaper(
-        store,
-        clock,
-        {"phone": lane},
-        handlers={},
-        lease=timedelta(seconds=10),
-        emit=discard_event,
-        me=lambda: me,
+        store, clock, {"phone": lane}, handlers={}, lease=timedelta(seconds=10), emit=discard_event, me=lambda: me
     )
 
     found = await reaper.step()
@@ -290,9 +273,7 @@ async def test_old_code_runs_on_every_newer_schema(bare_postgres_url: str) -> No
             now = {(row["table_name"], row["column_name"]): row for row in rows}
             tables = {table for table, _ in before}
             gone = [key for key in before if key not in now]
-            changed = [
-                key for key in before if key in now and before[key]["data_type"] != now[key]["data_type"]
-            ]
+            changed = [key for key in before if key in now and before[key]["data_type"] != now[key]["data_type"]]
             needed = [
                 key
                 for key, row in now.items()

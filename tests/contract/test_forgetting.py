@@ -16,9 +16,7 @@ async def forgotten(worker: Worker, clock: ManualClock, *, days: float) -> int:
     return (await worker.pruner.step()).nodes
 
 
-async def test_a_process_that_left_is_named_as_long_as_there_is_history_of_it(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_process_that_left_is_named_as_long_as_there_is_history_of_it(store: Store, clock: ManualClock) -> None:
     """A7: restarts leave no rows for ever, and no line of the history loses the name in it."""
     world = await World(store, clock).open()
     sent = await world.send()

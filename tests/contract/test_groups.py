@@ -92,9 +92,7 @@ async def test_an_answer_ahead_is_followed_by_what_the_commit_said(world: World)
     assert await durable, "nobody else wrote"
 
 
-async def test_what_was_accepted_in_the_transaction_of_its_claim_is_sent_at_the_first_try(
-    world: World,
-) -> None:
+async def test_what_was_accepted_in_the_transaction_of_its_claim_is_sent_at_the_first_try(world: World) -> None:
     """Its content is not on the disk when the claim is answered, so it is loaded again after the commit."""
     await world.send("first")
     store = world.store

@@ -225,9 +225,7 @@ async def test_an_edit_of_another_persons_message_is_recorded_and_ignored(
     await world.take(said(1, world.second()))
     for number in (11, 12):
         await world.take(
-            said(number, world.second(number), "forged", kind=IncomingKind.EDIT, original="1")._replace(
-                **stranger
-            )
+            said(number, world.second(number), "forged", kind=IncomingKind.EDIT, original="1")._replace(**stranger)
         )
         await world.drain()
 
@@ -268,9 +266,7 @@ async def test_a_deletion_of_another_persons_message_is_recorded_and_ignored(
         ("", "10", None, False),
     ],
 )
-def test_authors_may_edit_and_delete_their_own_messages(
-    sender: str, chat: str, text: str | None, may: bool
-) -> None:
+def test_authors_may_edit_and_delete_their_own_messages(sender: str, chat: str, text: str | None, may: bool) -> None:
     """Also on a source that reads several groups."""
     change = MessageChange(2, "id", "default", "crew", f"crew/{chat}", chat, "1", text, 0, sender=sender)
 
@@ -412,9 +408,7 @@ async def test_our_own_messages_are_recognized_by_their_id(world: Conversing, cl
 
     outbound = World(world.store, clock)
     id_ = await outbound.send()
-    await world.take(
-        said(1, world.second(), key=id_), said(2, world.second(), key=f"{id_}.2"), said(3, world.second())
-    )
+    await world.take(said(1, world.second(), key=id_), said(2, world.second(), key=f"{id_}.2"), said(3, world.second()))
     assert [(row["state"], row["reason"]) for row in await world.all()] == [
         ("skipped", "sent by Tidings itself"),
         ("skipped", "sent by Tidings itself"),
@@ -462,9 +456,7 @@ async def test_a_long_list_is_read_in_pages(world: Conversing) -> None:
 # -- speaking for somebody else
 
 
-TESTING = SourceSettings(
-    "crew", "groupme", group="9", token="t" * 16, allow_speaking_for=True, testers=(ADA,)
-)
+TESTING = SourceSettings("crew", "groupme", group="9", token="t" * 16, allow_speaking_for=True, testers=(ADA,))
 
 
 async def test_impersonation_by_a_tester_is_logged(store: Store, clock: ManualClock) -> None:

@@ -35,9 +35,7 @@ async def run(store: Store, sql: str) -> list[tuple[object, ...]]:
 
 async def counted(store: Store) -> dict[object, int]:
     """What the counts say."""
-    rows = await run(
-        store, "select outcome, sum(n) from task_group_counts where group_id = 7 group by outcome"
-    )
+    rows = await run(store, "select outcome, sum(n) from task_group_counts where group_id = 7 group by outcome")
     return {what: int(str(n)) for what, n in rows if n}
 
 
@@ -56,9 +54,7 @@ async def real(store: Store) -> dict[object, int]:
 
 
 def _random_end(task: Task, chance: random.Random, now: int) -> Transition:
-    to = chance.choice(
-        [TaskState.DONE, TaskState.DONE, TaskState.FAILED, TaskState.PENDING, TaskState.CANCELLED]
-    )
+    to = chance.choice([TaskState.DONE, TaskState.DONE, TaskState.FAILED, TaskState.PENDING, TaskState.CANCELLED])
     unknown = chance.random() < 0.3 and to in (TaskState.FAILED, TaskState.PENDING)
     detail = None if chance.random() < 0.5 else "said"
     due = now if to is TaskState.PENDING else None
@@ -105,25 +101,13 @@ async def test_the_counts_of_a_lot_equal_its_tasks_whatever_moved_them(
 
 async def test_rows_can_be_kept_before_their_tasks(store: Store, clock: ManualClock) -> None:
     """Their ids are never given to others, so the tasks can be made of them later."""
-    columns = (
-        "accepted_at",
-        "scheduled_at",
-        "id",
-        "tenant",
-        "channel",
-        "recipient",
-        "content",
-        "group_id",
-        "part",
-    )
+    columns = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "group_id", "part")
     values = [(1, 1, f"m{i}", "default", "q", f"user-{i}", "", 7, 0) for i in range(3)]
 
     first = (await store.enqueue([NewTask("q", "k", clock.now())])).ids
     kept = await store.keep(TableRows("messages", columns, values))
     later = (await store.enqueue([NewTask("q", "k", clock.now())])).ids
-    again = await store.keep(
-        TableRows("messages", columns, [(1, 1, "m9", "default", "q", "user-9", "", 7, 0)])
-    )
+    again = await store.keep(TableRows("messages", columns, [(1, 1, "m9", "default", "q", "user-9", "", 7, 0)]))
 
     assert len({*first, *kept, *later, *again}) == 6
     assert sorted([*first, *kept, *later, *again]) == [*first, *kept, *later, *again]
@@ -132,17 +116,7 @@ async def test_rows_can_be_kept_before_their_tasks(store: Store, clock: ManualCl
 
 async def test_one_recipient_is_frozen_once_in_a_lot(store: Store) -> None:
     """The database itself refuses a duplicate, and then nothing of the page is kept."""
-    columns = (
-        "accepted_at",
-        "scheduled_at",
-        "id",
-        "tenant",
-        "channel",
-        "recipient",
-        "content",
-        "group_id",
-        "part",
-    )
+    columns = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "group_id", "part")
     values = [(1, 1, f"m{i}", "default", "q", "ada", "", 7, 0) for i in range(2)]
 
     with pytest.raises(Exception, match=r"(?i)unique|duplicate"):
@@ -220,9 +194,7 @@ async def test_a_hint_does_not_make_a_pruner_look(store: Store, clock: ManualClo
     assert (pruner.steps, actor.steps >= 3) == (1, True)
 
 
-async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(store: Store, clock: ManualClock) -> None:
     """Before it has a task it stands as its broadcast stands, and moves only with it."""
     world = await World(store, clock).open()
     await run(
@@ -231,17 +203,7 @@ async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(
         " options, accepted_at, changed_at) values (7, 'b1', 'default', 'n', 'main', 'paused', 'lunch',"
         """ 'manual', '{"text": "hi"}', '{}', 1, 1) returning group_id""",
     )
-    columns = (
-        "accepted_at",
-        "scheduled_at",
-        "id",
-        "tenant",
-        "channel",
-        "recipient",
-        "content",
-        "group_id",
-        "part",
-    )
+    columns = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "group_id", "part")
     await store.keep(TableRows("messages", columns, [(1, 1, "m1", "default", "main", "ada", "", 7, 0)]))
 
     shown = await world.show("m1")

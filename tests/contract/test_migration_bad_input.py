@@ -23,10 +23,7 @@ FIELDS: dict[str, Any] = {
     "stage": STAGE,
     "company": {"path": "company", "reference": "companies"},
 }
-TYPES: dict[str, Any] = {
-    "companies": {"fields": {"name": "name"}},
-    "people": {"key": "mail", "fields": FIELDS},
-}
+TYPES: dict[str, Any] = {"companies": {"fields": {"name": "name"}}, "people": {"key": "mail", "fields": FIELDS}}
 
 
 def person(number: int, **more: Any) -> dict[str, Any]:
@@ -52,9 +49,7 @@ BAD: dict[str, tuple[Any, str]] = {  # id: the row, and what is said about it
 }
 
 
-async def test_bad_records_become_dead_letters_and_the_others_are_migrated(
-    moving: Moving,
-) -> None:
+async def test_bad_records_become_dead_letters_and_the_others_are_migrated(moving: Moving) -> None:
     """C4: each is named with its rule, grouped by cause; the batch goes on; a repair touches only those."""
     moving.give("companies", [{"id": "1", "name": "C1"}])
     moving.give("people", [BAD.get(str(n), (person(n),))[0] for n in range(700)])
@@ -133,9 +128,7 @@ async def test_records_with_an_unknown_target_attribute_become_dead_letters(movi
     assert (await moving.migrations.find(id_)).state is JobState.FAILED and moving.books.writes == 0
 
 
-async def test_a_record_over_the_size_limit_becomes_a_dead_letter(
-    moving: Moving,
-) -> None:
+async def test_a_record_over_the_size_limit_becomes_a_dead_letter(moving: Moving) -> None:
     """50 MB field: the record is refused with its length, and its neighbours are written."""
     path = moving.folder / "people.db"
     with sqlite3.connect(path) as database:
@@ -145,9 +138,7 @@ async def test_a_record_over_the_size_limit_becomes_a_dead_letter(
         )
     database.close()
 
-    id_ = await moving.run(
-        {"people": {"fields": {"name": "name"}}}, source={"kind": "sql", "url": f"sqlite:///{path}"}
-    )
+    id_ = await moving.run({"people": {"fields": {"name": "name"}}}, source={"kind": "sql", "url": f"sqlite:///{path}"})
 
     (cause,) = await moving.migrations.dead(id_)
     assert (cause.count, cause.example) == (1, "2") and "characters, the limit" in cause.reason, cause

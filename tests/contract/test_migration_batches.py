@@ -23,21 +23,12 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 async def states(moving: Moving, round_: int = 1) -> dict[str, int]:
     """How many batches of the first job are in which state."""
-    return {
-        row["state"]: row["n"] for row in await moving.store.read("job_batch_states", job=1, round=round_)
-    }
+    return {row["state"]: row["n"] for row in await moving.store.read("job_batch_states", job=1, round=round_)}
 
 
 def test_each_record_type_has_its_batch_size() -> None:
     """C1: contacts 1000, companies 500, notes 2000, activities 1500, files 100; any other type 1000."""
-    sizes = {
-        "contacts": 1000,
-        "companies": 500,
-        "notes": 2000,
-        "activities": 1500,
-        "files": 100,
-        "deals": 1000,
-    }
+    sizes = {"contacts": 1000, "companies": 500, "notes": 2000, "activities": 1500, "files": 100, "deals": 1000}
     ends = {"source": {"kind": "ndjson", "path": "from"}, "target": {"kind": "ndjson", "path": "to"}}
 
     job = read_job({"name": "move", "types": dict.fromkeys(sizes, NAME), **ends})

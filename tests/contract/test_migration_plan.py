@@ -62,12 +62,7 @@ async def test_a_run_does_exactly_what_the_dry_run_planned(moving: Moving) -> No
     assert moving.books.writes == report.calls
     assert {row["company"] for row in moving.books.rows["people"].values()} == {"a", "b"}
     counts = (await moving.migrations.status(id_)).counts
-    wanted = {
-        RecordState.WRITTEN: 6,
-        RecordState.UNCHANGED: 1,
-        RecordState.REJECTED: 1,
-        RecordState.FAILED: 1,
-    }
+    wanted = {RecordState.WRITTEN: 6, RecordState.UNCHANGED: 1, RecordState.REJECTED: 1, RecordState.FAILED: 1}
     assert counts == wanted
     whos = [(line["actor"], line["action"]) for line in await moving.migrations.audit(id_)]
     assert ("boris", "approved") in whos and ("anna", "running") in whos
@@ -86,9 +81,7 @@ async def test_a_target_record_changed_after_the_plan_is_a_conflict(moving: Movi
     await moving.migrations.run(id_, by="anna")
     await moving.drive(id_)
 
-    reasons = Counter(
-        cause.reason for cause in await moving.migrations.dead(id_) if cause.type == "companies"
-    )
+    reasons = Counter(cause.reason for cause in await moving.migrations.dead(id_) if cause.type == "companies")
     assert reasons["it was changed in the target after the plan was made"] == 1
     assert reasons["it was created in the target after the plan was made"] == 1
     assert {row["name"] for row in moving.books.rows["companies"].values()} == {"Beige", "Acme & Sons"}
@@ -114,12 +107,8 @@ async def test_a_plan_reports_its_duration_and_an_exceeded_monthly_quota(moving:
 
 async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(moving: Moving) -> None:
     """Waves by links; links within one type by passes; a circle by a second write."""
-    moving.give(
-        "companies", [{"id": str(n), "name": f"C{n}", "boss": n + 1 if n < 4 else None} for n in range(5)]
-    )
-    moving.give(
-        "people", [{"id": str(n), "name": f"P{n}", "company": n, "friend": (n + 1) % 5} for n in range(5)]
-    )
+    moving.give("companies", [{"id": str(n), "name": f"C{n}", "boss": n + 1 if n < 4 else None} for n in range(5)])
+    moving.give("people", [{"id": str(n), "name": f"P{n}", "company": n, "friend": (n + 1) % 5} for n in range(5)])
     boss = {"path": "boss", "reference": "companies"}
     friend = {"path": "friend", "reference": "people", "unresolved": "leave"}
     types = {
@@ -133,15 +122,8 @@ async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(m
 
     assert view.state is JobState.COMPLETED and view.reason is None
     companies, people = moving.books.rows["companies"], moving.books.rows["people"]
-    assert [companies[row["boss"]]["name"] for row in companies.values() if "boss" in row] == [
-        "C4",
-        "C3",
-        "C2",
-        "C1",
-    ]
-    assert all(
-        people[row["friend"]]["name"] == f"P{(int(row['name'][1:]) + 1) % 5}" for row in people.values()
-    )
+    assert [companies[row["boss"]]["name"] for row in companies.values() if "boss" in row] == ["C4", "C3", "C2", "C1"]
+    assert all(people[row["friend"]]["name"] == f"P{(int(row['name'][1:]) + 1) % 5}" for row in people.values())
     status = await moving.migrations.status(id_)
     assert status.counts == {RecordState.WRITTEN: 10} and sum(one.links_open for one in status.types) == 0
     (link,) = await moving.migrations.crosswalk(id_, "people", source_id="3")
@@ -168,9 +150,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
     await moving.migrations.run(id_, by="anna")
     await moving.drive(id_)
     before = moving.books.writes
-    moving.give(
-        "companies", [{"id": "1", "name": "Acme"}, {"id": "2", "name": "Blue!"}, {"id": "3", "name": "New"}]
-    )
+    moving.give("companies", [{"id": "1", "name": "Acme"}, {"id": "2", "name": "Blue!"}, {"id": "3", "name": "New"}])
 
     await moving.migrations.run(id_, by="anna")
     await moving.drive(id_)

@@ -33,9 +33,7 @@ async def test_every_record_of_the_source_is_in_the_target_once(moving: Moving) 
     assert view.state is JobState.COMPLETED, view.reason
     status = await moving.migrations.status(id_)
     assert (status.read, status.done, status.counts) == (1100, 1100, {RecordState.WRITTEN: 1100})
-    assert sorted(row["name"] for row in moving.books.content("people")) == sorted(
-        f"P{n}" for n in range(1100)
-    )
+    assert sorted(row["name"] for row in moving.books.content("people")) == sorted(f"P{n}" for n in range(1100))
     assert (moving.books.writes, moving.books.finds) == (1100, 0)
 
     await moving.migrations.run(id_, by="anna")
@@ -49,9 +47,7 @@ async def test_whatever_the_moment_of_a_crash_the_target_has_each_record_once(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed at every commit boundary in turn, 5 % of the answers lost, creates without a key (C8)."""
-    notes = [
-        {"id": str(number), "text": f"note {number // 4}", "of": str(number // 4)} for number in range(260)
-    ]
+    notes = [{"id": str(number), "text": f"note {number // 4}", "of": str(number // 4)} for number in range(260)]
     moving.give("notes", notes)
     moving.books.default = WriteStrategy.RECONCILE
     moving.books.lose = losing(0.05)
@@ -77,8 +73,7 @@ async def test_whatever_the_moment_of_a_crash_the_target_has_each_record_once(
     assert deaths >= 6
     assert view.state is JobState.COMPLETED, await moving.migrations.dead(id_)
     assert moving.books.content("notes") == sorted(
-        ({"text": note["text"], "of": note["of"]} for note in notes),
-        key=lambda row: json.dumps(row, sort_keys=True),
+        ({"text": note["text"], "of": note["of"]} for note in notes), key=lambda row: json.dumps(row, sort_keys=True)
     )
     report = await moving.migrations.verify(id_)
     assert report.passed, report.text()

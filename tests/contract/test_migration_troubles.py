@@ -115,9 +115,7 @@ async def test_wrong_credentials_pause_the_job_immediately_with_an_event(moving:
     view = await moving.migrations.find(id_)
     assert view.state is JobState.PAUSED and "401" in (view.reason or "")
     assert moving.books.writes <= 8
-    told = [
-        row for row in await moving.store.read("outbox_page", limit=50) if row["type"] == "migration.paused"
-    ]
+    told = [row for row in await moving.store.read("outbox_page", limit=50) if row["type"] == "migration.paused"]
     assert len(told) == 1
 
     moving.books.fault = lambda *_: None

@@ -62,9 +62,7 @@ SQUADS = ("34", "35", "42", "43", "54")
 ADA = Speaker("7", "Ada", "42", "officer")
 YES = {"is_request": True, "days": ["20270115"], "confidence": 90, "reason": "They have no crew."}
 WANTED: dict[str, Any] = {
-    "requests": [
-        {"action": "no_crew", "squad": "42", "date": "20270115", "start": "1800", "end": "0600"},
-    ],
+    "requests": [{"action": "no_crew", "squad": "42", "date": "20270115", "start": "1800", "end": "0600"}],
     "warnings": [],
     "missing": [],
     "reasoning": "Ada said so.",
@@ -172,12 +170,7 @@ async def test_a_model_call_is_validated_and_journaled(kept: Model) -> None:
 
     assert found == Intent(True, ("20270115",), 90, "They have no crew.", "model:small-1")
     (call,) = await kept.journal.of("inbox-17")
-    assert (call["state"], call["prompt"], call["version"], call["model"]) == (
-        "answered",
-        "intent",
-        1,
-        "small-1",
-    )
+    assert (call["state"], call["prompt"], call["version"], call["model"]) == ("answered", "intent", 1, "small-1")
     assert (call["tokens_in"], call["tokens_out"], call["error"]) == (100, 20, None)
     assert orjson.loads(call["parsed"]) == YES
     assert orjson.loads(orjson.loads(call["raw"])["content"]) == YES
@@ -199,10 +192,7 @@ async def test_each_question_goes_to_the_model_of_its_role(model: Model) -> None
 
     assert related == WorkflowRelation(True, 0.9, "an answer", "model:small-1")
     assert wanted.requests == (ShiftRequest(ShiftAction.NO_CREW, "42", "20270115", "1800", "0600"),)
-    assert [(sent["model"], sent["max_tokens"]) for sent in model.asked] == [
-        ("small-1", 100),
-        ("large-1", 1200),
-    ]
+    assert [(sent["model"], sent["max_tokens"]) for sent in model.asked] == [("small-1", 100), ("large-1", 1200)]
 
 
 async def test_extraction_may_read_the_stored_days_and_nothing_else(model: Model) -> None:
@@ -453,17 +443,13 @@ async def test_the_endpoints_request_dialect_is_detected(model: Model, code: str
     said = [(one["response_format"]["type"], "max_tokens" in one) for one in model.asked]
     after = ("json_object", True) if code == "unsupported_format" else ("json_schema", False)
     assert said == [("json_schema", True), after, after]
-    assert ("additionalProperties" in model.asked[-1]["messages"][0]["content"]) is (
-        code == "unsupported_format"
-    )
+    assert ("additionalProperties" in model.asked[-1]["messages"][0]["content"]) is (code == "unsupported_format")
 
 
 # -- the journal
 
 
-async def test_after_a_crash_the_journaled_answers_are_used(
-    sandbox: Sandbox, store: Store, clock: ManualClock
-) -> None:
+async def test_after_a_crash_the_journaled_answers_are_used(sandbox: Sandbox, store: Store, clock: ManualClock) -> None:
     """Another process works through the same message: same result, no second call (D11, D13)."""
     async with opened(sandbox, store, clock) as model, opened(sandbox, store, clock) as later:
         await model.say({"answer": "oops"}, {"answer": YES})
@@ -516,12 +502,7 @@ async def test_costs_are_summed_and_the_daily_budget_is_enforced(
         clock.advance(hours=24)
         assert (await model.mind.intent(scene("three"))).source == "model:small-1"
         clock.advance(hours=24 * 90)
-        assert (
-            await RetentionPruner(
-                "model calls", store, clock, {"prune_model_calls": timedelta(days=90)}
-            ).step()
-            > 0
-        )
+        assert await RetentionPruner("model calls", store, clock, {"prune_model_calls": timedelta(days=90)}).step() > 0
         assert (len(await model.calls()), len(await model.journal.days("2000-01-01"))) == (1, 2)
 
 
@@ -606,11 +587,7 @@ INTENT = (Path(prompt.__file__).parent / "prompts" / "intent.md").read_text()
     ("old", "new", "told"),
     [
         ("{%message%}", "it", r"is missing the placeholder \{%message%\}.*below # Material"),
-        (
-            "{%timezone%}",
-            "{%timezones%}",
-            r"unknown placeholder \{%timezones%\}.*Did you mean \{%timezone%\}",
-        ),
+        ("{%timezone%}", "{%timezones%}", r"unknown placeholder \{%timezones%\}.*Did you mean \{%timezone%\}"),
         ("{%timezone%}", "{%speaker%}", r"\{%speaker%\} in its instructions.*Move it below # Material"),
         ("{%timezone%}", "{% timezone", "a malformed placeholder"),
         ('role = "small"', 'role = "huge"', r"invalid role \('huge'\)"),
@@ -668,10 +645,7 @@ def test_whatever_could_change_an_answer_changes_the_hash(old: str, new: str) ->
         ({"base_url": "https://a.example/v1", "small": "m", "temprature": 0}, "temprature is not an option"),
         ({"base_url": "https://a.example/v1", "small": "m", "timeout": "2 moons"}, "timeout is '2 moons'"),
         ({"base_url": "https://a.example/v1", "small": "m", "budget_per_day": 5}, "'m' has no price"),
-        (
-            {"base_url": "https://a.example/v1", "small": "m", "prices": {"m": {"input": 1}}},
-            "input and output",
-        ),
+        ({"base_url": "https://a.example/v1", "small": "m", "prices": {"m": {"input": 1}}}, "input and output"),
         ({"base_url": "https://a.example/v1", "small": "m", "key": "sk-\x00"}, "key is set, but"),
         ("none", "is not a table"),
     ],

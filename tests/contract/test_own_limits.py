@@ -32,9 +32,7 @@ async def test_a_process_without_descriptors_has_certainly_not_sent() -> None:
     assert len(receiver.requests) == 2
 
 
-async def test_a_task_of_a_kind_that_nobody_knows_waits_for_somebody_who_does(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_task_of_a_kind_that_nobody_knows_waits_for_somebody_who_does(store: Store, clock: ManualClock) -> None:
     """After a downgrade: put back with its reason, never discarded, while its neighbours go out (F37)."""
     world = await World(store, clock).open()
     [strange] = (await store.enqueue([NewTask("main", "of the future", clock.now())])).ids

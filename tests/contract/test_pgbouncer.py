@@ -79,9 +79,7 @@ async def opened(url: str) -> PostgresStore:
     return store
 
 
-async def test_session_pooling_works_by_the_recipe_of_the_page(
-    postgres: PostgresCluster, postgres_url: str
-) -> None:
+async def test_session_pooling_works_by_the_recipe_of_the_page(postgres: PostgresCluster, postgres_url: str) -> None:
     """The page's own settings, typed as they stand there."""
     ignored, statements = recipe(PAGE.read_text())
     name = urlsplit(postgres_url).path.lstrip("/")

@@ -45,11 +45,7 @@ class Mortal:
             if self.is_dead:
                 raise Gone
             answer = await call(*args, **named)
-            if (
-                name in COMMITS
-                and self.left >= 0
-                and not (isinstance(answer, ClaimResult) and not answer.tasks)
-            ):
+            if name in COMMITS and self.left >= 0 and not (isinstance(answer, ClaimResult) and not answer.tasks):
                 if isinstance(answer, ClaimResult) and answer.durable is not None:
                     await answer.durable
                     answer = answer._replace(durable=None)
@@ -99,9 +95,7 @@ async def lived(store: Store, clock: ManualClock, shift: int | None) -> dict[str
     days = {(date, s): await squad.day(date, s) for date in (FRI, SAT, SUN, MON, TUE) for s in ("34", "42")}
     unique = {message.id: message.text for message in squad.channels["chat"].sent}
     pages = {message.id: message.text.partition("\n")[0] for message in squad.channels["pager"].sent}
-    ledger = await store.read(
-        "effect_page", calendar="shifts", tenant="default", before=1 << 60, limit=500, day=None
-    )
+    ledger = await store.read("effect_page", calendar="shifts", tenant="default", before=1 << 60, limit=500, day=None)
     return {
         "days": days,
         "ledger": sorted((row["day"], row["squad"], row["action"], row["state"]) for row in ledger),

@@ -89,10 +89,7 @@ async def town(store: Store, clock: ManualClock, script: Any = None, **settings:
     events: list[Event] = []
     kinds = {"wa": ChannelSettings("whatsapp_cloud", CLOUD), "plain": ChannelSettings("noop", {})}
     app = build(
-        Settings(channels=kinds, encryption_keys=(KEY,), **settings),
-        clock=clock,
-        store=store,
-        emit=events.append,
+        Settings(channels=kinds, encryption_keys=(KEY,), **settings), clock=clock, store=store, emit=events.append
     )
     traits = ChannelTraits(OnUnknown.HOLD, "as the test says", timedelta(seconds=10))
     scripted = Scripted(traits, script or (lambda _message: Done(f"wamid.{next(names)}")))
@@ -136,11 +133,7 @@ async def test_delivered_and_read_are_folded_into_the_message(store: Store, cloc
             ("read", iso(at)),
         ]
         assert f"; read at {iso(at)}" in (await here.app.desk.why(id_)).answer
-        assert await here.told() == [
-            ("message.sent", id_),
-            ("message.delivered", id_),
-            ("message.read", id_),
-        ]
+        assert await here.told() == [("message.sent", id_), ("message.delivered", id_), ("message.read", id_)]
         assert here.taken == [(1, 0, 0)]
 
 
@@ -175,16 +168,10 @@ async def test_read_before_delivered_ends_right(store: Store, clock: ManualClock
             ("delivered", iso(at - 30 * SECOND)),
             ("read", iso(at)),
         ]
-        assert [type_ for type_, _ in await here.told()] == [
-            "message.sent",
-            "message.delivered",
-            "message.read",
-        ]
+        assert [type_ for type_, _ in await here.told()] == ["message.sent", "message.delivered", "message.read"]
 
 
-async def test_what_failed_later_is_shown_and_told_and_not_sent_again(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_what_failed_later_is_shown_and_told_and_not_sent_again(store: Store, clock: ManualClock) -> None:
     """With the provider's reason and its category; nothing is due because of it."""
     async with town(store, clock) as here:
         id_ = await here.send()
@@ -198,7 +185,7 @@ async def test_what_failed_later_is_shown_and_told_and_not_sent_again(
         assert (fact["what"], fact["category"]) == ("undelivered", "permanent")
         assert "131026: Message undeliverable" in fact["reason"]
         assert "could not deliver it" in why.answer and "permanent error: code 131026" in why.answer
-        assert why.remedy is not None and "not sent again" in why.remedy
+        assert why.remedy is not None and "not resent" in why.remedy
         assert len(here.channel.sent) == 1
         row = (await store.read("outbox_page", limit=10))[-1]
         assert row["type"] == "message.undelivered"
@@ -237,9 +224,7 @@ async def test_a_receipt_before_the_settle_of_its_send_is_not_lost(store: Store,
         assert here.taken[1:] == [(0, 1, 0)]
 
 
-async def test_a_receipt_for_what_was_in_doubt_is_proof_of_its_sending(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_receipt_for_what_was_in_doubt_is_proof_of_its_sending(store: Store, clock: ManualClock) -> None:
     """A6: failed(unknown) becomes sent, with its line of history; a certain failure stays one."""
     outcomes: list[Outcome] = [Unknown("no answer"), Reject(Category.PERMANENT, "no such number")]
     async with town(store, clock, lambda _m: outcomes.pop(0)) as here:
@@ -255,7 +240,7 @@ async def test_a_receipt_for_what_was_in_doubt_is_proof_of_its_sending(
 
         shown = await here.show(held)
         assert (shown["state"], shown["delivery"]) == ("sent", "delivered")
-        assert shown["history"][-1]["detail"] == "a receipt says that it was sent"
+        assert shown["history"][-1]["detail"] == "a receipt proves that it was sent"
         assert (await here.show(refused))["state"] == "failed"
         assert [told for told in await here.told() if told[1] == held] == [
             ("message.unknown", held),
@@ -351,8 +336,7 @@ async def test_a_call_back_is_written_whole_or_not_at_all(store: Store, clock: M
         async def broken(steps: Sequence[Step], **more: Any) -> Any:
             wrong = Step("record", {**dict.fromkeys(("origin", "state", "category", "detail")), "task": None})
             return await change(
-                [*steps, wrong._replace(params={**wrong.params, "attempt": None, "node": None, "at": 1})],
-                **more,
+                [*steps, wrong._replace(params={**wrong.params, "attempt": None, "node": None, "at": 1})], **more
             )
 
         store.change = broken  # type: ignore[method-assign]
@@ -388,7 +372,7 @@ async def test_channels_that_are_not_called_back_write_nothing(store: Store, clo
         await here.app.messages.accept(Draft("plain", "ada", "hello"))
         await here.work()
         assert await _receipts(store) == []
-        with pytest.raises(NotFound, match="no call-backs are expected for 'plain'"):
+        with pytest.raises(NotFound, match="the channel 'plain' has no callbacks"):
             await here.callbacks.take("plain", Callback("/", {}, b"{}"))
         with pytest.raises(BadSignature):
             await here.callbacks.take("wa", Callback("/", {}, b"{}"))
@@ -432,14 +416,7 @@ async def test_its_statements_use_their_index(postgres_url: str) -> None:
     """A table that grows is never walked."""
     store = PostgresStore(postgres_url)
     await store.open()
-    names = (
-        "receipt_expect",
-        "receipt_fold",
-        "receipt_proved",
-        "receipt_of",
-        "receipt_open",
-        "receipt_prune",
-    )
+    names = ("receipt_expect", "receipt_fold", "receipt_proved", "receipt_of", "receipt_open", "receipt_prune")
     async with store._connection() as connection:
         for name in names:
             statement = load_statements("postgres")[name]

@@ -28,16 +28,7 @@ from tidings.store.postgres import PostgresStore
 from .test_alerts import watched
 from .world import World
 
-TABLES = (
-    "nodes",
-    "tasks",
-    "history",
-    "messages",
-    "attempt_tallies",
-    "idempotency_keys",
-    "schedules",
-    "occurrences",
-)
+TABLES = ("nodes", "tasks", "history", "messages", "attempt_tallies", "idempotency_keys", "schedules", "occurrences")
 
 
 class Tail:
@@ -93,9 +84,7 @@ async def goes_on(world: World) -> None:
     await world.worker.node.join()
 
 
-async def test_what_was_due_is_sent_again_only_as_unknown(
-    store: PostgresStore, clock: ManualClock, tail: Tail
-) -> None:
+async def test_what_was_due_is_sent_again_only_as_unknown(store: PostgresStore, clock: ManualClock, tail: Tail) -> None:
     """Noticed with the next heartbeat; flagged, counted, told, and not before an attempt must have ended."""
     world = await World(store, clock).open()
     await world.step()
@@ -142,7 +131,7 @@ async def test_what_may_not_be_sent_twice_is_held_for_a_person(
     assert len(world.channel.sent) == 3
     shown = [await world.show(id_) for id_ in ids]
     assert [(row["state"], row["unknown"]) for row in shown] == [("failed", True)] * 3
-    assert "held: nobody can say whether it was sent" in (await world.why(ids[2])).answer
+    assert "uncertain: it may or may not have been sent" in (await world.why(ids[2])).answer
 
 
 async def test_a_result_that_was_lost_is_not_taken_for_a_claim_that_had_not_begun(
@@ -256,9 +245,7 @@ async def test_a_node_that_is_new_on_a_restored_database_has_nothing_to_compare(
     assert not world.told(DatabaseRewound)
 
 
-async def test_one_node_marks_and_the_others_wait_for_it(
-    store: PostgresStore, clock: ManualClock, tail: Tail
-) -> None:
+async def test_one_node_marks_and_the_others_wait_for_it(store: PostgresStore, clock: ManualClock, tail: Tail) -> None:
     """Every node notices; one works on it, and another takes over when that one has died."""
     world = await World(store, clock).open()
     nodes = [world.worker, world.node(), world.node()]
@@ -302,7 +289,7 @@ async def test_the_alert_says_how_far_it_went_back_and_ends_after_a_day(
     assert await house.raised() == {"database_rewound"}
     [alert] = (await house.alerts.page()).items
     assert alert["severity"] == "critical"
-    assert alert["problem"].endswith("; 3 tasks may have been sent already and are unknown")
+    assert alert["problem"].endswith("; 3 tasks may have been sent already and are uncertain")
     [told] = await house.told()
     assert "docs/how-to/runbooks/database-rewound.md" in told
     assert len(world.told(AlertRaised)) == 1

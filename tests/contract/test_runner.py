@@ -52,9 +52,7 @@ async def test_a_message_is_sent_once_and_has_its_whole_history(store: Store, cl
     ]
 
 
-async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(store: Store, clock: ManualClock) -> None:
     """Delay 5 min × attempts² ± 15 %, six tries in all, then a dead letter with every reason (A3, B7)."""
     world = await World(store, clock, lambda _m: BUSY).open()
     id_ = await world.send(expires_at=clock.now() + 30 * DAY)
@@ -67,19 +65,12 @@ async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(
     assert (await world.step()).claimed == 1
 
     shown = await world.show(id_)
-    assert (
-        shown["state"],
-        shown["attempts"],
-        shown["category"],
-        shown["error"],
-    ) == ("failed", 6, "temporary", "busy")
+    assert (shown["state"], shown["attempts"], shown["category"], shown["error"]) == ("failed", 6, "temporary", "busy")
     assert sum(line["to"] == "processing" for line in shown["history"]) == 6
 
 
 @pytest.mark.parametrize("category", [Category.PERMANENT, Category.VALIDATION])
-async def test_what_cannot_work_is_not_tried_again(
-    store: Store, clock: ManualClock, category: Category
-) -> None:
+async def test_what_cannot_work_is_not_tried_again(store: Store, clock: ManualClock, category: Category) -> None:
     """Permanent and validation errors fail for good at once (A4)."""
     world = await World(store, clock, lambda _m: Reject(category, "no such person")).open()
     id_ = await world.send()
@@ -127,9 +118,7 @@ class TestExpiry:
         await world.send()
         assert (await world.step(seconds=23 * 3600)).claimed == 1
 
-    async def test_older_than_its_grace_it_expires_with_an_event(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_older_than_its_grace_it_expires_with_an_event(self, store: Store, clock: ManualClock) -> None:
         """25 hours late is not sent any more, and that is said."""
         world = await World(store, clock).open()
         id_ = await world.send()
@@ -139,17 +128,13 @@ class TestExpiry:
         assert [TasksExpired(1)] == world.told(TasksExpired)
         assert world.channel.sent == []
 
-    async def test_a_time_in_the_past_given_on_purpose_is_still_sent(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_time_in_the_past_given_on_purpose_is_still_sent(self, store: Store, clock: ManualClock) -> None:
         """The grace counts from the later of due and accepted (B2, B8)."""
         world = await World(store, clock).open()
         await world.send(at=clock.now() - 3 * DAY)
         assert (await world.step()).claimed == 1
 
-    async def test_a_retry_that_would_come_too_late_is_not_made(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_retry_that_would_come_too_late_is_not_made(self, store: Store, clock: ManualClock) -> None:
         """It waits for its expiry instead, and `why` says so."""
         world = await World(store, clock, lambda _m: BUSY).open()
         id_ = await world.send(expires_at=clock.now() + MINUTE)
@@ -160,9 +145,7 @@ class TestExpiry:
         assert (await world.show(id_))["state"] == "expired"
         assert len(world.channel.sent) == 1
 
-    async def test_the_sweeper_expires_behind_a_paused_channel(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_the_sweeper_expires_behind_a_paused_channel(self, store: Store, clock: ManualClock) -> None:
         """Nothing is claimed there, so somebody looks every five minutes."""
         world = await World(store, clock).open()
         id_ = await world.send()
@@ -177,9 +160,7 @@ class TestExpiry:
 class TestBreaker:
     """The circuit breaker parks a channel and costs nobody an attempt (A5)."""
 
-    async def test_five_failures_open_it_and_one_probe_closes_it(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_five_failures_open_it_and_one_probe_closes_it(self, store: Store, clock: ManualClock) -> None:
         """While it is open nothing starts; the others keep their tries."""
         well = [False]
         world = await World(store, clock, lambda _m: Done() if well[0] else BUSY).open()
@@ -256,9 +237,7 @@ class TestWholeChannel:
 class TestUnknown:
     """Sent but not answered: a policy per channel, counted and never silent (rules 6 and 7)."""
 
-    async def test_resend_sends_the_same_id_again_and_flags_it(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_resend_sends_the_same_id_again_and_flags_it(self, store: Store, clock: ManualClock) -> None:
         """The receiver removes duplicates by the id; we say that there may be one."""
         world = await World(store, clock, flaky(1, Unknown("time-out"))).open()
         id_ = await world.send()
@@ -270,9 +249,7 @@ class TestUnknown:
         assert (shown["state"], shown["unknown"]) == ("sent", True)
         assert "may have it twice" in (await world.why(id_)).answer
 
-    async def test_hold_sends_nothing_again_and_waits_for_a_person(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_hold_sends_nothing_again_and_waits_for_a_person(self, store: Store, clock: ManualClock) -> None:
         """A dead letter of its own class."""
         world = await World(store, clock, lambda _m: Unknown("time-out"), on_unknown=OnUnknown.HOLD).open()
         id_ = await world.send()
@@ -281,7 +258,7 @@ class TestUnknown:
 
         shown = await world.show(id_)
         assert (shown["state"], shown["unknown"], shown["category"]) == ("failed", True, None)
-        assert "nobody can say" in (await world.why(id_)).answer
+        assert "may or may not have been sent" in (await world.why(id_)).answer
 
     async def test_ask_looks_it_up_before_it_sends_again(self, store: Store, clock: ManualClock) -> None:
         """Found: done without a second copy. Not found: sent again."""
@@ -298,9 +275,7 @@ class TestUnknown:
 class TestDeadNodes:
     """What a dead node left behind (B5, rules 5, 6 and 9)."""
 
-    async def claimed_by_a_dead_node(
-        self, world: World, *, started: bool, to: tuple[str, ...] = ("ada",)
-    ) -> list[str]:
+    async def claimed_by_a_dead_node(self, world: World, *, started: bool, to: tuple[str, ...] = ("ada",)) -> list[str]:
         """Messages in the hands of a node that then vanishes without a word."""
         ids = [await world.send(person, at=world.clock.now() - 9 + i) for i, person in enumerate(to)]
         dead = world.node()
@@ -319,9 +294,7 @@ class TestDeadNodes:
             await world.worker.node.beat()
             await world.worker.reaper.step()
 
-    async def test_what_had_not_started_goes_back_free_of_charge(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_what_had_not_started_goes_back_free_of_charge(self, store: Store, clock: ManualClock) -> None:
         """Within 15 seconds, and without an attempt spent."""
         world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=False)
@@ -331,9 +304,7 @@ class TestDeadNodes:
         shown = await world.show(ids[0])
         assert (shown["state"], shown["attempts"], shown["unknown"]) == ("sent", 1, False)
 
-    async def test_what_had_started_is_held_after_its_deadline(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_what_had_started_is_held_after_its_deadline(self, store: Store, clock: ManualClock) -> None:
         """Under `hold` nothing is sent twice; it becomes a dead letter in doubt."""
         world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=True)
@@ -351,9 +322,7 @@ class TestDeadNodes:
         await world.step()
         assert ((shown := await world.show(ids[0]))["state"], shown["unknown"]) == ("sent", True)
 
-    async def test_a_late_result_is_fenced_and_counts_as_evidence(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_late_result_is_fenced_and_counts_as_evidence(self, store: Store, clock: ManualClock) -> None:
         """The node was only slow: its 'sent' settles the message, which is not sent again (A6, F9)."""
         world = await World(store, clock).open()
         slow = world.node()
@@ -380,9 +349,7 @@ class TestDeadNodes:
         assert (await world.step()).claimed == 0
         assert not other
 
-    async def test_a_poison_message_is_tried_alone_and_then_set_aside(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_poison_message_is_tried_alone_and_then_set_aside(self, store: Store, clock: ManualClock) -> None:
         """After four deaths, the last ones with nobody else in hand; its neighbours are delivered (F31)."""
         world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=False, to=("poison", "ada", "bob"))
@@ -405,9 +372,7 @@ class TestDeadNodes:
             await world.step(seconds=1)
         assert [(await world.show(id_))["state"] for id_ in ids[1:]] == ["sent", "sent"]
 
-    async def test_a_node_given_up_by_others_learns_it_at_its_next_beat(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_node_given_up_by_others_learns_it_at_its_next_beat(self, store: Store, clock: ManualClock) -> None:
         """Zero rows back: a new incarnation begins."""
         world = await World(store, clock).open()
         other = world.node()
@@ -486,12 +451,10 @@ class TestPeople:
         world = await World(store, clock).open()
         id_ = await world.send()
         await world.step()
-        with pytest.raises(Conflict, match="too late: it was sent"):
+        with pytest.raises(Conflict, match="the message has already been sent"):
             await world.messages.cancel(id_)
 
-    async def test_a_dead_letter_is_retried_with_all_its_tries(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_dead_letter_is_retried_with_all_its_tries(self, store: Store, clock: ManualClock) -> None:
         """And its earlier reasons stay readable."""
         world = await World(store, clock, flaky(1, Reject(Category.PERMANENT, "blocked"))).open()
         id_ = await world.send()
@@ -512,9 +475,7 @@ class TestPeople:
         with pytest.raises(Conflict, match="only a failed message can be retried"):
             await world.messages.retry(id_)
 
-    async def test_rescheduling_moves_the_due_time_and_its_expiry(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_rescheduling_moves_the_due_time_and_its_expiry(self, store: Store, clock: ManualClock) -> None:
         """Forwards and backwards."""
         world = await World(store, clock).open()
         id_ = await world.send(at=clock.now() + 60 * SECOND)
@@ -599,9 +560,7 @@ async def test_a_handler_that_raises_is_a_system_error(store: Store, clock: Manu
     assert "bug in a channel" in shown["error"]
 
 
-async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(store: Store, clock: ManualClock) -> None:
     """Done tasks go after their time with their contents; failed ones wait for a person."""
     world = await World(store, clock).open()
     sent = await world.send()

@@ -60,10 +60,7 @@ class Hand:
             self.slept.append(seconds)
 
         return SandboxEnvironment(
-            wall=lambda: NOON + int(self.now * 1_000_000),
-            ticks=lambda: self.now,
-            draw=lambda: self.drawn,
-            sleep=wait,
+            wall=lambda: NOON + int(self.now * 1_000_000), ticks=lambda: self.now, draw=lambda: self.drawn, sleep=wait
         )
 
 
@@ -120,9 +117,7 @@ async def test_a_message_is_taken_with_a_receipt(phone: httpx.AsyncClient) -> No
     assert second.json() == {"receipt": "phone-2"}
 
 
-async def test_each_request_is_one_line_with_all_that_a_drill_needs(
-    phone: httpx.AsyncClient, path: Path
-) -> None:
+async def test_each_request_is_one_line_with_all_that_a_drill_needs(phone: httpx.AsyncClient, path: Path) -> None:
     """Time, channel, id, attempt, recipient, body hash, sender and what was done are in the file."""
     await send(phone, attempt=2, subject="Hi", data={"a": 1})
 
@@ -157,20 +152,13 @@ async def test_the_line_is_written_before_the_answer_leaves(app: Starlette, path
         if message["type"] == "http.response.start":
             lines_at_answer.append(len(path.read_bytes().splitlines()))
 
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/sandbox/messages",
-        "headers": [(b"host", b"localhost")],
-    }
+    scope = {"type": "http", "method": "POST", "path": "/sandbox/messages", "headers": [(b"host", b"localhost")]}
     await app(scope, receive, answer)
 
     assert lines_at_answer == [1]
 
 
-async def test_the_body_hash_is_the_same_for_every_try_of_one_content(
-    phone: httpx.AsyncClient, path: Path
-) -> None:
+async def test_the_body_hash_is_the_same_for_every_try_of_one_content(phone: httpx.AsyncClient, path: Path) -> None:
     """It covers text, subject and data, and not the attempt; another text has another hash."""
     await send(phone, attempt=1)
     await send(phone, attempt=2)
@@ -241,9 +229,7 @@ async def test_a_body_over_the_limit_is_refused(phone: httpx.AsyncClient) -> Non
     assert (await send(phone, text="x" * 1_100_000)).status_code == 413
 
 
-async def test_a_long_text_is_clipped_for_showing_and_hashed_whole(
-    phone: httpx.AsyncClient, path: Path
-) -> None:
+async def test_a_long_text_is_clipped_for_showing_and_hashed_whole(phone: httpx.AsyncClient, path: Path) -> None:
     """The ledger's lines stay small, and the hash still tells two long texts apart."""
     await send(phone, text="x" * 10_000)
 
@@ -349,11 +335,7 @@ def test_a_start_reads_only_the_tail_and_says_so(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("per_conversation", "max_conversations", "max_entries", "expected"),
-    [
-        (2, 9, 99, [("c", 2), ("b", 2), ("a", 2)]),
-        (9, 2, 99, [("c", 3), ("b", 3)]),
-        (9, 9, 7, [("c", 3), ("b", 3)]),
-    ],
+    [(2, 9, 99, [("c", 2), ("b", 2), ("a", 2)]), (9, 2, 99, [("c", 3), ("b", 3)]), (9, 9, 7, [("c", 3), ("b", 3)])],
 )
 def test_memory_is_bounded_in_every_direction(
     per_conversation: int, max_conversations: int, max_entries: int, expected: list[tuple[str, int]]
@@ -420,9 +402,7 @@ def test_what_is_counted_again_is_not_what_is_forgotten() -> None:
         ("flaky-3-times", 1, None, SandboxFault(FaultKind.OK)),
     ],
 )
-def test_the_recipient_decides_by_name(
-    to: str, attempt: int, waited: float | None, expected: SandboxFault
-) -> None:
+def test_the_recipient_decides_by_name(to: str, attempt: int, waited: float | None, expected: SandboxFault) -> None:
     """A word at the end of the name, alone or after a plus, and nothing that only looks like one."""
     fault, rule = decide(FaultContext("phone", to, attempt, waited), (), now=0, draw=lambda: 0.0)
 
@@ -505,8 +485,7 @@ async def test_faults_are_set_shown_and_healed_by_command(phone: httpx.AsyncClie
     hand.now = 10
     assert made.status_code == 201
     assert [
-        (fault["kind"], fault["for_seconds"])
-        for fault in (await phone.get("/sandbox/faults")).json()["faults"]
+        (fault["kind"], fault["for_seconds"]) for fault in (await phone.get("/sandbox/faults")).json()["faults"]
     ] == [("slow", None), ("500", 20.0)]
     assert (await send(phone)).status_code == 500
 
@@ -612,9 +591,7 @@ async def test_a_cut_line_leaves_the_sender_without_an_answer(
         assert [(to, delivered), ("ok", 1)] == [(line.did.value, line.copy) for line in read_ledger(path)]
 
 
-async def test_an_unanswerable_request_stays_silent_where_there_is_no_socket_to_cut(
-    app: Starlette, path: Path
-) -> None:
+async def test_an_unanswerable_request_stays_silent_where_there_is_no_socket_to_cut(app: Starlette, path: Path) -> None:
     """Behind another server the client gets nothing until it leaves; never a made-up answer."""
     arriving: list[dict[str, Any]] = [
         {"type": "http.disconnect"},
@@ -628,12 +605,7 @@ async def test_an_unanswerable_request_stays_silent_where_there_is_no_socket_to_
     async def answer(message: Any) -> None:
         answered.append(message)
 
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/sandbox/messages",
-        "headers": [(b"host", b"localhost")],
-    }
+    scope = {"type": "http", "method": "POST", "path": "/sandbox/messages", "headers": [(b"host", b"localhost")]}
     await app(scope, receive, answer)
 
     assert answered == []
@@ -842,15 +814,10 @@ async def test_the_command_prints_its_address_and_survives_a_kill(
     assert [line["id"] for line in found["entries"]] == ["m-1"]
 
 
-async def test_an_open_page_does_not_hold_up_the_stop(
-    started: Callable[[], tuple[subprocess.Popen[str], str]],
-) -> None:
+async def test_an_open_page_does_not_hold_up_the_stop(started: Callable[[], tuple[subprocess.Popen[str], str]]) -> None:
     """The stream ends in order and the process goes."""
     process, url = started()
-    async with (
-        httpx.AsyncClient(base_url=url, timeout=30) as phone,
-        phone.stream("GET", "/sandbox/stream") as stream,
-    ):
+    async with httpx.AsyncClient(base_url=url, timeout=30) as phone, phone.stream("GET", "/sandbox/stream") as stream:
         lines = stream.aiter_lines()
         assert (await next_event(lines))[0] == "stale"
         process.terminate()

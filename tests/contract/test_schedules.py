@@ -187,9 +187,7 @@ async def test_missed_occurrences_are_dealt_with_as_asked(
     await plans.tick(5 * 3600 + 600)
 
     assert await plans.times() == [iso(begin + n * HOUR) for n in made]
-    expected = {iso(begin + n * HOUR): "made" for n in made} | {
-        iso(begin + n * HOUR): "missed" for n in missed
-    }
+    expected = {iso(begin + n * HOUR): "made" for n in made} | {iso(begin + n * HOUR): "missed" for n in missed}
     assert dict(await plans.log(id_)) == expected
     assert (await plans.show(id_))["next_at"] == iso(begin + 6 * HOUR)
 
@@ -270,15 +268,7 @@ async def test_a_clock_set_back_does_not_keep_a_dead_scheduler_its_turn(plans: P
 async def test_an_occurrence_that_has_run_is_not_run_again(plans: Plans) -> None:
     """E4: whatever else went wrong, its row is there: nothing is made, and the schedule goes on."""
     id_ = await plans.add({"every": "10m"})
-    ran = [
-        {
-            "schedule": id_,
-            "at": plans.clock.now() + 10 * MINUTE,
-            "outcome": "made",
-            "made": "x",
-            "detail": None,
-        }
-    ]
+    ran = [{"schedule": id_, "at": plans.clock.now() + 10 * MINUTE, "outcome": "made", "made": "x", "detail": None}]
     await plans.store.write([Step("occurrence_add", {"lines": orjson.dumps(ran).decode()})])
     other = await plans.add({"every": "10m"})
     await plans.tick(600)
@@ -289,9 +279,7 @@ async def test_an_occurrence_that_has_run_is_not_run_again(plans: Plans) -> None
 
 
 @pytest.mark.parametrize("hold", [0, 2])
-async def test_four_schedulers_make_each_occurrence_once(
-    postgres_url: str, clock: ManualClock, hold: int
-) -> None:
+async def test_four_schedulers_make_each_occurrence_once(postgres_url: str, clock: ManualClock, hold: int) -> None:
     """E4, B5: with turns and without, on one database, all at once."""
     stores = [PostgresStore(postgres_url, now=clock.now, connections=2) for _ in range(4)]
     for one in stores:
@@ -312,9 +300,7 @@ async def test_four_schedulers_make_each_occurrence_once(
     assert len(made) == len(logs) == sum(counts) > 60
 
 
-async def test_a_transaction_that_fails_leaves_nothing_of_itself(
-    plans: Plans, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_transaction_that_fails_leaves_nothing_of_itself(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
     """E5: message, log, last and next run change together or not at all; the next tick does it."""
     id_ = await plans.add({"every": "10m"})
     before = await plans.show(id_)
@@ -335,9 +321,7 @@ async def test_a_transaction_that_fails_leaves_nothing_of_itself(
     assert len(await plans.messages()) == 1
 
 
-async def test_a_database_that_is_away_is_no_fault_of_a_schedule(
-    plans: Plans, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_database_that_is_away_is_no_fault_of_a_schedule(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
     """E1: nothing is refused because of it; it is made when the database is back."""
     id_ = await plans.add({"every": "10m"})
 
@@ -401,9 +385,7 @@ async def test_a_broadcast_is_made_by_whoever_can(store: Store, clock: ManualClo
         async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
             found = Step("now", {})
             duty = {"name": f"{body['name']}-{occasion.at}"}
-            return PreparedOccurrence(
-                f"b-{occasion.at}", steps=[found, Step("maintenance_join", duty, only_if=0)]
-            )
+            return PreparedOccurrence(f"b-{occasion.at}", steps=[found, Step("maintenance_join", duty, only_if=0)])
 
     plans = Plans(world, {"message": MessageOccurrenceBuilder(world.messages), "broadcast": Lots()})
     body = {"rule": {"every": "10m"}, "broadcast": {"name": "news"}}
@@ -508,9 +490,7 @@ async def test_an_edit_that_meets_a_tick_is_made_on_what_the_tick_left(
     assert len(await plans.messages()) == 1
 
 
-async def test_a_tick_that_meets_an_edit_makes_nothing_of_it(
-    plans: Plans, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_tick_that_meets_an_edit_makes_nothing_of_it(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other way round: what was edited away between reading and writing is not made."""
     id_ = await plans.add({"every": "10m"})
     other = await plans.add({"every": "10m"})
@@ -541,7 +521,7 @@ async def test_a_pause_makes_nothing_and_resuming_makes_up_for_nothing(plans: Pl
     await plans.tick(600)
 
     assert await plans.times() == [iso(begin + 10 * MINUTE)]
-    with pytest.raises(Conflict, match="active already"):
+    with pytest.raises(Conflict, match="already active"):
         await plans.schedules.resume(id_)
 
 
@@ -657,7 +637,7 @@ BAD = [
     pytest.param({"timezone": "Europe/Berln"}, "timezone", "Europe/Berlin", id="unknown zone"),
     pytest.param({"timezone": "berlin"}, "timezone", "Europe/Berlin", id="a town only"),
     pytest.param({"timezone": "../../etc/passwd"}, "timezone", "such as UTC", id="a path"),
-    pytest.param({"rule": {"cron": "0 0 31 2 *"}}, "rule", "such a day", id="31 February"),
+    pytest.param({"rule": {"cron": "0 0 31 2 *"}}, "rule", "its months", id="31 February"),
     pytest.param({"rule": {"cron": "0 25 * * *"}}, "rule", "0-23", id="25 o'clock"),
     pytest.param({"rule": {"cron": "* * *"}}, "rule", "write 5", id="three fields"),
     pytest.param({"rule": {"cron": "@fortnightly"}}, "rule", "@daily", id="unknown alias"),
@@ -679,12 +659,12 @@ BAD = [
     pytest.param({"catch_up_window": "1y"}, "catch_up_window", "30s", id="unknown length"),
     pytest.param({"catch_up_window": "90d"}, "catch_up_window", "31d", id="long grace"),
     pytest.param({"name": ""}, "name", "1 to 200", id="empty name"),
-    pytest.param({"message": None}, "message", "one of them", id="nothing to make"),
-    pytest.param({"broadcast": {}}, "message", "one of them", id="two things to make"),
+    pytest.param({"message": None}, "message", "either", id="nothing to make"),
+    pytest.param({"broadcast": {}}, "message", "either", id="two things to make"),
     pytest.param({"message": MESSAGE | {"channel": "x"}}, "message.channel", "main", id="unknown channel"),
     pytest.param({"message": MESSAGE | {"at": "now"}}, "message.at", "expires_in", id="a time of its own"),
     pytest.param({"message": MESSAGE | {"txt": "?"}}, "message.txt", "text", id="unknown field within"),
-    pytest.param({"message": {"channel": "main", "text": "x"}}, "message.to", "who", id="nobody"),
+    pytest.param({"message": {"channel": "main", "text": "x"}}, "message.to", "recipient", id="nobody"),
     pytest.param({"rul": {}}, "rul", "rule", id="unknown field"),
 ]
 
@@ -707,13 +687,7 @@ async def test_a_bad_edit_changes_nothing(plans: Plans) -> None:
     """The schedule is as it was."""
     id_ = await plans.add({"every": "10m"})
     before = await plans.show(id_)
-    for change in (
-        {"timezone": "Mars"},
-        {"rule": {"cron": "x"}},
-        {"count": 0},
-        {"message": None},
-        {"nme": "x"},
-    ):
+    for change in ({"timezone": "Mars"}, {"rule": {"cron": "x"}}, {"count": 0}, {"message": None}, {"nme": "x"}):
         with pytest.raises(Invalid):
             await plans.schedules.edit(id_, change)
 

@@ -136,9 +136,7 @@ async def test_a_twin_under_way_is_told_at_once(postgres_url: str, clock: Manual
     await store.write(Lane("q").join())
     once = IdempotencyRecord("messages", "k", "d", "first", clock.now() + 60 * SECOND)
     task = NewTask("q", "k", clock.now())
-    answers = await asyncio.gather(
-        *(store.enqueue([task], once=once) for _ in range(50)), return_exceptions=True
-    )
+    answers = await asyncio.gather(*(store.enqueue([task], once=once) for _ in range(50)), return_exceptions=True)
     await store.close()
     accepted = [a for a in answers if not isinstance(a, BaseException) and a.ids]
     assert len(accepted) == 1
@@ -167,21 +165,11 @@ async def test_the_hot_statements_use_their_index_on_sqlite(tmp_path: Path) -> N
     store = SqliteStore(tmp_path / "t.db", now=lambda: 0, inline=True)
     await store.open()
     assert store._connection is not None
-    for name in (
-        *HOT,
-        "node_held",
-        "message_find",
-        "message_window",
-        "message_ended",
-        "message_to",
-        "history_of",
-    ):
+    for name in (*HOT, "node_held", "message_find", "message_window", "message_ended", "message_to", "history_of"):
         statement = load_statements("sqlite")[name]
         plan = [
             row[3]
-            for row in store._connection.execute(
-                "explain query plan " + statement.sql, (None,) * len(statement.names)
-            )
+            for row in store._connection.execute("explain query plan " + statement.sql, (None,) * len(statement.names))
         ]
         scans = [line for line in plan if re.match(r"SCAN (tasks|messages|history)\b(?! USING)", line)]
         assert not scans, f"{name}: {plan}"
@@ -226,9 +214,7 @@ async def test_the_hot_statements_use_their_index_on_postgres(postgres_url: str)
             await connection.execute(f"prepare p as {statement.sql}")
             plan = "\n".join(
                 row[0]
-                for row in await connection.fetch(
-                    f"explain execute p({nulls})" if nulls else "explain execute p"
-                )
+                for row in await connection.fetch(f"explain execute p({nulls})" if nulls else "explain execute p")
             )
             await connection.execute("deallocate p")
             for table in grows:
@@ -245,9 +231,7 @@ async def test_every_pair_of_states_moves_as_the_table_says(
     node = NodeId((await store.write([Step("node_join", {"name": "n", "info": "{}"})]))[0][0]["id"])
     wishes: dict[TaskState, Callable[[int], Awaitable[tuple[TaskActionResult, object]]]] = {
         TaskState.CANCELLED: lambda id_: people.cancel(store, id_, reason="test"),
-        TaskState.PENDING: lambda id_: people.retry(
-            store, id_, due_at=clock.now(), expires_at=None, reason="test"
-        ),
+        TaskState.PENDING: lambda id_: people.retry(store, id_, due_at=clock.now(), expires_at=None, reason="test"),
     }
     for to, wish in wishes.items():
         id_ = await put(store, clock, node, origin)
@@ -258,9 +242,7 @@ async def test_every_pair_of_states_moves_as_the_table_says(
         assert found == (to if legal else origin)
     id_ = await put(store, clock, node, origin, unknown=True)
     moved = await people.record_sent_evidence(store, id_, node=None, detail="a receipt")
-    assert moved == (origin in (TaskState.PENDING, TaskState.FAILED)), (
-        "evidence settles what waits or is in doubt"
-    )
+    assert moved == (origin in (TaskState.PENDING, TaskState.FAILED)), "evidence settles what waits or is in doubt"
     id_ = await put(store, clock, node, origin)
     expired = (await store.write([Step("expire", {"id": id_, "now": clock.now() + 9 * SECOND})]))[0]
     assert bool(expired) == (origin is TaskState.PENDING)
@@ -268,16 +250,10 @@ async def test_every_pair_of_states_moves_as_the_table_says(
 
 def test_a_certain_failure_is_not_undone_by_evidence_alone() -> None:
     """Only pending and failed(unknown) may become done without a claim; final states have no way out."""
-    assert frozenset(TaskState) - frozenset(TRANSITIONS) == {
-        TaskState.DONE,
-        TaskState.CANCELLED,
-        TaskState.EXPIRED,
-    }
+    assert frozenset(TaskState) - frozenset(TRANSITIONS) == {TaskState.DONE, TaskState.CANCELLED, TaskState.EXPIRED}
 
 
-async def put(
-    store: Store, clock: ManualClock, node: NodeId, state: TaskState, *, unknown: bool = False
-) -> int:
+async def put(store: Store, clock: ManualClock, node: NodeId, state: TaskState, *, unknown: bool = False) -> int:
     """A task in a given state, brought there by legal moves only."""
     expires = clock.now() + 5 * SECOND
     id_ = (await store.enqueue([NewTask("q", "k", clock.now(), expires_at=expires)])).ids[0]

@@ -9,9 +9,7 @@ from tidings.store.port import Store
 from .squad import FRI, SAT, SUN, Squad
 
 
-async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(store: Store, clock: ManualClock) -> None:
     """D6, D7, D10: requests, noise, a question answered by another member, two squads."""
     squad = await Squad(store, clock, rules=RuleInterpreter()).open()
 
@@ -31,9 +29,7 @@ async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
     assert await squad.day(SUN, "42") == "." * 24 + "c" * 12 + "." * 12
 
 
-async def test_an_uncertain_request_is_executed_only_after_confirmation(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_an_uncertain_request_is_executed_only_after_confirmation(store: Store, clock: ManualClock) -> None:
     """D7: two things in one breath are read back; another member's yes is enough, and a no drops it."""
     squad = await Squad(store, clock, rules=RuleInterpreter()).open()
 

@@ -406,11 +406,7 @@ def test_whatsapp_cloud_callbacks_are_parsed() -> None:
     )  # fmt: skip
     assert (two.text, two.reply_to, two.attachments) == ("look", "wamid.1", 1)
     assert three.kind is IncomingKind.SYSTEM
-    junks: list[dict[str, Any]] = [
-        {},
-        {"entry": "x"},
-        {"entry": [{"changes": [{"value": {"messages": [None, {}]}}]}]},
-    ]
+    junks: list[dict[str, Any]] = [{}, {"entry": "x"}, {"entry": [{"changes": [{"value": {"messages": [None, {}]}}]}]}]
     for junk in junks:
         assert whatsapp_cloud.incoming(settings, junk) == []
 
@@ -424,9 +420,7 @@ def test_waha_callbacks_are_parsed() -> None:
 
     group = {"from": "7@g.us", "participant": "155@c.us", "timestamp": 1_760_000_000, "fromMe": False}
     (one,) = event("message", id="false_7@g.us_AAA_155@c.us", body="hi", **group)
-    (edit,) = event(
-        "message.edited", id="false_7@g.us_BBB_155@c.us", editedMessageId="AAA", body="hi all", **group
-    )
+    (edit,) = event("message.edited", id="false_7@g.us_BBB_155@c.us", editedMessageId="AAA", body="hi all", **group)
     (gone,) = event("message.revoked", revokedMessageId="AAA", after={"id": "false_7@g.us_CCC", **group})
     (ours,) = event("message.any", id="true_7@g.us_DDD", to="7@g.us", body="ok", fromMe=True)
 

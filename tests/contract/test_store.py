@@ -36,9 +36,7 @@ def done(task: Task) -> Transition:
 
 
 def back(task: Task, due_at: int) -> Transition:
-    return Transition(
-        task.id, task.claim_no, TaskState.PENDING, task.attempts, due_at, Category.TEMPORARY, "later"
-    )
+    return Transition(task.id, task.claim_no, TaskState.PENDING, task.attempts, due_at, Category.TEMPORARY, "later")
 
 
 async def history(store: Store, task: int) -> list[tuple[str, str]]:
@@ -159,11 +157,7 @@ async def test_a_batch_keeps_each_receipt_and_each_doubt(store: Store, clock: Ma
     me = await node(store)
     await store.enqueue([new(clock) for _ in range(3)])
     first, second, third = (await store.claim(me, wish())).tasks
-    moves = [
-        done(first)._replace(detail="r-1"),
-        done(second),
-        done(third)._replace(detail="r-3", unknown=True),
-    ]
+    moves = [done(first)._replace(detail="r-1"), done(second), done(third)._replace(detail="r-3", unknown=True)]
 
     for batch in (moves[:2], moves[2:], moves):
         assert await store.settle(me, batch) == [SettleResult.KEPT] * len(batch)
@@ -173,9 +167,7 @@ async def test_a_batch_keeps_each_receipt_and_each_doubt(store: Store, clock: Ma
     }
 
     assert details == {first.id: [None, "r-1"], second.id: [None, None], third.id: [None, "r-3"]}
-    assert [(await store.read("task_look", id=task.id))[0]["state"] for task in (first, second, third)] == [
-        "done"
-    ] * 3
+    assert [(await store.read("task_look", id=task.id))[0]["state"] for task in (first, second, third)] == ["done"] * 3
 
 
 async def test_one_lost_claim_does_not_spoil_its_batch(store: Store, clock: ManualClock) -> None:
@@ -233,9 +225,7 @@ async def test_a_channel_that_stands_still_is_skipped(store: Store, clock: Manua
     if how == "paused":
         await store.write([Step("queue_pause", {"name": "q", "reason": "by hand"})])
     else:
-        await store.write(
-            [Step("queue_block", {"name": "q", "until": clock.now() + 9 * SECOND, "reason": "429"})]
-        )
+        await store.write([Step("queue_block", {"name": "q", "until": clock.now() + 9 * SECOND, "reason": "429"})])
 
     assert [task.queue for task in (await store.claim(me, wish(9, "q", "r"))).tasks] == ["r"]
     expected = None if how == "paused" else clock.now() + 9 * SECOND
@@ -292,9 +282,7 @@ class TestOrder:
         ids = (await store.enqueue([new(clock, ordering_key="a"), new(clock, ordering_key="a")])).ids
         task = (await store.claim(me, wish())).tasks[0]
         await store.settle(
-            me,
-            [Transition(task.id, 1, TaskState.FAILED, 1, None, Category.PERMANENT, "no")],
-            keys=[("q", "a")],
+            me, [Transition(task.id, 1, TaskState.FAILED, 1, None, Category.PERMANENT, "no")], keys=[("q", "a")]
         )
 
         assert [ids[1]] == [t.id for t in (await store.claim(me, wish())).tasks]
@@ -306,9 +294,7 @@ class TestOrder:
         await store.enqueue([new(clock, ordering_key="a"), new(clock, ordering_key="a")])
         task = (await store.claim(me, wish())).tasks[0]
         await store.settle(
-            me,
-            [Transition(task.id, 1, TaskState.FAILED, 1, None, Category.PERMANENT, "no")],
-            keys=[("q", "a")],
+            me, [Transition(task.id, 1, TaskState.FAILED, 1, None, Category.PERMANENT, "no")], keys=[("q", "a")]
         )
         assert not (await store.claim(me, wish())).tasks
 
@@ -320,9 +306,7 @@ class TestOrder:
 class TestLimits:
     """Rates are reserved send instants (rule 15)."""
 
-    async def test_a_claim_takes_a_quarter_second_of_allowance(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_claim_takes_a_quarter_second_of_allowance(self, store: Store, clock: ManualClock) -> None:
         """20 a second: five instants in 250 ms, a little over 50 ms apart; the next claim goes on there."""
         await queues(store, "q", per_second=20)
         me = await node(store)
@@ -352,9 +336,7 @@ class TestLimits:
 class TestKeys:
     """Idempotency keys (B4)."""
 
-    async def test_a_key_is_answered_with_what_it_was_answered_before(
-        self, store: Store, clock: ManualClock
-    ) -> None:
+    async def test_a_key_is_answered_with_what_it_was_answered_before(self, store: Store, clock: ManualClock) -> None:
         """The second call enqueues nothing."""
         await queues(store, "q")
         me = await node(store)
@@ -389,9 +371,7 @@ async def test_a_failing_member_leaves_nothing_behind(store: Store, clock: Manua
     assert not (await store.claim(me, wish())).tasks
 
 
-async def test_the_breaker_opens_at_its_threshold_and_grants_one_probe(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_the_breaker_opens_at_its_threshold_and_grants_one_probe(store: Store, clock: ManualClock) -> None:
     """Five failures park the channel for a minute; then one probe, not two (A5)."""
     await queues(store, "q")
     me = await node(store)
@@ -415,7 +395,5 @@ async def test_the_breaker_opens_at_its_threshold_and_grants_one_probe(
     assert len((await store.claim(me, wish(probes=frozenset({"q"})))).tasks) == 1
 
     old = {**failed, "count": 1, "claimed_at": clock.now() - 61 * SECOND}
-    assert not (await store.write([Step("breaker_failed", old)]))[0], (
-        "claims from before it opened say nothing new"
-    )
+    assert not (await store.write([Step("breaker_failed", old)]))[0], "claims from before it opened say nothing new"
     assert (await store.write([Step("breaker_closed", {"name": "q", "claimed_at": clock.now()})]))[0]

@@ -142,12 +142,7 @@ async def test_each_planted_difference_is_found_with_its_reason(world: World) ->
             '{"id": "torn", "full_name": ',
         ],
     )
-    rows = [
-        moved("same"),
-        moved("other", mail="canary-theirs@example.org"),
-        moved("stranger"),
-        moved("undead"),
-    ]
+    rows = [moved("same"), moved("other", mail="canary-theirs@example.org"), moved("stranger"), moved("undead")]
     world.write(world.here, "people", rows)
     states = {"late": (RecordState.FAILED, "5xx, 5 tries"), "refused": (RecordState.REJECTED, "409 taken")}
     heard: list[RecordDifference] = []
@@ -182,11 +177,7 @@ async def test_verification_reports_duplicates_on_either_side(world: World) -> N
     world.types["people"] = {**PEOPLE, "key": "code"}
     world.write(world.there, "persons", [person("1", code="x"), person("2", code="x"), person("3", code="y")])
     third = {"name": "P3", "mail": "p3@example.org"}
-    rows = [
-        moved("x", name="P1", mail="p1@example.org"),
-        moved("y", **third),
-        moved("y", **third, own="again"),
-    ]
+    rows = [moved("x", name="P1", mail="p1@example.org"), moved("y", **third), moved("y", **third, own="again")]
     world.write(world.here, "people", rows)
 
     report = await world.verify()

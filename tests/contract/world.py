@@ -72,14 +72,10 @@ class World:
         **lane: Any,
     ) -> None:
         self.store, self.clock = store, clock
-        traits = ChannelTraits(
-            on_unknown, "as the test says", timedelta(seconds=10), per_recipient=per_recipient
-        )
+        traits = ChannelTraits(on_unknown, "as the test says", timedelta(seconds=10), per_recipient=per_recipient)
         self.channels: Mapping[str, Scripted] = {name: Scripted(traits, script) for name in channels}
         self.channel = self.channels[channels[0]]
-        self.lanes = {
-            name: Lane(name, on_unknown=on_unknown, deadline=traits.deadline, **lane) for name in channels
-        }
+        self.lanes = {name: Lane(name, on_unknown=on_unknown, deadline=traits.deadline, **lane) for name in channels}
         self.messages = MessageService(store, clock, self.channels)
         self.events: list[Event] = []
         self.worker = self.node(slots)

@@ -75,9 +75,7 @@ class PostgresDatabase:
     def __init__(self, cluster: PostgresCluster, name: str) -> None:
         self.url = cluster.create_database(name)
         self.worker_url = self.url.replace("://tidings@", f"://{ROLE}@")
-        self._question = (
-            f"select count(*) from pg_stat_activity where usename = '{ROLE}' and datname = '{name}'"
-        )
+        self._question = f"select count(*) from pg_stat_activity where usename = '{ROLE}' and datname = '{name}'"
 
     def through(self, address: str) -> str:
         """The workers' URL by another way, such as through a proxy."""

@@ -67,14 +67,8 @@ class Life(NamedTuple):
 def script(start: int) -> list[IncomingMessage]:
     """The chat, line by line."""
     first = datetime.fromtimestamp(start / SECOND, UTC)
-    days = [
-        f"{day:%b} {day.day}".lower() for n in range(ROUNDS + 1) for day in [first + timedelta(days=3 + n)]
-    ]
-    said = [
-        (who, text.format(a=days[number], b=days[number + 1]))
-        for number in range(ROUNDS)
-        for who, text in TALK
-    ]
+    days = [f"{day:%b} {day.day}".lower() for n in range(ROUNDS + 1) for day in [first + timedelta(days=3 + n)]]
+    said = [(who, text.format(a=days[number], b=days[number + 1])) for number in range(ROUNDS) for who, text in TALK]
     return [
         IncomingMessage(SOURCE.name, f"m{number}", "g1", who, who.title(), text, start + number * SECOND)
         for number, (who, text) in enumerate(said)
@@ -89,9 +83,7 @@ def live(life: Life) -> None:
 async def _live(life: Life) -> None:
     # What a dead process had begun is waited for as long as its calls may last; our own calendar needs less.
     usual = handler.lane
-    handler.lane = lambda *args, **named: replace(
-        usual(*args, **named), deadline=timedelta(seconds=life.lease)
-    )
+    handler.lane = lambda *args, **named: replace(usual(*args, **named), deadline=timedelta(seconds=life.lease))
     app = engine.build(settings(life))
     await app.open()
     for sender, squad, role in PEOPLE:
@@ -131,11 +123,7 @@ def settings(life: Life) -> Settings:
     return Settings(
         database=life.database,
         channels={SOURCE.name: ChannelSettings("sandbox", channel)},
-        policies={
-            "drill": retry.parse_policy(
-                "drill", {"backoff": "fixed", "initial": "50ms", "max_attempts": 1000}
-            )
-        },
+        policies={"drill": retry.parse_policy("drill", {"backoff": "fixed", "initial": "50ms", "max_attempts": 1000})},
         inbound=InboundSettings(sources={SOURCE.name: SOURCE}, workflow=workflow),
         poll_interval=timedelta(milliseconds=50),
         node_timeout=timedelta(seconds=life.lease),

@@ -40,9 +40,7 @@ def _attach(one: socket.socket, share: float) -> None:
     lost = min(round(share * (1 << 32)), _EVERYTHING)
     steps = [(_LOAD, 0, _RANDOM), (_SKIP_IF_AT_LEAST, 1, lost), (_RETURN, 0, 0), (_RETURN, 0, _EVERYTHING)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", op, yes, 0, k) for op, yes, k in steps))
-    one.setsockopt(
-        socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
-    )
+    one.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
 
 
 @contextlib.asynccontextmanager

@@ -124,7 +124,7 @@ def answer_before_commit() -> None:
         await self._begin()
         answers = [self._run(member.work) for member in group]
         for member, (value, failure) in zip(group, answers, strict=True):
-            for future in (member.ahead, member.future):
+            for future in (member.early, member.future):
                 if failure is None and future is not None and not future.done():
                     future.set_result(value)
         await asyncio.sleep(0.05)

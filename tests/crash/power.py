@@ -62,9 +62,7 @@ def cuttable(size: str = "500m") -> Iterator[Disk]:
     """A disk for the length of a test; skips where there can be none."""
     if shutil.which("mkfs.xfs") is None:
         pytest.skip("mkfs.xfs is not installed: apt install xfsprogs")
-    with tempfile.TemporaryDirectory(
-        prefix="tidings-power-", dir=_MEMORY if _MEMORY.is_dir() else None
-    ) as made:
+    with tempfile.TemporaryDirectory(prefix="tidings-power-", dir=_MEMORY if _MEMORY.is_dir() else None) as made:
         folder = Path(made)
         folder.chmod(0o755)  # root's server runs as nobody, who must be able to pass through
         (below := folder / "below").mkdir()

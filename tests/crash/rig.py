@@ -60,12 +60,7 @@ class Options:
 
 
 def fork(
-    module: str,
-    options: Mapping[str, Any],
-    log: Path,
-    *,
-    cwd: Path = ROOT,
-    env: Mapping[str, str] | None = None,
+    module: str, options: Mapping[str, Any], log: Path, *, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> ProcessHandle:
     """Start a process of a drill without loading the program again, unless a library must be preloaded."""
     if env is not None and "LD_PRELOAD" in env:
@@ -235,13 +230,7 @@ async def drill(
     app = engine.build(Settings(database=database.url, channels=channels, sandbox=False))
     with run_receiver(folder / "receiver.jsonl", behavior or {}, spawn=fork) as port:
         await app.open()
-        rig = Rig(
-            folder,
-            database,
-            options,
-            port=port,
-            producer=DrillProducer(app, folder / "producer.jsonl", CHANNEL),
-        )
+        rig = Rig(folder, database, options, port=port, producer=DrillProducer(app, folder / "producer.jsonl", CHANNEL))
         try:
             yield rig
         finally:

@@ -83,12 +83,8 @@ async def brimming(
     report(rig, verdict, accepted_to_the_brim=accepted)
 
     assert idle and code == 0, "the same process goes on"
-    assert sorted(copies) == sorted(
-        {line.ref for line in rig.tried()} | {f"extra-{n}" for n in range(accepted)}
-    )
-    assert set(verdict.violations) <= {"unexpected"}, (
-        "what the producer's log does not know is accounted for above"
-    )
+    assert sorted(copies) == sorted({line.ref for line in rig.tried()} | {f"extra-{n}" for n in range(accepted)})
+    assert set(verdict.violations) <= {"unexpected"}, "what the producer's log does not know is accounted for above"
 
 
 BRIMMING = Options(slots=16, deadline=20)
@@ -114,10 +110,7 @@ async def test_a_full_disk_under_postgresql_is_borne_in_the_same_way(
     await make_role(cluster)
     database = PostgresDatabase(cluster, "brim")
     with small_tablespace(cluster.home.stat().st_uid) as place:
-        for command in (
-            f"create tablespace small location '{place}'",
-            "alter database brim set tablespace small",
-        ):
+        for command in (f"create tablespace small location '{place}'", "alter database brim set tablespace small"):
             await administer(cluster, command)
         try:
             async with drill(tmp_path / "drill", database, BRIMMING, SLOWLY) as rig:
@@ -194,9 +187,7 @@ async def test_a_disk_that_is_full_while_another_takes_over_loses_nothing(
 def spoil(pid: int, log: Path) -> subprocess.Popen[bytes]:
     """Make a process's disk fail now and then; ends with the process."""
     words = ["-f", "-qq", "-e", "trace=fsync,fdatasync", "-e", f"inject={FAILING}", "-o", str(log)]
-    return subprocess.Popen(
-        ["strace", *words, "-p", str(pid)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    return subprocess.Popen(["strace", *words, "-p", str(pid)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def failures(log: Path) -> int:

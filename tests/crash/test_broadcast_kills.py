@@ -46,7 +46,7 @@ _BOOKS = (
     + "".join(
         f", (select count(*) from {{0}}tasks where group_id is not null and {rule}) as {word},"
         f" (select coalesce(sum(n), 0) from {{0}}task_group_counts"
-        f" where what = '{'done' if word == 'sent' else word}') as counted_{word}"
+        f" where outcome = '{'done' if word == 'sent' else word}') as counted_{word}"
         for word, rule in _STATES.items()
     )
 )
@@ -161,9 +161,7 @@ async def test_killed_while_recipients_are_taken(tmp_path: Path, database: Datab
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])
-async def test_killed_while_it_is_sent(
-    tmp_path: Path, database: Database, on_unknown: str, report: Report
-) -> None:
+async def test_killed_while_it_is_sent(tmp_path: Path, database: Database, on_unknown: str, report: Report) -> None:
     """Nobody is lost; with `hold` nobody gets it twice, and who is in doubt is counted as held (E1)."""
     chance = random.Random(f"{type(database).__name__} {on_unknown}")
     refs = message_refs("s", scaled(300, 3000))
@@ -191,9 +189,7 @@ async def test_killed_while_it_is_sent(
         assert verdict.delivered == shown["counts"]["sent"] == len(refs)
 
 
-async def test_killed_while_it_is_paused_and_resumed(
-    tmp_path: Path, database: Database, report: Report
-) -> None:
+async def test_killed_while_it_is_paused_and_resumed(tmp_path: Path, database: Database, report: Report) -> None:
     """Dead in the middle of parking, or of bringing back: nothing goes out meanwhile, nothing is lost."""
     refs = message_refs("p", scaled(240, 2000))
     async with drill(tmp_path / "drill", database, options("resend"), {"delay": (0.0, 0.03)}) as rig:
@@ -240,9 +236,7 @@ async def test_killed_while_it_is_loaded(tmp_path: Path, database: Database, mon
 
     async with drill(tmp_path / "drill", database, options("resend")) as rig:
         app = rig.producer._app
-        made = await app.desk.broadcast_creator.create(
-            {"channel": CHANNEL, "text": TEXT, "recipients": "upload"}
-        )
+        made = await app.desk.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
         worker = rig.spawn(window=WINDOW)
         await rig.working(worker)
         for upto in (10, 50, 90):

@@ -63,9 +63,7 @@ async def pull(rig: Rig, line: Cable, far: DrillProcess, *, after: int) -> tuple
             return begin, left
         line.plug()
         rig.note(
-            InjectedFault(
-                InjectionKind.PARTITION, far.pid, begin, time.time() + DEADLINE, "nothing was in flight"
-            )
+            InjectedFault(InjectionKind.PARTITION, far.pid, begin, time.time() + DEADLINE, "nothing was in flight")
         )
         after = 1
 
@@ -105,11 +103,7 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
                 await asyncio.sleep(chance.uniform(0, 1))
                 line.plug()
                 end = time.time()
-                rig.note(
-                    InjectedFault(
-                        InjectionKind.PARTITION, far.pid, begin, end + DEADLINE, "cable pulled", left
-                    )
-                )
+                rig.note(InjectedFault(InjectionKind.PARTITION, far.pid, begin, end + DEADLINE, "cable pulled", left))
                 await producing
                 assert await rig.idle()
                 assert await rig.stop(near) == 0

@@ -74,12 +74,7 @@ def calm(nursery: ForkServerContext, start: int, tmp_path_factory: pytest.TempPa
 
 
 async def test_a_chat_killed_after_commits_ends_as_one_that_was_not(
-    nursery: ForkServerContext,
-    start: int,
-    calm: dict[str, Any],
-    database: Database,
-    tmp_path: Path,
-    note: Note,
+    nursery: ForkServerContext, start: int, calm: dict[str, Any], database: Database, tmp_path: Path, note: Note
 ) -> None:
     """Same calendar, same replies in the same order, none missing, none doubled but as a copy of itself."""
     chance = random.Random(f"chat {type(database).__name__}")

@@ -59,9 +59,7 @@ async def test_four_processes_never_work_on_one_message_twice(
 ) -> None:
     """No kill, no duplicate, no overlap; and everybody had a share (B5)."""
     count = scaled(1000, 10_000)
-    async with drill(
-        tmp_path / "drill", postgres_database, Options(on_unknown=on_unknown, lease=10, beat=2)
-    ) as rig:
+    async with drill(tmp_path / "drill", postgres_database, Options(on_unknown=on_unknown, lease=10, beat=2)) as rig:
         four = [rig.spawn() for _ in range(4)]
         await rig.working(*four)
         await rig.producer.produce(message_refs("m", count))

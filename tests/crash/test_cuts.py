@@ -33,11 +33,7 @@ def between(cluster: PostgresCluster) -> Iterator[Proxy]:
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])
 async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
-    tmp_path: Path,
-    postgres_database: PostgresDatabase,
-    between: Proxy,
-    on_unknown: str,
-    report: Report,
+    tmp_path: Path, postgres_database: PostgresDatabase, between: Proxy, on_unknown: str, report: Report
 ) -> None:
     """Its lease runs out while its requests are under way, and it comes back with their results.
 

@@ -31,9 +31,7 @@ pytestmark = [
     *([] if IS_FULL else [pytest.mark.timeout(300)]),
 ]
 
-_DEADLINE = (
-    3.0  # seconds: a process of a busy machine has stood still for one, and such a doubt has no witness
-)
+_DEADLINE = 3.0  # seconds: a process of a busy machine has stood still for one, and such a doubt has no witness
 _BOUNDS = 5.0  # seconds, more than every bound of what was claimed
 _AT_WORK = """select m.recipient from {0}tasks t join {0}messages m on m.task = t.id
 where t.state = 'processing'"""

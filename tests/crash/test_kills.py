@@ -47,9 +47,7 @@ async def test_killed_workers_lose_nothing_and_repeat_nothing_in_silence(
     chance = random.Random(seed)
     kills = blows(moment, scaled(6, 20), chance, marks=on_unknown == "hold")
     parts = portions(message_refs("m", scaled(600, 5000)), len(kills) + 1)
-    async with drill(
-        tmp_path / "drill", database, Options(on_unknown=on_unknown, lease=1.0, beat=0.2)
-    ) as rig:
+    async with drill(tmp_path / "drill", database, Options(on_unknown=on_unknown, lease=1.0, beat=0.2)) as rig:
         for blow, refs in zip(kills, parts, strict=False):
             await strike(rig, blow, refs, chance)
         last = rig.spawn()

@@ -33,9 +33,7 @@ def tried(ref: str = "m", *, acked: float | None = 1.0, due: float = 0.0) -> Pro
 
 
 def copy(at: float, ref: str = "m", *, pid: int = A, **more: Any) -> ReceivedCopy:
-    return ReceivedCopy(
-        **{"at": at, "ref": ref, "id": f"id-{ref}", "attempt": 1, "pid": pid, "digest": "d", **more}
-    )
+    return ReceivedCopy(**{"at": at, "ref": ref, "id": f"id-{ref}", "attempt": 1, "pid": pid, "digest": "d", **more})
 
 
 def kill(at: float, pid: int = A, **held: bool) -> InjectedFault:
@@ -146,15 +144,7 @@ class TestDuplicates:
     @pytest.mark.parametrize(
         "fault",
         [kill(2.01, B), kill(3.2), kill(9.0), pause(3.2, 9.0), cut(3.2, 4.0), pause(1.0, 1.5), cut(0.5, 1.9)],
-        ids=[
-            "another sender",
-            "after both",
-            "long after",
-            "pause after",
-            "cut after",
-            "pause before",
-            "cut before",
-        ],
+        ids=["another sender", "after both", "long after", "pause after", "cut after", "pause before", "cut before"],
     )
     def test_a_fault_elsewhere_explains_nothing(self, fault: InjectedFault) -> None:
         """Excuses are as narrow as the fault, or everything is excused."""

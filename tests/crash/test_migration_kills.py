@@ -68,9 +68,7 @@ class Move:
 
     def __init__(self, folder: Path, database: Database, url: str, companies: int) -> None:
         self.folder, self.database, self._url = folder, database, url
-        self.companies = [
-            {"id": str(n), "name": f"Company {n}", "domain": f"c{n}.org"} for n in range(companies)
-        ]
+        self.companies = [{"id": str(n), "name": f"Company {n}", "domain": f"c{n}.org"} for n in range(companies)]
         self.notes = [
             {"id": f"{n}-{i}", "company": str(n), "title": f"Note {i // 3}", "text": f"What was said to {n}"}
             for n in range(companies)
@@ -106,10 +104,7 @@ class Move:
             "source": {"kind": "ndjson", "path": str(source)},
             "target": {"kind": "attio", "key": "env:DRILL_ATTIO_KEY", **attio, **fast},
             "types": {
-                "companies": {
-                    "key": "domain",
-                    "fields": {"name": "name", "domains": {"path": "domain", "many": True}},
-                },
+                "companies": {"key": "domain", "fields": {"name": "name", "domains": {"path": "domain", "many": True}}},
                 "notes": {"fields": notes, "batch_size": scaled(150, 2000)},
             },
             "retry": {"initial_delay": "200ms"},
@@ -135,9 +130,7 @@ class Move:
 
     async def strike(self, chance: random.Random, share: float) -> None:
         """Kill a worker: at a crash point, or when some more has been written."""
-        goal = min(
-            len(self.companies) + len(self.notes), await self.written() + round(share * chance.random())
-        )
+        goal = min(len(self.companies) + len(self.notes), await self.written() + round(share * chance.random()))
         point = chance.choice(POINTS) if chance.random() < 0.6 else ""
         process = self.spawn(f"{point}:{chance.randint(2, 6)}" if point else "")
         limit, before = Limit(30), await self.written()
@@ -223,10 +216,7 @@ async def drill(folder: Path, database: Database, kills: int, companies: int, no
 
 
 async def test_a_migration_that_is_killed_again_and_again_writes_each_record_once(
-    tmp_path: Path,
-    sqlite_database: SqliteFile,
-    fresh_postgres: Callable[[], PostgresDatabase],
-    note: Note,
+    tmp_path: Path, sqlite_database: SqliteFile, fresh_postgres: Callable[[], PostgresDatabase], note: Note
 ) -> None:
     """Both stores side by side; at full scale 20 kills during 20,000 records each."""
     kills, companies = scaled(2, 20), scaled(30, 2000)

@@ -107,9 +107,7 @@ async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane)
     """Work through some tasks, three of them under suspicion, until all are done; then stop."""
     now = SystemClock().wall()
     ids = (await store.enqueue([NewTask("q", "k", now) for _ in range(20)])).ids
-    await database.rows(
-        f"update {{0}}tasks set crashes = 2 where id in ({ids[1]}, {ids[2]}, {ids[7]}) returning id"
-    )
+    await database.rows(f"update {{0}}tasks set crashes = 2 where id in ({ids[1]}, {ids[2]}, {ids[7]}) returning id")
     handler = Counting()
     worker = Worker(
         faulty, SystemClock(), {"q": lane}, {"k": handler}, emit=lambda event: None,

@@ -108,9 +108,7 @@ async def test_a_worker_that_trusts_itself_after_a_pause_is_caught(
     assert had and sent
 
 
-async def test_a_settlement_without_fence_is_caught(
-    tmp_path: Path, postgres_database: PostgresDatabase
-) -> None:
+async def test_a_settlement_without_fence_is_caught(tmp_path: Path, postgres_database: PostgresDatabase) -> None:
     """Planted: the woken worker gives back what the other is sending, and it is sent twice at once."""
     slow = Options(lease=LEASE, beat=0.4, deadline=6)  # the other is still sending when it has woken
     async with drill(tmp_path / "drill", postgres_database, slow, {"delay": (2.5, 3.5)}) as rig:
@@ -141,9 +139,7 @@ async def test_a_fenced_worker_begins_anew_while_its_old_sends_end(
     assert not verdict.violations
 
 
-async def test_an_answer_that_came_during_a_pause_is_used_as_evidence(
-    tmp_path: Path, database: Database
-) -> None:
+async def test_an_answer_that_came_during_a_pause_is_used_as_evidence(tmp_path: Path, database: Database) -> None:
     """The worker wakes past its deadline with a 200 in its socket: it was sent, and nothing stays held.
 
     On PostgreSQL another worker has declared it dead and holds its messages meanwhile. On SQLite nobody may:

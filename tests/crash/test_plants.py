@@ -42,9 +42,7 @@ def check_record(ref: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert any("history: " in line and "'done'" in line for line in record)
 
 
-async def test_a_worker_that_writes_done_before_it_sends_is_caught(
-    tmp_path: Path, sqlite_database: SqliteFile
-) -> None:
+async def test_a_worker_that_writes_done_before_it_sends_is_caught(tmp_path: Path, sqlite_database: SqliteFile) -> None:
     """Messages are lost."""
     async with drill(tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2)) as rig:
         assert (await killed(rig, "done_before_send")).lost
@@ -55,9 +53,7 @@ async def test_a_worker_that_sends_without_a_start_mark_is_caught(
     tmp_path: Path, postgres_database: PostgresDatabase, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a channel that holds there are duplicates, and the engine knows nothing of them."""
-    async with drill(
-        tmp_path / "drill", postgres_database, Options(on_unknown="hold", lease=1, beat=0.2)
-    ) as rig:
+    async with drill(tmp_path / "drill", postgres_database, Options(on_unknown="hold", lease=1, beat=0.2)) as rig:
         verdict = await killed(rig, "no_start_mark")
 
     assert verdict.duplicates and verdict.unflagged
@@ -75,9 +71,7 @@ async def test_a_worker_that_resends_in_silence_is_caught(
     check_record(verdict.unflagged[0], capsys)
 
 
-async def test_a_worker_that_renames_its_messages_is_caught(
-    tmp_path: Path, sqlite_database: SqliteFile
-) -> None:
+async def test_a_worker_that_renames_its_messages_is_caught(tmp_path: Path, sqlite_database: SqliteFile) -> None:
     """A receiver could not remove these duplicates."""
     async with drill(tmp_path / "drill", sqlite_database) as rig:
         assert (await killed(rig, "fresh_id")).unexpected
@@ -90,9 +84,7 @@ async def test_a_worker_that_never_reaps_is_caught(tmp_path: Path, sqlite_databa
 
 
 @pytest.mark.postgres
-async def test_workers_that_ignore_leases_are_caught(
-    tmp_path: Path, postgres_database: PostgresDatabase
-) -> None:
+async def test_workers_that_ignore_leases_are_caught(tmp_path: Path, postgres_database: PostgresDatabase) -> None:
     """Without any fault they take each other's work and send it twice, both at once."""
     slow = {"delay": (3.0, 5.0)}  # long enough for the other to come meanwhile, on a busy machine, too
     async with drill(tmp_path / "drill", postgres_database, Options(slots=64, deadline=8), slow) as rig:
@@ -105,9 +97,7 @@ async def test_workers_that_ignore_leases_are_caught(
     assert verdict.unexplained and verdict.overlap
 
 
-async def test_an_accept_answered_before_its_commit_is_caught(
-    tmp_path: Path, sqlite_database: SqliteFile
-) -> None:
+async def test_an_accept_answered_before_its_commit_is_caught(tmp_path: Path, sqlite_database: SqliteFile) -> None:
     """Its process dies, and what was acknowledged is not there."""
     async with drill(tmp_path / "drill", sqlite_database) as rig:
         hasty = rig.spawn(plant="answer_before_commit", produce=message_refs("m", 2000))

@@ -43,7 +43,4 @@ async def test_a_message_that_kills_its_workers_is_quarantined(
     assert idle and code == 0
     assert all(said[ref].state == "failed" for ref in poison)
     assert delivered == set(good)
-    assert set(verdict.violations) <= {"lost", "unwitnessed"} and {
-        *verdict.lost,
-        *verdict.unwitnessed,
-    } == set(poison)
+    assert set(verdict.violations) <= {"lost", "unwitnessed"} and {*verdict.lost, *verdict.unwitnessed} == set(poison)

@@ -41,9 +41,7 @@ async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
     chance = random.Random(f"cuts {on_unknown}")
     parts = portions(message_refs("m", scaled(900, 5000)), 4)
     resumed: list[float] = []
-    async with drill(
-        tmp_path / "drill", PostgresDatabase(victim, "drill"), Options(on_unknown=on_unknown)
-    ) as rig:
+    async with drill(tmp_path / "drill", PostgresDatabase(victim, "drill"), Options(on_unknown=on_unknown)) as rig:
         pair = [rig.spawn(), rig.spawn()]
         await rig.working(*pair)
         for i, refs in enumerate(parts[:-1]):

@@ -118,9 +118,7 @@ def look(
     return health == "ok", len(due & found), len(due - found)
 
 
-async def test_what_was_acknowledged_is_on_the_disk_whenever_the_power_goes(
-    tmp_path: Path, note: Note
-) -> None:
+async def test_what_was_acknowledged_is_on_the_disk_whenever_the_power_goes(tmp_path: Path, note: Note) -> None:
     """With none or some of the writes since the last sync: the file is whole, and every message is in it
     that somebody was told yes for (F14)."""
     found = await blackouts(tmp_path)

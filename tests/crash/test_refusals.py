@@ -37,11 +37,7 @@ def _refused_results(worker: DrillProcess) -> int:
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])
 @pytest.mark.parametrize("refusal", list(_REFUSALS))
 async def test_results_are_kept_while_the_database_refuses(
-    tmp_path: Path,
-    fresh_postgres: Callable[[], PostgresDatabase],
-    refusal: str,
-    on_unknown: str,
-    report: Report,
+    tmp_path: Path, fresh_postgres: Callable[[], PostgresDatabase], refusal: str, on_unknown: str, report: Report
 ) -> None:
     """Messages were delivered while a role could not log in or the server was read-only: their results are
     written when the refusal ends. None is recorded as failed, so nobody sends one again."""

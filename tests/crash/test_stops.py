@@ -26,9 +26,7 @@ async def test_a_worker_that_is_asked_to_stop_finishes_or_gives_back(
     stops = scaled(2, 10)
     parts = portions(message_refs("m", scaled(240, 3000)), stops + 1)
     longest, left = 0.0, 0
-    async with drill(
-        tmp_path / "drill", database, Options(on_unknown=on_unknown), {"delay": (0.05, 0.3)}
-    ) as rig:
+    async with drill(tmp_path / "drill", database, Options(on_unknown=on_unknown), {"delay": (0.05, 0.3)}) as rig:
         for refs in parts[:-1]:
             before = rig.seen()
             producing = asyncio.create_task(rig.producer.produce(refs))

@@ -21,12 +21,7 @@ from tidings.dispatch.rabbitmq import (
 async def clean(url: str, channel: str, nodes: int = 9) -> None:
     """Delete every queue and exchange that a fleet of so many nodes may have left."""
     connection = await aio_pika.connect(url)
-    for queue in (
-        DEAD_LETTER_EXCHANGE,
-        LATE_EXCHANGE,
-        batch_queue(channel),
-        *map(outcome_queue, range(1, nodes)),
-    ):
+    for queue in (DEAD_LETTER_EXCHANGE, LATE_EXCHANGE, batch_queue(channel), *map(outcome_queue, range(1, nodes))):
         async with _scratch(connection) as one:
             await one.queue_delete(queue, if_unused=False, if_empty=False)
     for exchange in (BATCH_EXCHANGE, OUTCOME_EXCHANGE, LATE_EXCHANGE, DEAD_LETTER_EXCHANGE):

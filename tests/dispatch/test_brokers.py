@@ -89,9 +89,7 @@ def clock(request: pytest.FixtureRequest) -> SystemClock:
     return Chosen(request.param)
 
 
-async def test_a_dead_broker_of_several_does_not_keep_the_link_from_the_others(
-    broker: str, clock: SystemClock
-) -> None:
+async def test_a_dead_broker_of_several_does_not_keep_the_link_from_the_others(broker: str, clock: SystemClock) -> None:
     """Wherever it begins; the event says which one is used, without its password."""
     told: list[Event] = []
     link = BrokerConnection((DEAD, broker), clock, emit=told.append, channels=(CHANNEL,), name="test")
@@ -131,18 +129,14 @@ async def test_a_fleet_moves_to_another_broker_when_its_own_is_lost(
     assert before == {broker_address(url)}
     assert {runtime_of(app)._broker.address, transport._broker.address} == {broker_address(broker)}
     assert runtime_of(app).status()["broker_at"] == broker_address(broker)
-    assert any(
-        isinstance(event, BrokerLost) and broker_address(url) in event.reason for event in fleet.events
-    )
+    assert any(isinstance(event, BrokerLost) and broker_address(url) in event.reason for event in fleet.events)
     assert sender.sent == ["before", "after"]
 
 
 async def test_a_permanent_problem_prevents_the_start_even_if_another_broker_is_down(broker: str) -> None:
     """The error names each broker by host and port, and repeats no password."""
     wrong = broker.replace("guest:guest", "guest:CANARY")
-    link = BrokerConnection(
-        (DEAD, wrong), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test"
-    )
+    link = BrokerConnection((DEAD, wrong), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
     with pytest.raises(Misconfigured, match="user or password") as refused:
         await link.start()
     assert "127.0.0.1:1: RabbitMQ does not respond" in refused.value.problem
@@ -155,9 +149,7 @@ async def test_a_link_without_any_broker_goes_on_trying_all(broker: str, relay: 
     up = asyncio.Event()
     url, proxy = relay
     proxy.stop()
-    link = BrokerConnection(
-        (DEAD, url), Chosen(0.0), emit=told.append, channels=(CHANNEL,), name="test", came=up.set
-    )
+    link = BrokerConnection((DEAD, url), Chosen(0.0), emit=told.append, channels=(CHANNEL,), name="test", came=up.set)
     async with linked(link), within(SOON):
         assert not link.is_up and link.address is None and link.problem is not None
         assert broker_address(DEAD) in link.problem and broker_address(url) in link.problem

@@ -25,9 +25,7 @@ def named(id_: int, claim: int, channel: str = "phone") -> ClaimKey:
     return id_, claim, TOKENS.of(channel, id_, claim)
 
 
-def in_flight_task(
-    id_: int = 1, claim: int = 1, on_unknown: OnUnknown = OnUnknown.HOLD, **more: Any
-) -> InFlightTask:
+def in_flight_task(id_: int = 1, claim: int = 1, on_unknown: OnUnknown = OnUnknown.HOLD, **more: Any) -> InFlightTask:
     task = Task(TaskId(id_), "default", "phone", "message", 5, 0, 1, 0, claim, 0, False, None, None, None)
     lane = Lane("phone", on_unknown=on_unknown, deadline=timedelta(seconds=DEADLINE))
     return InFlightTask(task, lane, 0, give_up=100.0, **more)
@@ -180,18 +178,12 @@ def test_the_flags_of_serve_become_a_share() -> None:
 
     assert frozenset({ProcessRole.WORKER, ProcessRole.TRANSPORT}) == chosen.roles
     assert chosen.takes("phone") == Partition(2, 2).has("phone") and not chosen.takes("mail")
-    assert {
-        ProcessRole.API,
-        ProcessRole.SCHEDULER,
-        ProcessRole.WORKER,
-        ProcessRole.POLLER,
-    } == ProcessShare().roles
+    assert {ProcessRole.API, ProcessRole.SCHEDULER, ProcessRole.WORKER, ProcessRole.POLLER} == ProcessShare().roles
     assert not parse_share(["transport"], [], None).needs_database
 
 
 @pytest.mark.parametrize(
-    ("roles", "partition", "field"),
-    [(["boss"], None, "role"), ([], "0/3", "partition"), ([], "4/3", "partition")],
+    ("roles", "partition", "field"), [(["boss"], None, "role"), ([], "0/3", "partition"), ([], "4/3", "partition")]
 )
 def test_flags_that_make_no_sense_are_refused(roles: list[str], partition: str | None, field: str) -> None:
     """One sentence that names the flag and what to write instead."""

@@ -66,9 +66,7 @@ async def test_outcomes_survive_encoding_and_decoding(fleet: Fleet) -> None:
     def answer(message: Message) -> Outcome:
         if message.recipient == "bad":
             return Reject(Category.VALIDATION, "no such number")
-        return (
-            Done() if message.attempt > 1 else Retry(Category.TEMPORARY, "busy", timedelta(milliseconds=10))
-        )
+        return Done() if message.attempt > 1 else Retry(Category.TEMPORARY, "busy", timedelta(milliseconds=10))
 
     app = await fleet.dispatcher()
     sender = fleet.sender(answer)
@@ -95,7 +93,7 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
     nobody = f"no transport accepts messages of {CHANNEL}"
     assert runtime_of(app).status().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
     await app.worker._heartbeat_once()
-    assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
+    assert (await app.desk.why(ids[0])).answer == f"due, but blocked: {nobody}"
     sender = fleet.sender()
     await fleet.transport(sender)
     await fleet.all_are(app, ids)
@@ -185,9 +183,7 @@ async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_aga
 
 async def test_a_delivered_batch_is_never_treated_as_undelivered(fleet: Fleet) -> None:
     """Its transport is gone, no other comes in time, and it may have been sent: that is said (rule 7)."""
-    app = await fleet.dispatcher(
-        channel={"deadline": "300ms"}, broker_message_ttl=timedelta(milliseconds=300)
-    )
+    app = await fleet.dispatcher(channel={"deadline": "300ms"}, broker_message_ttl=timedelta(milliseconds=300))
     doomed, heir = fleet.sender(), fleet.sender()
     doomed.gate.clear()
     only = await fleet.transport(doomed)
@@ -334,9 +330,7 @@ async def test_unknown_outcomes_are_looked_up_by_a_transport(fleet: Fleet) -> No
     app = await fleet.dispatcher()
     sender = fleet.sender()
     message = Message("id", "default", CHANNEL, "a", {"text": "hello"}, 0, 2)
-    batch = encode_batch(
-        DispatchBatch(CHANNEL, True, 1000, 1000, [DispatchItem(1, 2, "token", message, ask=True)])
-    )
+    batch = encode_batch(DispatchBatch(CHANNEL, True, 1000, 1000, [DispatchItem(1, 2, "token", message, ask=True)]))
 
     await fleet.transport(sender)
     await runtime_of(app)._broker.publish(BATCH_EXCHANGE, CHANNEL, batch, kind=BATCH_TYPE, reply_to="1")
@@ -391,9 +385,6 @@ def test_a_dispatcher_without_a_broker_is_refused() -> None:
     from tidings import app as engine
 
     settings = Settings(channels={CHANNEL: ChannelSettings("noop", {})}, sandbox=False)
-    for role, build in (
-        (ProcessRole.DISPATCHER, engine.build),
-        (ProcessRole.TRANSPORT, engine.build_transport),
-    ):
+    for role, build in ((ProcessRole.DISPATCHER, engine.build), (ProcessRole.TRANSPORT, engine.build_transport)):
         with pytest.raises(Misconfigured, match="need RabbitMQ"):
             build(settings, share=ProcessShare(frozenset({role})))

@@ -6,13 +6,7 @@ import asyncio
 
 import pytest
 
-from tidings.dispatch.rabbitmq import (
-    BATCH_EXCHANGE,
-    BrokerConnection,
-    BrokerDown,
-    PublishRefused,
-    PublishUnconfirmed,
-)
+from tidings.dispatch.rabbitmq import BATCH_EXCHANGE, BrokerConnection, BrokerDown, PublishRefused, PublishUnconfirmed
 from tidings.kernel.clock import SystemClock
 
 from ..time_limits import within

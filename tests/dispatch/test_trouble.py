@@ -24,9 +24,7 @@ pytestmark = pytest.mark.xdist_group("rabbitmq")
     ("right", "wrong", "problem"),
     [("guest:guest", "guest:wrong", "user or password"), ("/", "/nowhere", "virtual host 'nowhere'")],
 )
-async def test_permanent_broker_problems_prevent_the_start(
-    broker: str, right: str, wrong: str, problem: str
-) -> None:
+async def test_permanent_broker_problems_prevent_the_start(broker: str, right: str, wrong: str, problem: str) -> None:
     """One sentence that names the setting, instead of a process that waits for ever."""
     head, found, tail = broker.rpartition(right)
     assert found
@@ -60,9 +58,7 @@ async def test_a_missing_queue_does_not_prevent_the_others(fleet: Fleet, broker:
             came.put_nowait(incoming)
 
     app = await fleet.dispatcher()
-    link = BrokerConnection(
-        (broker,), SystemClock(), emit=fleet.emit, channels=(), name="test", declares=False
-    )
+    link = BrokerConnection((broker,), SystemClock(), emit=fleet.emit, channels=(), name="test", declares=False)
     for channel in ("mail", CHANNEL):
         await link.read(batch_queue(channel), take, prefetch=1)
     await link.start()

@@ -64,10 +64,7 @@ def sections(text: str) -> dict[str, str]:
     bare = prose(text)
     found = list(_HEADING.finditer(bare))
     ends = [*(heading.start() for heading in found[1:]), len(bare)]
-    return {
-        heading[2].replace("`", ""): bare[heading.end() : end]
-        for heading, end in zip(found, ends, strict=True)
-    }
+    return {heading[2].replace("`", ""): bare[heading.end() : end] for heading, end in zip(found, ends, strict=True)}
 
 
 def tables(text: str) -> list[dict[str, str]]:

@@ -74,9 +74,7 @@ def needs_postgres(text: str) -> bool:
     return any("postgres" in block.words for block in runnable(text))
 
 
-def run_page(
-    text: str, folder: Path, *, postgres: str | None, programs: Path
-) -> subprocess.CompletedProcess[str]:
+def run_page(text: str, folder: Path, *, postgres: str | None, programs: Path) -> subprocess.CompletedProcess[str]:
     """Run a page to its end, with what is in `programs` first on the path.
 
     Everything it started is ended with it, and nothing else; a watchdog does it if this process is killed.

@@ -81,9 +81,7 @@ def test_prometheus_has_the_rules_of_the_engine() -> None:
 def test_the_file_of_rules_is_what_the_program_writes() -> None:
     """With the defaults; so its thresholds are the engine's own, and others' are written as easily."""
     assert RULES_FILE.read_text() == prometheus_rules.rules_file(AlertThresholds())
-    assert alerts() == {
-        one["labels"]["rule"]: one for one in prometheus_rules.prometheus_alerts(AlertThresholds())
-    }
+    assert alerts() == {one["labels"]["rule"]: one for one in prometheus_rules.prometheus_alerts(AlertThresholds())}
 
 
 LIMITS = {
@@ -106,9 +104,7 @@ def test_every_threshold_of_the_settings_reaches_the_rules(tmp_path: Path) -> No
         "[alerts]\n" + "".join(f"{name} = {json.dumps(raw)}\n" for name, (raw, _) in LIMITS.items())
     )
     limits = config.load(environ={}, folder=tmp_path).alerts
-    written = {
-        one["labels"]["rule"]: one["expr"] + "\n" for one in prometheus_rules.prometheus_alerts(limits)
-    }
+    written = {one["labels"]["rule"]: one["expr"] + "\n" for one in prometheus_rules.prometheus_alerts(limits)}
     for name, (_, expected) in LIMITS.items():
         assert expected in written[name]
 
@@ -193,9 +189,7 @@ def test_no_compose_file_has_a_default_password() -> None:
             assert name not in wanted or ":?" in given[wanted[name]]
             if name.startswith("tidings"):
                 assert ":?" in given["TIDINGS_API_KEYS"]
-                assert (
-                    service["cap_drop"] == ["ALL"] and service["read_only"] and service["tmpfs"] == ["/tmp"]
-                )
+                assert service["cap_drop"] == ["ALL"] and service["read_only"] and service["tmpfs"] == ["/tmp"]
 
 
 def test_the_image_says_whether_it_is_healthy() -> None:
@@ -227,9 +221,7 @@ def test_the_units_can_do_nothing_but_their_work(name: str, tmp_path: Path) -> N
     if shutil.which("systemd-analyze") is None:
         return
     words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager"]
-    done = subprocess.run(
-        [*words, str(DEPLOY / "systemd" / name)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*words, str(DEPLOY / "systemd" / name)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr
 
 
@@ -250,6 +242,4 @@ def test_the_pods_are_closed() -> None:
             assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"]
     closed = [block["ipBlock"]["except"] for rule in policy["egress"] for block in rule.get("to", ())
               if "ipBlock" in block]  # fmt: skip
-    assert {"169.254.0.0/16", "168.63.129.16/32", "10.0.0.0/8", "fc00::/7"} <= {
-        one for some in closed for one in some
-    }
+    assert {"169.254.0.0/16", "168.63.129.16/32", "10.0.0.0/8", "fc00::/7"} <= {one for some in closed for one in some}

@@ -69,9 +69,7 @@ def test_every_setting_has_its_entry() -> None:
 def test_the_defaults_are_those_of_the_program() -> None:
     """What a page calls a default is read like a setting and compared."""
     rows = named(sections(page("reference/settings.md"))["Settings"], "setting")
-    simple = [
-        item for item in fields(config.Settings) if "parse" in item.metadata and item.default is not None
-    ]
+    simple = [item for item in fields(config.Settings) if "parse" in item.metadata and item.default is not None]
 
     told = {item.name: item.metadata["parse"](_value(code(rows[item.name]["default"]))) for item in simple}
 
@@ -305,9 +303,7 @@ def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
 
     kinds = classes(errors, TidingsError)
 
-    assert "\n".join(drawn(TidingsError)) + "\n" in [
-        block.text for block in blocks(page("reference/errors.md"))
-    ]
+    assert "\n".join(drawn(TidingsError)) + "\n" in [block.text for block in blocks(page("reference/errors.md"))]
 
 
 def test_every_status_of_an_error_is_told_with_the_api() -> None:

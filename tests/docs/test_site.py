@@ -72,17 +72,13 @@ def is_external(address: str) -> bool:
 # -- the built site
 
 
-def test_the_site_loads_no_script_style_image_or_font_from_another_host(
-    site: Path, pages: dict[str, Page]
-) -> None:
+def test_the_site_loads_no_script_style_image_or_font_from_another_host(site: Path, pages: dict[str, Page]) -> None:
     """Neither a page nor a style sheet names a host; no page has a diagram, which would load a script."""
     for path, page in pages.items():
         assert [asset for asset in page.assets if is_external(asset)] == [], path
         assert "mermaid" not in page.classes, path
     for sheet in site.rglob("*.css"):
-        addresses = re.findall(
-            r"(?:url\(|@import(?!\s+url))\s*[\"']?([^\"')\s]+)", sheet.read_text(encoding="utf-8")
-        )
+        addresses = re.findall(r"(?:url\(|@import(?!\s+url))\s*[\"']?([^\"')\s]+)", sheet.read_text(encoding="utf-8"))
         assert [address for address in addresses if is_external(address)] == [], sheet
 
 
@@ -95,9 +91,7 @@ def test_every_relative_link_of_the_site_leads_to_a_file(site: Path, pages: dict
             assert re.match(r"[a-z]+:", link) or target in known, f"{path}: {link}"
 
 
-def test_every_page_is_in_llms_txt_and_has_its_markdown_beside_the_html(
-    site: Path, pages: dict[str, Page]
-) -> None:
+def test_every_page_is_in_llms_txt_and_has_its_markdown_beside_the_html(site: Path, pages: dict[str, Page]) -> None:
     """page.md is beside page/index.html, and llms.txt has its title and a description."""
     text = (site / "llms.txt").read_text(encoding="utf-8")
     entries = re.findall(r"^- \[[^\]]+\]\(([^)]+\.md)\): \S.*$", text, re.MULTILINE)

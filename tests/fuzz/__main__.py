@@ -50,13 +50,7 @@ def main() -> int:
             folder = Path(name) / database
             folder.mkdir()
             with engine(folder, url) as (address, logged):
-                words = (
-                    "--max-examples",
-                    str(given.cases),
-                    "--seed",
-                    str(given.seed),
-                    "--continue-on-failure",
-                )
+                words = ("--max-examples", str(given.cases), "--seed", str(given.seed), "--continue-on-failure")
                 done = fuzz(address, folder, fill(address), *words)
             wrong = troubles(logged)
             print(f"\n== {database}\n{done.stdout}", *wrong, sep="\n")

@@ -83,9 +83,7 @@ def fill(url: str) -> dict[str, list[str]]:
             "messages": [post("/v1/messages", message), post("/v1/messages", {**message, "in": "1h"})],
             "schedules": [post("/v1/schedules", {"name": "s", "rule": rule, "message": message})],
             "broadcasts": [
-                post(
-                    "/v1/broadcasts", {"name": "b", "channel": "phone", "text": "t", "trigger": trigger, **to}
-                )
+                post("/v1/broadcasts", {"name": "b", "channel": "phone", "text": "t", "trigger": trigger, **to})
                 for trigger, to in (("MANUAL", {"addresses": ["ada"]}), ("MANUAL", {"recipients": "upload"}))
             ],
             "contacts": [post("/v1/contacts", {"name": "Ada", "addresses": {"phone": "ada"}})],
@@ -106,9 +104,7 @@ def fill(url: str) -> dict[str, list[str]]:
         return known
 
 
-def fuzz(
-    url: str, folder: Path, known: dict[str, list[str]], *words: str
-) -> subprocess.CompletedProcess[str]:
+def fuzz(url: str, folder: Path, known: dict[str, list[str]], *words: str) -> subprocess.CompletedProcess[str]:
     """Run the fuzzer to its end, with the description as it is served."""
     description = folder / "openapi.json"
     description.write_bytes(httpx.get(f"{url}/openapi.json", headers={"x-api-key": KEY}, timeout=60).content)
@@ -123,11 +119,7 @@ def fuzz(
 
 def troubles(logged: list[str]) -> list[str]:
     """What the engine itself complained about."""
-    return [
-        line
-        for line in logged
-        if '"level": "error"' in line or '"level":"error"' in line or "Traceback" in line
-    ]
+    return [line for line in logged if '"level": "error"' in line or '"level":"error"' in line or "Traceback" in line]
 
 
 def _shift() -> dict[str, object]:

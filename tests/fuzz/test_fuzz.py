@@ -15,9 +15,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("schemathesis") is None, reason="no schemathesis: make fuzz")
-def test_a_made_up_call_of_each_route_gets_an_answer_that_is_described(
-    tmp_path: Path, sqlite_url: str
-) -> None:
+def test_a_made_up_call_of_each_route_gets_an_answer_that_is_described(tmp_path: Path, sqlite_url: str) -> None:
     """S21: one of each; thousands of them, on both databases, are `make fuzz`."""
     with engine(tmp_path, sqlite_url) as (address, logged):
         known = fill(address)
@@ -27,9 +25,7 @@ def test_a_made_up_call_of_each_route_gets_an_answer_that_is_described(
     assert troubles(logged) == []
 
 
-async def test_whoever_needs_no_key_cannot_crash_slow_down_or_fill_the_engine(
-    tmp_path: Path, sqlite_url: str
-) -> None:
+async def test_whoever_needs_no_key_cannot_crash_slow_down_or_fill_the_engine(tmp_path: Path, sqlite_url: str) -> None:
     """S17: seconds of made-up bytes for headers, forms, call-backs and mails; minutes are `make fuzz`."""
     found, complaints = await attack(tmp_path, sqlite_url, seconds=5)
 

@@ -103,8 +103,7 @@ def noise(chance: random.Random, most: int) -> bytes:
 def raw_request(chance: random.Random) -> bytes:
     """A request that is nearly one."""
     lines = [
-        b"%s %s HTTP/1.%d"
-        % (chance.choice(_METHODS), chance.choice(_PATHS).encode(), chance.choice((0, 1, 1, 1, 7)))
+        b"%s %s HTTP/1.%d" % (chance.choice(_METHODS), chance.choice(_PATHS).encode(), chance.choice((0, 1, 1, 1, 7)))
     ]
     if chance.random() < 0.9:
         lines.append(b"host: localhost")
@@ -129,8 +128,7 @@ def form(chance: random.Random) -> bytes:
     """A form for the sign-in."""
     fields = chance.choice((1, 3, 5000))
     body = b"&".join(
-        b"%s=%s" % (chance.choice((b"key", b"next", b"%zz", b"k%00")), noise(chance, 30))
-        for _ in range(fields)
+        b"%s=%s" % (chance.choice((b"key", b"next", b"%zz", b"k%00")), noise(chance, 30)) for _ in range(fields)
     )
     kind = b"application/x-www-form-urlencoded"
     if chance.random() < 0.3:

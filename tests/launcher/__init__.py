@@ -49,9 +49,7 @@ class ForkServer:
         self.folder.mkdir(parents=True)
         script = self.folder / "tidings"
         code = (HERE / "client.py").read_text(encoding="utf-8")
-        script.write_text(
-            f"#!{sys.executable} -IS\nADDRESS = {str(self._address)!r}\n{code}", encoding="utf-8"
-        )
+        script.write_text(f"#!{sys.executable} -IS\nADDRESS = {str(self._address)!r}\n{code}", encoding="utf-8")
         script.chmod(0o755)
         self._server = subprocess.Popen(
             [sys.executable, str(HERE / "server.py"), str(self._address), *self._modules],
@@ -98,12 +96,7 @@ class Forked:
     """A started process, with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(
-        self,
-        pid: int,
-        connection: socket.socket,
-        stdin: IO[bytes],
-        stdout: IO[bytes],
-        stderr: IO[bytes] | None,
+        self, pid: int, connection: socket.socket, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes] | None
     ) -> None:
         self.pid = pid
         self.stdin: IO[bytes] | None = stdin

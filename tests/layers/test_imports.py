@@ -45,17 +45,7 @@ ALLOWED_SIBLINGS = {
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 PURE = ("kernel/decisions.py", "kernel/quarantine.py", "kernel/retry.py", "kernel/breaker.py")
-INPUT_OUTPUT = {
-    "apsw",
-    "asyncio",
-    "asyncpg",
-    "os",
-    "pyreqwest",
-    "socket",
-    "sqlite3",
-    "subprocess",
-    "threading",
-}
+INPUT_OUTPUT = {"apsw", "asyncio", "asyncpg", "os", "pyreqwest", "socket", "sqlite3", "subprocess", "threading"}
 
 CLOCK_AND_CHANCE = re.compile(
     r"datetime\.datetime\.(now|utcnow|today)|datetime\.date\.today|time\.time(_ns)?"
@@ -158,9 +148,7 @@ def full_names(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
 
 
 def used_clocks(tree: ast.AST) -> Iterator[str]:
-    return (
-        f"line {node.lineno}: {name}" for node, name in full_names(tree) if CLOCK_AND_CHANCE.fullmatch(name)
-    )
+    return (f"line {node.lineno}: {name}" for node, name in full_names(tree) if CLOCK_AND_CHANCE.fullmatch(name))
 
 
 def sleeps(tree: ast.AST) -> Iterator[str]:
@@ -199,11 +187,7 @@ def inspect(paths: Iterator[Path], look: Callable[[ast.AST], Iterator[str]]) -> 
 
 def test_every_part_has_a_place_in_the_layers() -> None:
     """A new top-level package or module is put into the list before it is used."""
-    found = {
-        path.stem
-        for path in SOURCE.iterdir()
-        if (path.is_dir() and any(modules(path))) or path.suffix == ".py"
-    }
+    found = {path.stem for path in SOURCE.iterdir() if (path.is_dir() and any(modules(path))) or path.suffix == ".py"}
 
     assert found - set(LEVEL) - set(BESIDE) - {"__init__", "__main__"} == set()
 
@@ -247,11 +231,7 @@ def test_decisions_are_made_without_input_or_output() -> None:
 
 def test_only_the_clock_module_asks_for_time_chance_and_identity() -> None:
     """Everybody else is handed a clock, a random generator and new ids, so that tests can decide them."""
-    bound = (
-        path
-        for path in modules(SOURCE)
-        if not path.relative_to(SOURCE).as_posix().startswith(MAY_ASK_THE_CLOCK)
-    )
+    bound = (path for path in modules(SOURCE) if not path.relative_to(SOURCE).as_posix().startswith(MAY_ASK_THE_CLOCK))
 
     assert inspect(bound, used_clocks) == []
 
@@ -281,9 +261,7 @@ def test_every_statement_file_is_used() -> None:
     names = {path: path.relative_to(SQL).with_suffix("").as_posix() for path in SQL.rglob("*.sql")}
 
     unused = [
-        place(path)
-        for path, name in names.items()
-        if not asked & {path.stem, name, name.partition("/")[2], path.name}
+        place(path) for path, name in names.items() if not asked & {path.stem, name, name.partition("/")[2], path.name}
     ]
 
     assert sorted(unused) == []

@@ -48,9 +48,7 @@ def send_first_message(python: Path, folder: Path) -> str:
     """Run a copy of the first-message example outside the source tree; return its output."""
     script = shutil.copy(EXAMPLE, folder)
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run(
-        [python, script], cwd=folder, env=clean, check=True, text=True, stdout=subprocess.PIPE
-    )
+    done = subprocess.run([python, script], cwd=folder, env=clean, check=True, text=True, stdout=subprocess.PIPE)
     return done.stdout
 
 

@@ -20,9 +20,7 @@ _background: set[asyncio.Task[Any]] = set()
 def _cursor_first() -> None:
     enqueue = SqliteStore.enqueue
 
-    async def hasty(
-        self: SqliteStore, tasks: Any, *rows: Any, also: Sequence[Step] = (), **options: Any
-    ) -> Any:
+    async def hasty(self: SqliteStore, tasks: Any, *rows: Any, also: Sequence[Step] = (), **options: Any) -> Any:
         moves = [step for step in also if step.name == "source_move"]
         if moves:
             await self.write(moves)
@@ -51,8 +49,7 @@ class Elsewhere(NamedTuple):
 
 PLANTS = {
     "cursor_first": Elsewhere(
-        _cursor_first,
-        "tests/contract/test_sources.py::test_a_failed_insert_holds_the_cursor_and_notifies_after_three",
+        _cursor_first, "tests/contract/test_sources.py::test_a_failed_insert_holds_the_cursor_and_notifies_after_three"
     ),
     "no_confirm": Elsewhere(
         _no_confirm, "tests/dispatch/test_publishing.py::test_an_unroutable_message_was_not_published"

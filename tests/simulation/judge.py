@@ -73,9 +73,7 @@ def checked(query: Query) -> Iterator[tuple[str, str]]:
 
 def read_books(query: Query) -> Books:
     """Every task by its message."""
-    rows = query(
-        "select tenant, id, queue, state, unknown, claim_no, ordering_key, expires_at, crashes from tasks"
-    )
+    rows = query("select tenant, id, queue, state, unknown, claim_no, ordering_key, expires_at, crashes from tasks")
     return {
         row[0]: Line(
             row[1], row[2], row[3], bool(row[4]), row[5], row[6],
@@ -125,9 +123,7 @@ def _moves(world: World, books: Books, violations: defaultdict[str, list[str]]) 
             violations["illegal move"].append(f"{ref_of[task]} {origin} to {state}")
         world.met[f"{origin} to {state}"] += 1
     told: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for task, origin, state, detail in world.query(
-        "select task, origin, state, detail from history order by rowid"
-    ):
+    for task, origin, state, detail in world.query("select task, origin, state, detail from history order by rowid"):
         if origin != state:
             told[ref_of[task]].append((origin, state))
         if detail is not None and detail.startswith("late result"):
@@ -169,10 +165,7 @@ def _ends(world: World, books: Books, violations: defaultdict[str, list[str]]) -
     for (name,) in world.query("select name from nodes where state = 'dead'"):
         violations["a dead node that nobody buries"].append(name)
     for copy in world.receiver.copies:
-        if (
-            copy.did != ReceiverAction.REFUSED
-            and copy.at > world.people.cancelled.get(copy.ref, 1e9) + _AFTERMATH
-        ):
+        if copy.did != ReceiverAction.REFUSED and copy.at > world.people.cancelled.get(copy.ref, 1e9) + _AFTERMATH:
             violations["sent after it was cancelled"].append(copy.ref)
 
 
@@ -197,9 +190,7 @@ def _order(world: World, books: Books, violations: defaultdict[str, list[str]]) 
 
 def _pace(world: World, violations: defaultdict[str, list[str]]) -> None:
     """Never more than its rate in any second."""
-    stopped = [
-        fault for fault in world.nemesis.log if fault.how == "before send"
-    ]  # with its hand on the door
+    stopped = [fault for fault in world.nemesis.log if fault.how == "before send"]  # with its hand on the door
     arrived = [
         copy.at
         for copy in world.receiver.copies
@@ -256,20 +247,14 @@ def _may_be_undelivered(ref: str, books: Books) -> bool:
 def _with_held(world: World, fault: InjectedFault) -> InjectedFault:
     """A fault with what its process had begun: the world saw the starts as they were written."""
     since = fault.begin - LONGEST - LEASE
-    held = {
-        ref: True
-        for pid, ref, at in world.starts
-        if fault.target in (0, pid) and since <= at <= fault.end + LEASE
-    }
+    held = {ref: True for pid, ref, at in world.starts if fault.target in (0, pid) and since <= at <= fault.end + LEASE}
     return fault._replace(held=held)
 
 
 def _excuse_cut_overlaps(world: World, overlap: list[str]) -> None:
     """A sender that cannot reach its database goes on with what it has begun, where resending is safe."""
     for ref in list(overlap):
-        taken = [
-            copy for copy in world.receiver.copies if copy.ref == ref and copy.did != ReceiverAction.REFUSED
-        ]
+        taken = [copy for copy in world.receiver.copies if copy.ref == ref and copy.did != ReceiverAction.REFUSED]
         cut = any(
             fault.kind == InjectionKind.CUT and fault.target in (0, copy.pid)
             and fault.begin <= copy.at + DEADLINE and copy.at <= fault.end + LEASE

@@ -151,17 +151,9 @@ class Link:
     ) -> T:
         loop = asyncio.get_running_loop()
         call = _Call(
-            verb,
-            what,
-            work,
-            self._world.nemesis.weather(self._host, verb),
-            loop.create_future(),
-            loop.time(),
-            known,
+            verb, what, work, self._world.nemesis.weather(self._host, verb), loop.create_future(), loop.time(), known
         )
-        loop.call_later(
-            min(call.weather.out, PATIENCE), self._arrive, call, context=self._world.server.context
-        )
+        loop.call_later(min(call.weather.out, PATIENCE), self._arrive, call, context=self._world.server.context)
         answer: T = await call.answer
         return answer
 

@@ -138,11 +138,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         return handle
 
     def call_at(
-        self,
-        when: float,
-        callback: Callable[[*Ts], object],
-        *args: *Ts,
-        context: contextvars.Context | None = None,
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         """As asyncio's, with a handle that knows its process."""
         timer = _Timer(when, callback, args, self, context)
@@ -150,9 +146,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer
 
-    def run_in_executor(
-        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
-    ) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         """Threads have no place in a world that can be repeated."""
         raise RuntimeError("no threads in virtual time")
 

@@ -102,9 +102,7 @@ class StoreMachine(RuleBasedStateMachine):
         """New tasks wait."""
         due = self.clock.now() + after * SECOND
         expires = None if lasts is None or key else due + lasts * SECOND
-        ids = self.run(
-            self.store.enqueue([NewTask(queue, "kind", due, ordering_key=key, expires_at=expires)] * n)
-        ).ids
+        ids = self.run(self.store.enqueue([NewTask(queue, "kind", due, ordering_key=key, expires_at=expires)] * n)).ids
         self.model |= {id_: Known(queue, due, expires, key) for id_ in ids}
 
     @rule(target=claims, node=st.integers(0, 1), room=st.integers(1, 4))
@@ -165,16 +163,12 @@ class StoreMachine(RuleBasedStateMachine):
         to=st.sampled_from((TaskState.DONE, TaskState.DONE, TaskState.FAILED, TaskState.PENDING)),
         detail=st.sampled_from((None, "r")), unknown=st.booleans(), after=st.integers(0, 3),
     )  # fmt: skip
-    def settle(
-        self, claim: tuple[NodeId, Task], to: TaskState, detail: str | None, unknown: bool, after: int
-    ) -> None:
+    def settle(self, claim: tuple[NodeId, Task], to: TaskState, detail: str | None, unknown: bool, after: int) -> None:
         """Only by the claim that holds it; a late one changes nothing, and a repeated one is told 'kept'."""
         node, task = claim
         due = self.clock.now() + after * SECOND if to is TaskState.PENDING else None
         is_unknown = unknown and to is not TaskState.DONE
-        self._settle(
-            node, Transition(task.id, task.claim_no, to, task.attempts, due, None, detail, is_unknown)
-        )
+        self._settle(node, Transition(task.id, task.claim_no, to, task.attempts, due, None, detail, is_unknown))
 
     def _settle(self, node: int, move: Transition) -> None:
         known = self.model[move.id]
@@ -197,9 +191,7 @@ class StoreMachine(RuleBasedStateMachine):
         rows = self.run(self.store.read("node_held", node=old, after=0, limit=100))
         held = {id_ for id_, known in self.model.items() if known.node == old and known.state == "processing"}
         assert {row["id"] for row in rows} == held
-        assert {row["id"] for row in rows if row["started_at"]} == {
-            id_ for id_ in held if self.model[id_].is_started
-        }
+        assert {row["id"] for row in rows if row["started_at"]} == {id_ for id_ in held if self.model[id_].is_started}
         for row in rows:
             started = row["started_at"] is not None
             move = Transition(
@@ -237,9 +229,7 @@ class StoreMachine(RuleBasedStateMachine):
         """A dead letter starts afresh."""
         if (id_ := self._picked(pick)) is not None:
             known, now = self.model[id_], self.clock.now()
-            answer, _ = self.run(
-                task_actions.retry(self.store, id_, due_at=now, expires_at=None, reason="again")
-            )
+            answer, _ = self.run(task_actions.retry(self.store, id_, due_at=now, expires_at=None, reason="again"))
             assert (answer is TaskActionResult.DONE) == (known.state == "failed")
             if known.state == "failed":
                 self.model[id_] = replace(
@@ -261,9 +251,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Evidence moves what waits or is in doubt, and nothing else."""
         if (id_ := self._picked(pick)) is not None:
             known = self.model[id_]
-            moved = self.run(
-                task_actions.record_sent_evidence(self.store, id_, node=None, detail="a receipt")
-            )
+            moved = self.run(task_actions.record_sent_evidence(self.store, id_, node=None, detail="a receipt"))
             may = known.state == "pending" or (known.state == "failed" and known.unknown)
             assert moved == may
             if may:

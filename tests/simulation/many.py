@@ -53,9 +53,7 @@ class Sum:
             self.guilty.append(report)
 
 
-def run(
-    seeds: Iterable[int], *, until: float = float("inf"), told: Callable[[Report], None] | None = None
-) -> Sum:
+def run(seeds: Iterable[int], *, until: float = float("inf"), told: Callable[[Report], None] | None = None) -> Sum:
     """These worlds, one after the other; stops early when `until` (monotonic) is over."""
     total, began = Sum(), time.monotonic()
     for seed in seeds:

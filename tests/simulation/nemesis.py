@@ -117,9 +117,7 @@ class Nemesis:
             case "slow":
                 self._slow[host.pid] = self._now + length
                 self._note(
-                    InjectedFault(
-                        InjectionKind.CUT, host.pid, self._now, self._now + length + PATIENCE, "slow store"
-                    )
+                    InjectedFault(InjectionKind.CUT, host.pid, self._now, self._now + length + PATIENCE, "slow store")
                 )
             case "stop":
                 self._world.stop(host)

@@ -18,12 +18,7 @@ from .plan import LANES
 if TYPE_CHECKING:
     from .world import World
 
-_FITTING = {
-    "cancel": ("pending", "processing"),
-    "retry": ("failed",),
-    "reschedule": ("pending",),
-    "pause": (),
-}
+_FITTING = {"cancel": ("pending", "processing"), "retry": ("failed",), "reschedule": ("pending",), "pause": ()}
 
 
 class People:
@@ -73,9 +68,7 @@ class People:
             if answer is task_actions.TaskActionResult.DONE:
                 self.cancelled[ref] = asyncio.get_running_loop().time()
         elif wish == "retry":
-            answer, _ = await task_actions.retry(
-                self._link, task, due_at=now, expires_at=None, reason="once more"
-            )
+            answer, _ = await task_actions.retry(self._link, task, due_at=now, expires_at=None, reason="once more")
         else:
             due = now + round(self._random.uniform(0, 10) * SECOND)
             answer, _ = await task_actions.reschedule(self._link, task, due_at=due, expires_at=None)

@@ -29,9 +29,7 @@ _POLICY = RetryPolicy(
 )
 
 
-def _lane(
-    queue: str, on_unknown: OnUnknown, *, deadline: float = DEADLINE, per_second: float | None = None
-) -> Lane:
+def _lane(queue: str, on_unknown: OnUnknown, *, deadline: float = DEADLINE, per_second: float | None = None) -> Lane:
     return Lane(
         queue,
         _POLICY,

@@ -96,10 +96,7 @@ def no_fence(garden: ExitStack) -> None:
 @_plant("receiver")
 def constant_token(garden: ExitStack) -> None:
     """A new claim has the number of the last one."""
-    _rewrite(
-        garden,
-        {"claim_some": (r"claim_no = claim_no \+ 1", "claim_no = 1"), "near": (r"claim_no \+ 1", "1")},
-    )
+    _rewrite(garden, {"claim_some": (r"claim_no = claim_no \+ 1", "claim_no = 1"), "near": (r"claim_no \+ 1", "1")})
 
 
 @_plant("store", "pause", "slow", "receiver")

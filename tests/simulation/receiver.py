@@ -148,9 +148,7 @@ class Sender:
             case "500":
                 return Retry(Category.TEMPORARY, "500")
             case "429" | "429 for all":
-                return Retry(
-                    Category.THROTTLING, "429", timedelta(seconds=2), whole_channel=way == "429 for all"
-                )
+                return Retry(Category.THROTTLING, "429", timedelta(seconds=2), whole_channel=way == "429 for all")
             case "400":
                 return Reject(Category.PERMANENT, "400")
             case _:

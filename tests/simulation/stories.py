@@ -66,9 +66,7 @@ def sleeping_reaper() -> Story:
                 call.fails = "before"
             if host.pid == 3 and verb == "read" and 4 < world.seconds < 5:
                 call.back = LEASE + 0.5
-                world.nemesis.log.append(
-                    InjectedFault(InjectionKind.CUT, 3, world.seconds, world.seconds + LEASE)
-                )
+                world.nemesis.log.append(InjectedFault(InjectionKind.CUT, 3, world.seconds, world.seconds + LEASE))
 
         _weather(world, late)
 

@@ -26,17 +26,7 @@ def test_its_named_test_fails_with_a_planted_bug(name: str) -> None:
 
 
 def _runs(name: str, plant: str) -> int:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:xdist",
-        "-p",
-        "tests.simulation.elsewhere",
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "tests.simulation.elsewhere"]
     return subprocess.run(
         [*command, PLANTS[name].test, "-k", "not postgres"],
         cwd=Path(__file__).parents[2],

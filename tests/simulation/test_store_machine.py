@@ -75,9 +75,7 @@ def test_any_order_of_verbs_keeps_to_the_model_on_postgresql(postgres_url: str) 
 
     async def opened(clock: ManualClock) -> Store:
         connection = await asyncpg.connect(postgres_url)
-        await connection.execute(
-            "truncate tidings.tasks, tidings.history, tidings.nodes, tidings.queues cascade"
-        )
+        await connection.execute("truncate tidings.tasks, tidings.history, tidings.nodes, tidings.queues cascade")
         await connection.close()
         store = PostgresStore(postgres_url, now=clock.now, connections=2)
         await store.open()

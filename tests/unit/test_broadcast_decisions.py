@@ -34,10 +34,8 @@ from tidings.outbound.broadcasts.delivery_windows import (
     StartBroadcast,
     WaitUntil,
     decide_feed,
-    local_start,
-    quiet_from,
-    quiet_until,
 )
+from tidings.outbound.broadcasts.quiet_hours import local_start, quiet_from, quiet_until
 from tidings.outbound.broadcasts.recipient_parser import parse_recipient
 from tidings.outbound.broadcasts.request_parser import parse_broadcast
 
@@ -88,9 +86,7 @@ def test_a_small_store_takes_smaller_bites() -> None:
     """One transaction takes what suits the store."""
     take = decide_feed(look(bulk=1000))
 
-    assert isinstance(take, FeedRecipients) and (take.size, take.check_at) == (1000, NOW), (
-        "and goes on at once"
-    )
+    assert isinstance(take, FeedRecipients) and (take.size, take.check_at) == (1000, NOW), "and goes on at once"
 
 
 def test_while_something_is_at_work_it_looks_again_soon_and_later_when_everything_waits() -> None:
@@ -176,17 +172,13 @@ def test_a_canary_takes_its_few_then_waits_for_them_then_for_a_person() -> None:
     assert isinstance(decide_feed(look(gate=7, taken=7, parts=part, tally=tally(open=3, sent=4))), WaitUntil)
     halt = decide_feed(look(gate=7, taken=7, parts=part, tally=tally(sent=6, failed=1)))
     assert isinstance(halt, PauseAfterCanary) and "6 sent, 1 failed" in halt.reason
-    assert isinstance(
-        decide_feed(look(gate=None, taken=7, parts=part, tally=tally(sent=6, failed=1))), FeedRecipients
-    )
+    assert isinstance(decide_feed(look(gate=None, taken=7, parts=part, tally=tally(sent=6, failed=1))), FeedRecipients)
 
 
 def test_a_retry_takes_what_the_window_leaves() -> None:
     """However many have failed."""
     done = {"taken": 10_000, "parts": [TimezonePart(0, None, 10_000, 10_000, 1)], "is_retrying": True}
-    assert decide_feed(look(tally=tally(failed=9_000, open=1_000), **done)) == RetryFailedRecipients(
-        4_000, NOW, 0
-    )
+    assert decide_feed(look(tally=tally(failed=9_000, open=1_000), **done)) == RetryFailedRecipients(4_000, NOW, 0)
     assert isinstance(decide_feed(look(tally=tally(failed=6_000, open=4_000), **done)), WaitUntil)
     assert isinstance(decide_feed(look(tally=tally(failed=10_000), **done)), RetryFailedRecipients)
 
@@ -204,9 +196,7 @@ def test_parts_are_taken_in_turn_and_resting_ones_are_left_alone() -> None:
     assert isinstance(take, FeedRecipients)
     assert [(part.part, n) for part, n in take.portions] == [(1, 30)]
     left = [parts[0], parts[1]._replace(taken=30), parts[2]]
-    wait = decide_feed(
-        look(now=noon, due_at=noon, options=options, tally=tally(180, sent=30), parts=left, taken=30)
-    )
+    wait = decide_feed(look(now=noon, due_at=noon, options=options, tally=tally(180, sent=30), parts=left, taken=30))
     assert wait == WaitUntil(noon + MINUTE), "a minute at the most, so that nothing is overslept"
 
 
@@ -221,9 +211,7 @@ def test_parts_are_taken_in_turn_and_resting_ones_are_left_alone() -> None:
         ("2027-10-31T02:30", "Europe/Berlin", "2027-10-31T07:00"),  # this hour comes twice
     ],
 )
-def test_quiet_hours_go_over_midnight_and_over_daylight_saving(
-    now: str, timezone: str, until: str | None
-) -> None:
+def test_quiet_hours_go_over_midnight_and_over_daylight_saving(now: str, timezone: str, until: str | None) -> None:
     """By the clock on the recipient's wall."""
     expected = None if until is None else at(until, timezone)
 
@@ -236,9 +224,7 @@ def test_quiet_hours_go_over_midnight_and_over_daylight_saving(
     st.integers(0, 1439),
     st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"]),
 )
-def test_the_end_of_quiet_hours_is_never_quiet_and_never_past(
-    minute: int, begin: int, end: int, timezone: str
-) -> None:
+def test_the_end_of_quiet_hours_is_never_quiet_and_never_past(minute: int, begin: int, end: int, timezone: str) -> None:
     """Whatever the zone does with its clocks."""
     if begin == end:
         return
@@ -261,9 +247,7 @@ def test_a_local_start_shows_the_same_time_on_every_wall() -> None:
 
 
 @given(
-    st.lists(st.integers(0, 1000), min_size=7, max_size=7),
-    st.integers(0, 5000),
-    st.sampled_from(list(BroadcastState)),
+    st.lists(st.integers(0, 1000), min_size=7, max_size=7), st.integers(0, 5000), st.sampled_from(list(BroadcastState))
 )
 def test_a_tally_always_adds_up(ended: list[int], untaken: int, state: BroadcastState) -> None:
     """The parts are the whole, in every state."""
@@ -279,9 +263,7 @@ def test_a_tally_always_adds_up(ended: list[int], untaken: int, state: Broadcast
 
 def test_options_are_kept_as_they_were() -> None:
     """To JSON and back."""
-    options = BroadcastOptions(
-        2.5, 7, 0.1, 3, NIGHT, "Asia/Tokyo", True, 4, 9, "https://x", True, {"a": 1}, (4, 5)
-    )
+    options = BroadcastOptions(2.5, 7, 0.1, 3, NIGHT, "Asia/Tokyo", True, 4, 9, "https://x", True, {"a": 1}, (4, 5))
 
     assert load_broadcast_options(options.to_json()) == options
 
@@ -296,9 +278,7 @@ def test_options_are_kept_as_they_were() -> None:
         ({"address": "ada", "variables": ""}, "ada", {}),
     ],
 )
-def test_a_recipient_is_an_address_or_an_object(
-    said: object, address: str, variables: dict[str, Any]
-) -> None:
+def test_a_recipient_is_an_address_or_an_object(said: object, address: str, variables: dict[str, Any]) -> None:
     """Unknown names are variables."""
     found = parse_recipient(said)
 

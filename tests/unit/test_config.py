@@ -24,11 +24,7 @@ def loaded(tmp_path: Path) -> Loader:
     """Load with a file of this text, a private mode, and only the given environment."""
 
     def load_(
-        text: str | None = None,
-        environ: Mapping[str, str] | None = None,
-        *,
-        mode: int = 0o600,
-        **flags: object,
+        text: str | None = None, environ: Mapping[str, str] | None = None, *, mode: int = 0o600, **flags: object
     ) -> Settings:
         if text is not None:
             (tmp_path / "tidings.toml").write_text(text, encoding="utf-8")
@@ -61,11 +57,7 @@ def test_the_file_is_beaten_by_the_environment_and_that_by_flags(loaded: Loader)
         text, {"TIDINGS_PORT": "2", "TIDINGS_CONCURRENCY": "2", "PATH": "/bin"}, port=3, poll_interval=None
     )
 
-    assert (settings.port, settings.concurrency, settings.poll_interval) == (
-        3,
-        2,
-        timedelta(milliseconds=250),
-    )
+    assert (settings.port, settings.concurrency, settings.poll_interval) == (3, 2, timedelta(milliseconds=250))
     assert settings.sandbox is False
 
 
@@ -234,11 +226,7 @@ def test_what_is_unknown_or_malformed_stops_the_start(loaded: Loader, text: str,
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
-        (
-            "TIDINGS_PROT",
-            "1",
-            "unknown setting 'TIDINGS_PROT' in the environment. Did you mean 'TIDINGS_PORT'",
-        ),
+        ("TIDINGS_PROT", "1", "unknown setting 'TIDINGS_PROT' in the environment. Did you mean 'TIDINGS_PORT'"),
         ("TIDINGS_PORT", "http", "port in TIDINGS_PORT is 'http'"),
         ("TIDINGS_PORT", "", "port in TIDINGS_PORT is ''"),
         ("TIDINGS_CHANNELS", "x", "TIDINGS_CHANNELS__NAME__OPTION"),
@@ -287,9 +275,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         load(environ={}, folder=tmp_path)
 
 
-@pytest.mark.parametrize(
-    "url", ["sqlite:///tidings.db", "sqlite:////var/lib/t.db", "postgresql:///t?host=/tmp"]
-)
+@pytest.mark.parametrize("url", ["sqlite:///tidings.db", "sqlite:////var/lib/t.db", "postgresql:///t?host=/tmp"])
 def test_both_databases_are_accepted(loaded: Loader, url: str) -> None:
     """A file or a server."""
     assert loaded(database=url).database == url
@@ -339,18 +325,9 @@ def test_channels_come_from_the_file_and_the_environment(loaded: Loader) -> None
 
 def test_policies_of_ones_own_join_the_ready_made_ones(loaded: Loader) -> None:
     """A3: a policy, not a constant; a channel may name it."""
-    settings = loaded(
-        "[policies.gentle]\ntable = ['1m', '10m']\n[channels.hook]\nkind = 'webhook'\npolicy = 'gentle'"
-    )
+    settings = loaded("[policies.gentle]\ntable = ['1m', '10m']\n[channels.hook]\nkind = 'webhook'\npolicy = 'gentle'")
 
-    assert set(settings.all_policies) == {
-        "default",
-        "stepped",
-        "exponential",
-        "quick",
-        "events",
-        "gentle",
-    }
+    assert set(settings.all_policies) == {"default", "stepped", "exponential", "quick", "events", "gentle"}
     assert settings.policies["gentle"].rule.max_attempts == 3
     assert settings.describe()["policies"] == {"gentle": "3 attempts, 1 min, 10 min"}
 
@@ -381,9 +358,7 @@ def test_api_keys_in_the_environment_are_separated_by_commas(loaded: Loader) -> 
     assert settings.api_keys == ("a" * 16, "b" * 16)
 
 
-@pytest.mark.parametrize(
-    "reference", ["env:NOWHERE", "env:EMPTY", "file:/nowhere/at/all", "file:empty", "file:."]
-)
+@pytest.mark.parametrize("reference", ["env:NOWHERE", "env:EMPTY", "file:/nowhere/at/all", "file:empty", "file:."])
 def test_a_reference_to_nothing_stops_the_start(loaded: Loader, tmp_path: Path, reference: str) -> None:
     """A missing secret is found at the start and not at the first send."""
     (tmp_path / "empty").touch()
@@ -425,11 +400,7 @@ def test_a_file_without_secrets_may_be_read_by_everybody(loaded: Loader) -> None
 
 def test_a_malformed_value_of_a_secret_setting_is_not_repeated(loaded: Loader) -> None:
     """S9: error messages go to logs."""
-    for text in (
-        f"api_keys = ['{CANARY}', 'short']",
-        f"database = '{CANARY}'",
-        f"database = 'x://a:{CANARY}@b'",
-    ):
+    for text in (f"api_keys = ['{CANARY}', 'short']", f"database = '{CANARY}'", f"database = 'x://a:{CANARY}@b'"):
         with pytest.raises(Misconfigured) as refused:
             loaded(text)
         assert CANARY not in str(refused.value)
@@ -454,15 +425,10 @@ def test_loopback_needs_no_key(loaded: Loader, host: str) -> None:
 def test_thresholds_of_alerts_are_read_from_file_and_environment(loaded: Loader) -> None:
     """B11: each in its unit; what is not named keeps its default, and the environment wins."""
     settings = loaded(
-        "[alerts]\noverdue = 5000\nlate = '25 %'\ndatabase_full = '1GiB'",
-        environ={"TIDINGS_ALERTS__OVERDUE": "7000"},
+        "[alerts]\noverdue = 5000\nlate = '25 %'\ndatabase_full = '1GiB'", environ={"TIDINGS_ALERTS__OVERDUE": "7000"}
     )
 
-    assert (settings.alerts.overdue, settings.alerts.late, settings.alerts.database_full) == (
-        7000,
-        0.25,
-        1 << 30,
-    )
+    assert (settings.alerts.overdue, settings.alerts.late, settings.alerts.database_full) == (7000, 0.25, 1 << 30)
     assert settings.alerts.errors == 0.01
     assert settings.origins["alerts.overdue"] == "TIDINGS_ALERTS__OVERDUE"
     assert settings.describe()["alerts"]["database_full"] == "1024MiB"

@@ -24,14 +24,10 @@ CONNECTED = StoredSession(SessionStatus.CONNECTED, "WORKING", NOON - 3600 * SECO
 
 def known(after: SessionTransition, since: int) -> StoredSession:
     """The row that a look left behind."""
-    return StoredSession(
-        after.link, after.why, since, after.attempts, after.told, after.lost_at, after.retry_at
-    )
+    return StoredSession(after.link, after.why, since, after.attempts, after.told, after.lost_at, after.retry_at)
 
 
-def walk(
-    found: SessionCheck, *, seconds: int, start: StoredSession = CONNECTED
-) -> list[tuple[int, SessionTransition]]:
+def walk(found: SessionCheck, *, seconds: int, start: StoredSession = CONNECTED) -> list[tuple[int, SessionTransition]]:
     """Every look of so many seconds, with its second."""
     looks: list[tuple[int, SessionTransition]] = []
     row, at, since = start, NOON, start.since
@@ -75,11 +71,7 @@ def test_logged_out_never_reconnects_by_itself() -> None:
     assert [after.news for _, after in looks if after.news] == ["channel.logged_out"]
 
     linking = after_check(known(looks[-1][1], NOON), DOWN, NOON + 700 * SECOND)
-    assert (linking.link, linking.nudge, linking.news) == (
-        SessionStatus.RECONNECTING,
-        False,
-        "channel.reconnecting",
-    )
+    assert (linking.link, linking.nudge, linking.news) == (SessionStatus.RECONNECTING, False, "channel.reconnecting")
     assert linking.lost_at == NOON
 
 

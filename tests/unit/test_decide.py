@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.kernel.decisions import (
-    PauseChannel,
-    TaskDecision,
-    ThrottleChannel,
-    decide,
-    sanitize_text,
-)
+from tidings.kernel.decisions import PauseChannel, TaskDecision, ThrottleChannel, decide, sanitize_text
 from tidings.kernel.heartbeats import HeartbeatSighting, find_silent_nodes
 from tidings.kernel.lanes import Lane
 from tidings.kernel.quarantine import ISOLATE_AFTER, decide_after_crash
@@ -88,11 +82,7 @@ def test_news_about_the_channel_leaves_the_task_where_it_was() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "state"),
-    [
-        (OnUnknown.RESEND, TaskState.PENDING),
-        (OnUnknown.ASK, TaskState.PENDING),
-        (OnUnknown.HOLD, TaskState.FAILED),
-    ],
+    [(OnUnknown.RESEND, TaskState.PENDING), (OnUnknown.ASK, TaskState.PENDING), (OnUnknown.HOLD, TaskState.FAILED)],
 )
 def test_unknown_follows_the_channels_rule_and_is_flagged(policy: OnUnknown, state: TaskState) -> None:
     """Never silent (rule 7)."""
@@ -185,9 +175,7 @@ def test_a_node_is_silent_only_after_a_full_lease_of_the_same_number() -> None:
     st.integers(0, 5),
     st.integers(0, 10),
 )
-def test_the_choice_keeps_its_bounds(
-    rows: list[tuple[int, int, str]], room: int, fair: int, cap: int
-) -> None:
+def test_the_choice_keeps_its_bounds(rows: list[tuple[int, int, str]], room: int, fair: int, cap: int) -> None:
     """Never more than the room, nor a queue's own, nothing twice; priority first."""
     near = [ClaimCandidate(priority, due, i, queue) for i, (priority, due, queue) in enumerate(rows)]
     rooms = {"a": cap, "b": room}

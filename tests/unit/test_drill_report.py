@@ -6,14 +6,7 @@ import random
 from pathlib import Path
 
 from tidings.config import load
-from tidings.drill.checker import (
-    EngineRecord,
-    InjectedFault,
-    InjectionKind,
-    ProducerEntry,
-    ReceivedCopy,
-    check_logs,
-)
+from tidings.drill.checker import EngineRecord, InjectedFault, InjectionKind, ProducerEntry, ReceivedCopy, check_logs
 from tidings.drill.report import PRODUCER, DrillEvidence, DrillReport, as_json, build_report, report_figures
 from tidings.drill.workload import ATTEMPT_DEADLINE, DrillOptions, plan_kills, plan_messages, settings_file
 
@@ -24,9 +17,7 @@ KILL = InjectedFault(InjectionKind.KILL, 1, 10.2, 10.2, "random", {"a": False})
 
 
 def told(
-    copies: list[ReceivedCopy],
-    books: dict[str, EngineRecord] = BOOKS,
-    faults: tuple[InjectedFault, ...] = (KILL,),
+    copies: list[ReceivedCopy], books: dict[str, EngineRecord] = BOOKS, faults: tuple[InjectedFault, ...] = (KILL,)
 ) -> DrillReport:
     """The report over these logs."""
     verdict = check_logs(TRIED, copies, faults, books, deadline=ATTEMPT_DEADLINE)
@@ -94,9 +85,7 @@ def test_a_drill_without_a_kill_between_send_and_record_proves_nothing() -> None
 def test_the_same_seed_is_the_same_plan() -> None:
     """Messages lie within the time given, blows among the messages; every fourth is the producer's (R8)."""
     assert plan_messages(100, 5.0, 1) == plan_messages(100, 5.0, 1) != plan_messages(100, 5.0, 2)
-    assert all(
-        line.accept <= line.due <= line.accept + 1 and line.accept < 5 for line in plan_messages(100, 5.0, 1)
-    )
+    assert all(line.accept <= line.due <= line.accept + 1 and line.accept < 5 for line in plan_messages(100, 5.0, 1))
     strikes = plan_kills(8, 100, random.Random(3))
     assert strikes == sorted(strikes) and strikes[0].after > 0 and strikes[-1].after < 100
     assert [blow.is_producer for blow in strikes].count(True) == 2
@@ -112,11 +101,6 @@ def test_the_processes_of_a_drill_know_one_channel_and_keep_the_users_lease(tmp_
 
     made = load(file, environ={})
 
-    assert (made.database, made.concurrency, made.node_timeout, made.sandbox) == (
-        url,
-        11,
-        chosen.node_timeout,
-        False,
-    )
+    assert (made.database, made.concurrency, made.node_timeout, made.sandbox) == (url, 11, chosen.node_timeout, False)
     assert list(made.channels) == ["drill"]
     assert made.channels["drill"].options["on_unknown"] == "hold"

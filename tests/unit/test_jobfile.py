@@ -103,11 +103,7 @@ def test_toml_yaml_and_json_say_the_same(tmp_path: Path) -> None:
     assert [one == first for one in same] == [True, True, True]
     assert {one.mapping_hash for one in same} == {first.mapping_hash}
     assert first.waves == [["companies"], ["people"]]
-    assert (first.tenant, first.source.kind, first.target.options) == (
-        "acme",
-        "affinity",
-        {"key": "file:attio.key"},
-    )
+    assert (first.tenant, first.source.kind, first.target.options) == ("acme", "affinity", {"key": "file:attio.key"})
     assert first.type("people").batch_size == 1000 and first.type("companies").batch_size == 500
 
 
@@ -129,11 +125,7 @@ def test_the_default_retry_policies_of_a_job_are_those_of_c3(definition: dict[st
 
     assert server is not None and timeout is not None
     assert (server.max_attempts, server.initial, server.cap) == (5, timedelta(seconds=2), timedelta(hours=1))
-    assert (timeout.max_attempts, timeout.backoff, timeout.initial) == (
-        3,
-        Backoff.LINEAR,
-        timedelta(seconds=5),
-    )
+    assert (timeout.max_attempts, timeout.backoff, timeout.initial) == (3, Backoff.LINEAR, timedelta(seconds=5))
     assert usual.rules[ErrorKind.RATE_LIMIT].max_attempts == 10
     assert usual.alert_after[ErrorKind.SERVER] == 3
     for fatal in (ErrorKind.CREDENTIALS, ErrorKind.PERMISSION, ErrorKind.NOT_FOUND, ErrorKind.VALIDATION):
@@ -217,9 +209,7 @@ def test_an_invalid_job_file_is_rejected_with_the_place_of_the_error(
         ("job.yaml", "a: [", "cannot be read"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_in_one_sentence(
-    tmp_path: Path, name: str, text: str, said: str
-) -> None:
+def test_a_file_that_cannot_be_read_is_told_in_one_sentence(tmp_path: Path, name: str, text: str, said: str) -> None:
     """Never a traceback, never a quiet guess."""
     with pytest.raises(Invalid) as caught:
         job(tmp_path, text, name)

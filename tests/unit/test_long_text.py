@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tidings.model.errors import Invalid
 from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
 from tidings.model.task import Category
-from tidings.outbound.channels.long_text import MOST_PARTS, LongText, parts_of, send_parts
+from tidings.outbound.channels.long_text import MAX_PARTS, LongText, parts_of, send_parts
 
 MOST = 20
-TEXTS = st.text(st.sampled_from("ab \n\u0301👍\u200d"), max_size=MOST * (MOST_PARTS // 2 - 1))
+TEXTS = st.text(st.sampled_from("ab \n\u0301👍\u200d"), max_size=MOST * (MAX_PARTS // 2 - 1))
 
 
 @given(TEXTS)
@@ -29,14 +29,8 @@ def test_the_parts_are_the_text_but_for_white_space(text: str) -> None:
 
 def test_a_text_is_cut_at_a_paragraph_before_a_line_before_a_word() -> None:
     """As long as the part is at least half full."""
-    assert parts_of("one two three\n\nfour five six", MOST, LongText.SPLIT) == [
-        "one two three",
-        "four five six",
-    ]
-    assert parts_of("one two three\nfour five six", MOST, LongText.SPLIT) == [
-        "one two three",
-        "four five six",
-    ]
+    assert parts_of("one two three\n\nfour five six", MOST, LongText.SPLIT) == ["one two three", "four five six"]
+    assert parts_of("one two three\nfour five six", MOST, LongText.SPLIT) == ["one two three", "four five six"]
     assert parts_of("one two three four five", MOST, LongText.SPLIT) == ["one two three four", "five"]
     assert parts_of("a\n\n" + "b" * 25, MOST, LongText.SPLIT) == ["a\n\n" + "b" * 17, "b" * 8]
 
@@ -50,7 +44,7 @@ def test_a_sign_is_not_torn_from_its_accent() -> None:
     ("length", "rule", "words"),
     [
         (MOST + 1, LongText.REFUSE, "long_text = 'split'"),
-        (MOST * MOST_PARTS + 1, LongText.SPLIT, "10 messages"),
+        (MOST * MAX_PARTS + 1, LongText.SPLIT, "10 messages"),
         (MOST * 100, LongText.SPLIT, "10 messages"),
     ],
 )
@@ -74,14 +68,14 @@ def test_what_is_too_long_is_refused_with_a_remedy(length: int, rule: LongText, 
 async def test_what_failed_after_the_first_part_is_in_doubt(failure: Outcome) -> None:
     """R1: the recipient has a part of it; the first part's own failure is what it is."""
 
-    async def second_fails(number: int) -> Outcome:
+    async def second_fails(number: int, _id: str) -> Outcome:
         return Done(f"r-{number}") if number == 0 else failure
 
-    async def fails(_: int) -> Outcome:
+    async def fails(_: int, _id: str) -> Outcome:
         return failure
 
-    assert await send_parts([0, 1, 2], fails) == failure
-    assert await send_parts([0, 1, 2], second_fails) == Unknown(
+    assert await send_parts("7", [0, 1, 2], fails) == failure
+    assert await send_parts("7", [0, 1, 2], second_fails) == Unknown(
         "1 of 3 parts were sent (r-0), the next was not: slow down"
     )
 
@@ -89,8 +83,8 @@ async def test_what_failed_after_the_first_part_is_in_doubt(failure: Outcome) ->
 async def test_the_receipt_names_all_parts() -> None:
     """In order; without names there is none."""
 
-    async def done(receipt: str | None) -> Outcome:
+    async def done(receipt: str | None, _id: str) -> Outcome:
         return Done(receipt)
 
-    assert await send_parts(["a", None, "b"], done) == Done("a b")
-    assert await send_parts([None], done) == Done(None)
+    assert await send_parts("7", ["a", None, "b"], done) == Done("a b")
+    assert await send_parts("7", [None], done) == Done(None)

@@ -31,9 +31,7 @@ def type_map(name: str = "people", *, hooks: bool = True, **raw: Any) -> TypeMap
     return read_type(name, {"fields": {"name": "name"}, **raw}, allow_hooks=hooks)
 
 
-def mapped(
-    rule: object, fields: Mapping[str, Any], known: Mapping[tuple[str, str], str] | None = None
-) -> Any:
+def mapped(rule: object, fields: Mapping[str, Any], known: Mapping[tuple[str, str], str] | None = None) -> Any:
     """One field `x` of one record, through its rule."""
     mapper = Mapper([read_type("people", {"fields": {"x": rule}}, allow_hooks=False)])
     return mapper.map(Record("people", "17", fields), lambda type_, id_: (known or {}).get((type_, id_)))
@@ -220,9 +218,7 @@ LINK = {"reference": "companies", "path": "company"}
 
 def types(**unresolved: str) -> Mapper:
     companies = read_type("companies", {"fields": {"name": "name"}}, allow_hooks=False)
-    return Mapper(
-        [companies, read_type("people", {"fields": {"x": {**LINK, **unresolved}}}, allow_hooks=False)]
-    )
+    return Mapper([companies, read_type("people", {"fields": {"x": {**LINK, **unresolved}}}, allow_hooks=False)])
 
 
 def test_a_link_goes_through_the_crosswalk_and_waits_where_the_other_end_is_missing() -> None:
@@ -270,9 +266,7 @@ def shout(record: Record, fields: dict[str, Any]) -> dict[str, Any] | None:
     return {**fields, "loud": str(fields["name"]).upper(), "of": record.id}
 
 
-def test_a_hook_has_the_last_word_and_its_errors_are_errors_of_the_program(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_hook_has_the_last_word_and_its_errors_are_errors_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """C5: what a hook raises on purpose keeps its kind; any other exception is no bad data."""
     monkeypatch.setitem(sys.modules, "own_hooks", SimpleNamespace(shout=shout))
     mapper = Mapper([type_map(hook="own_hooks:shout")])
@@ -331,23 +325,13 @@ def test_a_hash_does_not_depend_on_the_form_of_a_number(number: int) -> None:
     assert content_digest(number) == content_digest(float(number)) == content_digest(Decimal(f"{number}.00"))
     assert content_digest(number) != content_digest(str(number))
     assert (
-        len(
-            {
-                canonical_json(1),
-                canonical_json(True),
-                canonical_json("1"),
-                canonical_json([1]),
-                canonical_json(1.5),
-            }
-        )
+        len({canonical_json(1), canonical_json(True), canonical_json("1"), canonical_json([1]), canonical_json(1.5)})
         == 5
     )
 
 
 @given(
-    st.dictionaries(
-        st.text(max_size=5), st.text(max_size=9) | st.booleans() | st.integers() | st.none(), max_size=5
-    )
+    st.dictionaries(st.text(max_size=5), st.text(max_size=9) | st.booleans() | st.integers() | st.none(), max_size=5)
 )
 def test_fast_and_slow_canonical_json_are_identical(fields: dict[str, Any]) -> None:
     """C8: a hash that was kept by an older version is still the hash of the same content."""
@@ -461,10 +445,7 @@ def test_lint_is_silent_about_a_map_that_loses_nothing() -> None:
 
 def test_a_mapped_record_is_checked_against_the_targets_attributes() -> None:
     """The plan says what the target would refuse, before it is asked."""
-    here = {
-        "stage": Attribute("stage", "select", options=["Lead"]),
-        "name": Attribute("name", "text", required=True),
-    }
+    here = {"stage": Attribute("stage", "select", options=["Lead"]), "name": Attribute("name", "text", required=True)}
 
     def found(**fields: Any) -> str | None:
         refused = schema_mismatch("people", "1", MappedRecord("1", fields, ""), here)
@@ -486,18 +467,11 @@ junk = st.one_of(
     st.decimals(),
     st.binary(max_size=3),
     st.integers(),
-    st.sampled_from(
-        ["2026-01-01T24:00:00Z", "9999-12-31T23:59:59-12:00", "+" * 9, "1e-999", "https://:0", "a@b.c"]
-    ),
+    st.sampled_from(["2026-01-01T24:00:00Z", "9999-12-31T23:59:59-12:00", "+" * 9, "1e-999", "https://:0", "a@b.c"]),
 )
 
 
-@given(
-    st.sampled_from(sorted(set(FieldKind) - {FieldKind.REFERENCE})),
-    st.booleans(),
-    st.none() | st.just("UTC"),
-    junk,
-)
+@given(st.sampled_from(sorted(set(FieldKind) - {FieldKind.REFERENCE})), st.booleans(), st.none() | st.just("UTC"), junk)
 def test_junk_never_gets_past_the_mapper_and_what_is_made_stays_as_it_is(
     kind: str, many: bool, timezone: str | None, given_value: Any
 ) -> None:

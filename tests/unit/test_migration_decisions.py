@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from tidings.migration.adaptive_batch_size import next_batch_size, next_commit_size
-from tidings.migration.adaptive_concurrency import (
-    BREAKER_THRESHOLD,
-    BREAKER_TIMEOUT,
-    CallStats,
-    adapt_concurrency,
-)
+from tidings.migration.adaptive_concurrency import BREAKER_THRESHOLD, BREAKER_TIMEOUT, CallStats, adapt_concurrency
 from tidings.migration.batch_scheduler import fair_priority
 from tidings.migration.connectors.port import (
     ConnectorError,
@@ -24,12 +19,7 @@ from tidings.migration.connectors.port import (
     UnreadableRecord,
     WriteStrategy,
 )
-from tidings.migration.error_policy import (
-    ErrorDecision,
-    decide_lookup_error,
-    decide_write_error,
-    error_fingerprint,
-)
+from tidings.migration.error_policy import ErrorDecision, decide_lookup_error, decide_write_error, error_fingerprint
 from tidings.migration.extractor import page_rows
 from tidings.migration.job_file import SystemConfig
 from tidings.migration.job_undo import UndoOutcome, undo_outcome
@@ -83,9 +73,7 @@ def test_every_kind_of_error_has_its_decision(failure: ErrorKind, standing: Reco
     assert found.halt == (failure in (ErrorKind.CREDENTIALS, ErrorKind.QUOTA))
 
 
-@pytest.mark.parametrize(
-    "failure", [ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.AMBIGUOUS, ErrorKind.PROGRAM]
-)
+@pytest.mark.parametrize("failure", [ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.AMBIGUOUS, ErrorKind.PROGRAM])
 def test_a_create_that_may_have_happened_is_unknown_and_not_retried(failure: ErrorKind) -> None:
     """Only a look moves it on; an upsert is simply sent again."""
     assert verdict(failure, sent=True, repeatable=False) == ErrorDecision(RecordState.UNKNOWN, DOUBT)
@@ -126,8 +114,7 @@ def test_a_failed_lookup_stays_unknown_until_its_attempts_are_used() -> None:
 def test_one_cause_has_one_fingerprint_whatever_the_record() -> None:
     """Numbers and quoted values do not count."""
     one, two = (
-        error_fingerprint(ErrorKind.VALIDATION, "people", "mail", None, f"'{n}' is no mail: {n}")
-        for n in (1, 22)
+        error_fingerprint(ErrorKind.VALIDATION, "people", "mail", None, f"'{n}' is no mail: {n}") for n in (1, 22)
     )
     assert one == two
 
@@ -142,9 +129,7 @@ def test_adaptive_concurrency_grows_by_one_and_is_halved() -> None:
     assert adapt_concurrency(row(), good, 0).concurrency == 9
     assert adapt_concurrency(row(concurrency=16.0), good, 0).concurrency == 16
     assert adapt_concurrency(row(), CallStats(calls=10, good=9, throttled=1, took=900), 0).concurrency == 4
-    assert (
-        adapt_concurrency(row(best=100_000), CallStats(calls=2, good=2, took=2_000_000), 0).concurrency == 4
-    )
+    assert adapt_concurrency(row(best=100_000), CallStats(calls=2, good=2, took=2_000_000), 0).concurrency == 4
     assert adapt_concurrency(row(concurrency=1.0), CallStats(calls=1, throttled=1), 0).concurrency == 1
 
 
@@ -154,10 +139,7 @@ def test_the_breaker_opens_after_failures_in_a_row_and_a_success_resets_it() -> 
     assert (almost.failures, almost.until) == (BREAKER_THRESHOLD - 1, 0)
     opened = adapt_concurrency(row(failures=BREAKER_THRESHOLD - 1), CallStats(calls=1, failures=1), 5)
     assert (opened.until, opened.concurrency) == (5 + BREAKER_TIMEOUT, 1.0)
-    assert (
-        adapt_concurrency(row(failures=BREAKER_THRESHOLD - 1), CallStats(calls=1, good=1, took=1), 5).failures
-        == 0
-    )
+    assert adapt_concurrency(row(failures=BREAKER_THRESHOLD - 1), CallStats(calls=1, good=1, took=1), 5).failures == 0
 
 
 def test_a_month_ends_with_its_last_day() -> None:
@@ -181,9 +163,7 @@ def test_adaptive_commit_size_targets_half_a_second() -> None:
 
 def test_duplicate_source_ids_are_detected_and_clashes_rejected() -> None:
     """The same again is counted, other values under the same id are rejected by name, flaws too (C4)."""
-    records = [
-        Record("people", id_, {"n": n}) for id_, n in (("1", 1), ("2", 2), ("2", 2), ("2", 3), ("9", 9))
-    ]
+    records = [Record("people", id_, {"n": n}) for id_, n in (("1", 1), ("2", 2), ("2", 2), ("2", 3), ("9", 9))]
     page = RecordPage(records, None, [UnreadableRecord("people", "line 7", "it is not JSON")])
     taken = page_rows(page, "people", {"9": '{"n":9}'}, 100)
     assert [(found["id"], found["state"]) for found in taken.rows] == [

@@ -15,14 +15,7 @@ from tidings.migration.connectors.ndjson import NdjsonFormat, NdjsonSettings
 from tidings.migration.connectors.record_validation import InvalidRecord
 
 NAMES = st.sampled_from(["id", "a", "b", 'say "', 'x":', "ü", "a b"])
-PLAIN = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from(['":', '" :'])
-)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(['":', '" :'])
 SPACES = st.sampled_from(["", " ", "\t", "  "])
 
 

@@ -31,9 +31,7 @@ def line(*keys: str) -> list[tuple[TaskId, str]]:
 
 
 @given(st.floats(0.2, 5000), st.lists(st.integers(0, ARRIVAL_SPREAD - 1), min_size=2, max_size=200))
-def test_a_limit_holds_where_messages_arrive_up_to_the_spread_later(
-    per_second: float, ways: list[int]
-) -> None:
+def test_a_limit_holds_where_messages_arrive_up_to_the_spread_later(per_second: float, ways: list[int]) -> None:
     """Rule 15 at the receiver: in no second, wherever it begins, are there more than the limit allows."""
     interval = round(SECOND / per_second)
     task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
@@ -101,9 +99,7 @@ def test_a_task_whose_recipient_is_free_soon_keeps_its_place() -> None:
     assert lines.place("a", NOW + GAP // 100, GAP, NOW) == NOW + GAP // 100
 
 
-@pytest.mark.parametrize(
-    ("interval", "expected"), [(33_333, 34_999), (SECOND, 1_050_000), (6 * SECOND, 6_050_000)]
-)
+@pytest.mark.parametrize(("interval", "expected"), [(33_333, 34_999), (SECOND, 1_050_000), (6 * SECOND, 6_050_000)])
 def test_the_spread_is_added_once_per_second(interval: int, expected: int) -> None:
     """30 a second become 28.6, one a second becomes one in 1.05 s, one in six seconds hardly changes."""
     assert slot_interval(interval) == expected

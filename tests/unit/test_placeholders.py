@@ -36,9 +36,7 @@ VALUES: dict[str, Any] = {
         (["{%message.meta.none%}", "{%address%}", 1], ["+15551234567", 1]),
     ],
 )
-def test_a_value_that_is_only_a_placeholder_keeps_its_type_or_drops_its_key(
-    template: object, filled: object
-) -> None:
+def test_a_value_that_is_only_a_placeholder_keeps_its_type_or_drops_its_key(template: object, filled: object) -> None:
     """As Connect's API transport does it."""
     assert fill(template, VALUES) == filled
 

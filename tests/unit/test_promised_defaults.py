@@ -10,9 +10,7 @@ from tidings.outbound.alerts.rules import RULES
 
 def test_a_stalled_job_is_critical_and_the_other_alerts_of_migrations_are_warnings() -> None:
     """C11: a job without progress is critical; failures, queue depth and memory are warnings."""
-    severities = {
-        name: str(RULES[name].severity) for name in ("job_stalled", "failures", "queue_deep", "memory")
-    }
+    severities = {name: str(RULES[name].severity) for name in ("job_stalled", "failures", "queue_deep", "memory")}
 
     assert severities.pop("job_stalled") == "critical"
     assert set(severities.values()) == {"warning"}

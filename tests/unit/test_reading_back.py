@@ -56,14 +56,10 @@ async def _empty(date: str) -> CalendarDay:
     return CalendarDay(date, {})
 
 
-async def _said(
-    text: str, flow: Workflow | None, *requests: ShiftRequest, is_loose: bool = True
-) -> WorkflowPlan:
+async def _said(text: str, flow: Workflow | None, *requests: ShiftRequest, is_loose: bool = True) -> WorkflowPlan:
     """The plan that both runners make of a message."""
     flow = flow or Workflow("f", "t", "c", "34", NOW)
-    scene = InterpreterContext(
-        NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked
-    )
+    scene = InterpreterContext(NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked)
     sheet: GraphState = {
         "flow": flow, "context": scene, "policy": WorkflowPolicy(("34", "42"), "UTC"), "now": NOW,
         "plan_id": "p", "taken": frozenset(), "remarks": (),

@@ -21,13 +21,7 @@ from tidings.model.errors import Invalid
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, instant, moment
 from tidings.outbound.schedules import rrules
 from tidings.outbound.schedules.catch_up import ALL, LATEST, MAX_MADE, SKIP, ScheduleState, plan_occurrences
-from tidings.outbound.schedules.recurrence import (
-    WEEKDAYS,
-    Interval,
-    RecurrenceRule,
-    RecurrenceSeries,
-    compile_rule,
-)
+from tidings.outbound.schedules.recurrence import WEEKDAYS, Interval, RecurrenceRule, RecurrenceSeries, compile_rule
 from tidings.outbound.schedules.rule_descriptions import describe_rule
 from tidings.outbound.schedules.rule_parser import parse_rule, serialize_rule
 
@@ -125,9 +119,7 @@ def members(text: str, low: int, high: int) -> list[int]:
 
 def by_dateutil(fields: list[str], begin: datetime) -> Iterator[datetime]:
     """A cron rule said as RRULE: days by month day and weekday together, or either where both are named."""
-    seconds, minutes, hours = (
-        members(text, 0, high) for text, high in zip(fields[:3], (59, 59, 23), strict=True)
-    )
+    seconds, minutes, hours = (members(text, 0, high) for text, high in zip(fields[:3], (59, 59, 23), strict=True))
     days, weekdays = members(fields[3], 1, 31), [(n - 1) % 7 for n in members(fields[5], 0, 6)]
     rule = partial(
         dateutil.rrule, dateutil.DAILY, dtstart=begin + timedelta(seconds=1),
@@ -184,11 +176,7 @@ def test_cron_for_every_hour_fires_whenever_the_clock_matches(seed: int) -> None
                 expected.append(at)
         expected = [at for at in expected if wall_time(at, timezone).second == 0]
 
-        assert [f.at for f in islice(rule.after(after), len(expected))] == expected, (
-            minutes,
-            weekdays,
-            timezone,
-        )
+        assert [f.at for f in islice(rule.after(after), len(expected))] == expected, (minutes, weekdays, timezone)
 
 
 def an_rrule(rng: random.Random) -> str:
@@ -310,11 +298,7 @@ def test_what_was_decided_is_noted() -> None:
     assert plain.note is None
 
 
-@given(
-    st.datetimes(YEAR_1995, YEAR_2045),
-    st.datetimes(YEAR_1995, YEAR_2045),
-    st.sampled_from(ZONES),
-)
+@given(st.datetimes(YEAR_1995, YEAR_2045), st.datetimes(YEAR_1995, YEAR_2045), st.sampled_from(ZONES))
 def test_settling_keeps_the_order(one: datetime, other: datetime, name: str) -> None:
     """An earlier time on the wall is never a later instant, so firings come in order."""
     timezone = ZoneInfo(name)
@@ -331,9 +315,7 @@ def test_a_day_that_a_month_does_not_have_is_skipped_or_the_last() -> None:
     """Skipped unless asked for: monthly on the 31st, yearly on 29 February."""
     skip = local({"monthly": "31 09:00"}, "UTC", "2027-01-31T10:00", 2)
     assert [at[:5] for at in skip] == ["03-31", "05-31"]
-    last = local(
-        {"monthly": {"on": [31], "at": "09:00", "short_months": "last"}}, "UTC", "2027-01-31T10:00", 2
-    )
+    last = local({"monthly": {"on": [31], "at": "09:00", "short_months": "last"}}, "UTC", "2027-01-31T10:00", 2)
     assert [at[:5] for at in last] == ["02-28", "03-31"]
     leap = local({"yearly": "02-29 09:00"}, "UTC", "2027-01-01T00:00", 1)
     assert leap == ["02-29 09:00 +0000"]
@@ -411,12 +393,7 @@ def test_count_and_until_of_an_rrule_end_it() -> None:
     counted = compiled({"rrule": "FREQ=DAILY;COUNT=3"}, BERLIN, anchor=anchor)
     assert len(list(counted.after(anchor - 1))) == 3
     assert len(list(counted.after(anchor))) == 2
-    for until, n in (
-        ("20270103T080000Z", 3),
-        ("20270103T085959", 2),
-        ("20270103", 3),
-        ("20270103T075959Z", 2),
-    ):
+    for until, n in (("20270103T080000Z", 3), ("20270103T085959", 2), ("20270103", 3), ("20270103T075959Z", 2)):
         bounded = compiled({"rrule": f"FREQ=DAILY;UNTIL={until}"}, BERLIN, anchor=anchor)
         assert len(list(bounded.after(anchor - 1))) == n, until
 
@@ -452,9 +429,7 @@ def test_an_rrule_that_cannot_be_read_is_refused_by_name(text: str) -> None:
     assert refused.value.remedy and refused.value.field == "rule"
 
 
-@given(
-    st.text(max_size=40), st.sampled_from(["cron", "every", "daily", "weekly", "monthly", "yearly", "rrule"])
-)
+@given(st.text(max_size=40), st.sampled_from(["cron", "every", "daily", "weekly", "monthly", "yearly", "rrule"]))
 def test_junk_is_refused_and_never_an_error_of_ours(text: str, kind: str) -> None:
     """Whatever is written, the answer is a rule or a sentence."""
     try:
@@ -514,9 +489,7 @@ def test_a_rule_is_shown_as_it_can_be_written_again() -> None:
 # -- planning
 
 
-def standing(
-    policy: str, *, grace: int = HOUR, left: int | None = None, length: int = 10 * MINUTE
-) -> ScheduleState:
+def standing(policy: str, *, grace: int = HOUR, left: int | None = None, length: int = 10 * MINUTE) -> ScheduleState:
     return ScheduleState(RecurrenceSeries(Interval(length, 0), BERLIN), length, policy, grace, left)
 
 
@@ -527,9 +500,7 @@ def standing(
     st.integers(1, 200),
     st.one_of(st.none(), st.integers(1, 5)),
 )
-def test_every_instant_is_dealt_with_once(
-    policy: str, length: int, late: int, grace: int, left: int | None
-) -> None:
+def test_every_instant_is_dealt_with_once(policy: str, length: int, late: int, grace: int, left: int | None) -> None:
     """Made, missed, or still to come: none is lost between two plans, and none is in two of them."""
     before = standing(policy, grace=grace * MINUTE, left=left, length=length * MINUTE)
     now = before.next_at + late * MINUTE

@@ -38,17 +38,13 @@ def there_and_back(
             names = await dead_letter_files.field_names(listed(records))
             columns = dead_letter_files.columns(names)
             data = csv_export.csv_header(columns, exact=exact)
-            data += csv_export.csv_rows(
-                [dead_letter_files.cells(one, names) for one in records], columns, exact=exact
-            )
+            data += csv_export.csv_rows([dead_letter_files.cells(one, names) for one in records], columns, exact=exact)
 
         async def pieces() -> AsyncIterator[bytes]:
             for place in range(0, len(data), 7):
                 yield data[place : place + 7]
 
-        return [
-            one async for one in dead_letter_files.parse_repairs(numbered_rows(pieces(), form, most=1000))
-        ]
+        return [one async for one in dead_letter_files.parse_repairs(numbered_rows(pieces(), form, most=1000))]
 
     return asyncio.run(work())
 

@@ -127,8 +127,7 @@ def test_a_throttled_answer_spends_no_try() -> None:
 def test_throttling_gives_up_after_ten_answers(policy: RetryPolicy) -> None:
     """C3: ten tries on a counter of its own."""
     given_ = [
-        retry.retry_delay(policy, 0, count, Category.THROTTLING, chance=MIDDLE, after=SECOND)
-        for count in range(1, 11)
+        retry.retry_delay(policy, 0, count, Category.THROTTLING, chance=MIDDLE, after=SECOND) for count in range(1, 11)
     ]
 
     assert given_ == [SECOND] * 9 + [None]
@@ -139,22 +138,16 @@ def test_the_wait_the_other_side_asks_for_wins() -> None:
     personal = POLICIES["quick"]
 
     assert retry.retry_delay(personal, 1, 0, Category.TEMPORARY, chance=0.9, after=SECOND) == SECOND
-    assert (
-        retry.retry_delay(personal, 1, 1, Category.THROTTLING, chance=0.9, after=90 * MINUTE) == 90 * MINUTE
-    )
+    assert retry.retry_delay(personal, 1, 1, Category.THROTTLING, chance=0.9, after=90 * MINUTE) == 90 * MINUTE
 
 
 def test_the_wait_the_other_side_asks_for_is_believed_up_to_a_day() -> None:
     """A4: a receiver cannot park a message for ever; and nothing, or less, is no wish at all."""
     policy = POLICIES["quick"]
 
-    assert retry.retry_delay(
-        policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=timedelta(days=400)
-    ) == timedelta(1)
+    assert retry.retry_delay(policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=timedelta(days=400)) == timedelta(1)
     for nothing in (timedelta(0), timedelta(seconds=-5)):
-        assert (
-            retry.retry_delay(policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=nothing) == 30 * SECOND
-        )
+        assert retry.retry_delay(policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=nothing) == 30 * SECOND
 
 
 def test_a_wish_to_be_asked_again_gives_no_tries() -> None:

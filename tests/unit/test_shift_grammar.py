@@ -241,15 +241,9 @@ def test_many_words_say_the_same(text: str, requests: list[str]) -> None:
         ("no crew thanksgiving night", ["no_crew 43 20261126 1800 0600"]),
         ("no crew memorial day (5/25) day shift", ["no_crew 43 20260525 0600 1800"]),
         ("no crew easter sunday all day", ["no_crew 43 20260405 0600 0600"]),
-        (
-            "no crew jan 9, 10 and 11 nights",
-            [f"no_crew 43 202601{day} 1800 0600" for day in ("09", "10", "11")],
-        ),
+        ("no crew jan 9, 10 and 11 nights", [f"no_crew 43 202601{day} 1800 0600" for day in ("09", "10", "11")]),
         ("no crew mon/wed nights", [f"no_crew 43 202601{day} 1800 0600" for day in ("05", "07")]),
-        (
-            "move us from mon night to tues night",
-            ["remove 43 20260105 1800 0600", "add 43 20260106 1800 0600"],
-        ),
+        ("move us from mon night to tues night", ["remove 43 20260105 1800 0600", "add 43 20260106 1800 0600"]),
         ("no crew tonight 6:30 to 10:30", ["no_crew 43 20260103 1830 2230"]),
         ("no crew tonight at 2200", ["no_crew 43 20260103 . ."]),
         ("we have no crew", ["no_crew 43 . . ."]),
@@ -262,30 +256,10 @@ def test_days_and_hours_in_other_words(text: str, requests: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "phrase",
-    [
-        "have a crew",
-        "have coverage",
-        "cover",
-        "staff",
-        "be in service",
-        "have a full crew",
-        "put a crew together",
-    ],
+    ["have a crew", "have coverage", "cover", "staff", "be in service", "have a full crew", "put a crew together"],
 )
 @pytest.mark.parametrize(
-    "no",
-    [
-        "can not",
-        "can't",
-        "cannot",
-        "cant",
-        "won't",
-        "wont",
-        "will not",
-        "are not able to",
-        "do not",
-        "can hardly",
-    ],
+    "no", ["can not", "can't", "cannot", "cant", "won't", "wont", "will not", "are not able to", "do not", "can hardly"]
 )
 def test_a_no_is_never_read_as_a_yes(phrase: str, no: str) -> None:
     """The opposite of what was said would be the worst of all bookings."""
@@ -370,9 +344,7 @@ def test_shift_words_are_a_setting() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "start"), [("night", "1815"), ("night", "2500"), ("n1ght", "1800"), ("night", "6pm")]
-)
+@pytest.mark.parametrize(("name", "start"), [("night", "1815"), ("night", "2500"), ("n1ght", "1800"), ("night", "6pm")])
 def test_a_shift_word_off_the_grid_is_refused(name: str, start: str) -> None:
     """The settings are held to the same grid as the messages."""
     with pytest.raises(Invalid, match="shift"):
@@ -389,8 +361,6 @@ def test_a_shift_word_off_the_grid_is_refused(name: str, start: str) -> None:
         ("we have a crew 4 tonight", "add 43 20260103 1800 0600"),
     ],
 )
-def test_an_unknown_squad_is_not_the_senders_and_a_four_after_a_month_is_a_day(
-    text: str, request_: str
-) -> None:
+def test_an_unknown_squad_is_not_the_senders_and_a_four_after_a_month_is_a_day(text: str, request_: str) -> None:
     """Bad input: unknown squad, odd dates; never a wrong booking."""
     assert told(text) == [request_]

@@ -91,9 +91,7 @@ def test_five_minutes_either_way_are_tolerated(now: int) -> None:
         ({"webhook_signature": " ".join([sign([KEY], ID, AT, BODY)] * 10_000)}, BODY, AT),
     ],
 )
-def test_a_changed_old_or_malformed_request_is_refused(
-    changed: dict[str, str], body: bytes, now: int
-) -> None:
+def test_a_changed_old_or_malformed_request_is_refused(changed: dict[str, str], body: bytes, now: int) -> None:
     """S8: body, time and id flips, six minutes old, from the future, ten thousand signatures, no header."""
     with pytest.raises(BadSignature):
         verify([KEY], signed(**changed), body, now=now)

@@ -28,9 +28,7 @@ from tidings.observability.sinks import optional_sinks
 from tidings.observability.statsd import MAX_PACKET, StatsdSink, statsd_lines
 
 FACTS: list[Event] = [
-    BatchSettled(
-        1, 4, {"done": 2, "failed:permanent": 1, "deferred": 1}, 60.0, [0.5, 2.0], [10.0, 20.0, 30.0]
-    ),
+    BatchSettled(1, 4, {"done": 2, "failed:permanent": 1, "deferred": 1}, 60.0, [0.5, 2.0], [10.0, 20.0, 30.0]),
     BatchSettled(1, 1, {"retry:temporary": 1}, 5.0, [], [5.0]),
     AttemptFailed(1, 7, "default", "q", 3, "retry:temporary", "temporary", "503", 5.0),
     AttemptFailed(1, 7, "default", "q", 2, "retry:temporary", "temporary", "503", 5.0),
@@ -80,9 +78,7 @@ def scraped(facts: list[Event]) -> Counter[str]:
         bare, _, label = name.partition("{")
         if bare in counters.COUNTERS and float(value):
             value_of = label.partition('"')[2].partition('"')[0]
-            sums[f"{bare}.{value_of.replace(':', '_').replace(' ', '_')}" if label else bare] += int(
-                float(value)
-            )
+            sums[f"{bare}.{value_of.replace(':', '_').replace(' ', '_')}" if label else bare] += int(float(value))
     return sums
 
 

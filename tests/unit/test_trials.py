@@ -19,7 +19,7 @@ from tidings.outbound.channels.noop import NoopChannel, NoopSettings
     ("outcome", "works", "said", "remedy"),
     [
         (Done("@bot"), True, "@bot", ""),
-        (Done(), True, "it answers", ""),
+        (Done(), True, "the provider answered", ""),
         (Skip("cannot"), None, "cannot", "tidings send --channel mine"),
         (Reject(Category.PERMANENT, "401", whole_channel=True), False, "401", "credentials"),
         (Reject(Category.VALIDATION, "400"), False, "400", "[channels.mine]"),

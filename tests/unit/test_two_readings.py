@@ -13,13 +13,7 @@ from tools.shift_language.train import fit, study
 from tidings.inbound.domain import ShiftAction, ShiftRequest
 from tidings.inbound.language.agreement import agree
 from tidings.inbound.language.classifier import Classification
-from tidings.inbound.language.parser import (
-    ParsedMessage,
-    ParserAgreement,
-    ParserContext,
-    moment_of,
-    parse_message,
-)
+from tidings.inbound.language.parser import ParsedMessage, ParserAgreement, ParserContext, moment_of, parse_message
 from tidings.inbound.language.shift_words import shift_words
 from tidings.inbound.language.weights import format_weights, load_weights, parse_weights
 from tidings.model.time import SECOND
@@ -35,11 +29,7 @@ def _heard(text: str) -> ParsedMessage:
 
 
 def _weighed(likely: float, *requests: ShiftRequest, margin: float = 1.0) -> Classification:
-    shares: Mapping[ShiftAction, float] = {
-        ShiftAction.NO_CREW: likely,
-        ShiftAction.ADD: 0.0,
-        ShiftAction.REMOVE: 0.0,
-    }
+    shares: Mapping[ShiftAction, float] = {ShiftAction.NO_CREW: likely, ShiftAction.ADD: 0.0, ShiftAction.REMOVE: 0.0}
     return Classification(shares, requests, margin)
 
 
@@ -52,12 +42,7 @@ def _weighed(likely: float, *requests: ShiftRequest, margin: float = 1.0) -> Cla
         ("no crew fri night", _weighed(0.99, DAY), ParserAgreement.LOOSE, {NIGHT}),
         ("no crew fri night", _weighed(0.4), ParserAgreement.LOOSE, {NIGHT}),
         ("no crew fri night", _weighed(0.05), ParserAgreement.LOOSE, {NIGHT}),
-        (
-            "we have no crew fri",
-            _weighed(0.05),
-            ParserAgreement.LOOSE,
-            {NIGHT._replace(start=None, end=None)},
-        ),
+        ("we have no crew fri", _weighed(0.05), ParserAgreement.LOOSE, {NIGHT._replace(start=None, end=None)}),
         ("no crew fri night beats karaoke", _weighed(0.05), ParserAgreement.NONE, set()),
         ("no crew fri", _weighed(0.4), ParserAgreement.NONE, set()),
         ("no crew fri day and fri night", _weighed(0.99, NIGHT), ParserAgreement.LOOSE, {NIGHT}),

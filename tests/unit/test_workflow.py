@@ -220,9 +220,7 @@ def test_a_member_may_continue_an_officers_request_but_not_extend_it() -> None:
     by_member = {**_want({}), "squad": SlotValue("42", "ann", "34", "member", NOW)}
 
     assert validate_requests([by_officer], _days({}), ANN, "34", HOUSE, NOW) == []
-    assert [f.rule for f in validate_requests([by_member], _days({}), ANN, "34", HOUSE, NOW)] == [
-        "no_authority"
-    ]
+    assert [f.rule for f in validate_requests([by_member], _days({}), ANN, "34", HOUSE, NOW)] == ["no_authority"]
     assert validate_requests([by_member], _days({}), ADA, "34", HOUSE, NOW) == []
 
 
@@ -253,9 +251,7 @@ def test_a_withdrawal_is_the_whole_message(text: str, is_it: bool) -> None:
         (False, 99, MessageDecision.NOISE),
     ],
 )
-def test_intent_bands_by_confidence(
-    is_request: bool | None, confidence: int, decision: MessageDecision
-) -> None:
+def test_intent_bands_by_confidence(is_request: bool | None, confidence: int, decision: MessageDecision) -> None:
     """50 and more start, 30 to 49 are listed, less is told; what nobody knows never starts (D9)."""
     assert band(Intent(is_request, (), confidence, "", "t"), start_at=50, review_threshold=30) is decision
 
@@ -287,10 +283,7 @@ def test_a_workflow_survives_serialization() -> None:
 def test_a_summary_states_partial_success() -> None:
     """Each command with its result (D11)."""
     command = CalendarCommand(ShiftAction.NO_CREW, "34", SAT, "1800", "0600")
-    done, not_done = (
-        reply_texts.CommandResult(command, True),
-        reply_texts.CommandResult(command, False, "refused"),
-    )
+    done, not_done = (reply_texts.CommandResult(command, True), reply_texts.CommandResult(command, False, "refused"))
 
     assert reply_texts.summary([done]) == "Done:\n✓ no crew for 34, Sat 16 Jan 1800-0600"
     assert reply_texts.summary([done, not_done]).startswith("Only 1 of 2 done:")
@@ -300,14 +293,7 @@ def test_a_summary_states_partial_success() -> None:
 
 def test_a_notice_has_issue_context_and_remedy() -> None:
     """Issue, workflow, squad, user, last message, what to do (D12)."""
-    facts = {
-        "issue": "it is stuck",
-        "workflow": "w1",
-        "squad": "34",
-        "speaker": "Ann",
-        "text": "help",
-        "case": "c1",
-    }
+    facts = {"issue": "it is stuck", "workflow": "w1", "squad": "34", "speaker": "Ann", "text": "help", "case": "c1"}
     for reason in REASONS:
         text = format_escalation({**facts, "reason": reason})
         for part in ("it is stuck", "w1", "34", "Ann", "help", "What to do: "):

@@ -135,10 +135,7 @@ def load(folder: Path, part: str) -> list[Case]:
     for name in ("chatter", "unrelated"):
         if not (folder / f"{name}-{part}.txt").exists():
             continue
-        cases += [
-            Case(_scene(at, _CHATTER_SQUAD, line), frozenset())
-            for line in _lines(folder / f"{name}-{part}.txt")
-        ]
+        cases += [Case(_scene(at, _CHATTER_SQUAD, line), frozenset()) for line in _lines(folder / f"{name}-{part}.txt")]
     return cases
 
 

@@ -92,9 +92,7 @@ def _row(case: Case) -> TokenRow:
     scene = case.scene
     now, squads = moment_of(scene.now, scene.timezone), tuple(scene.squads)
     plain = normalize(scene.text)
-    return build_token_row(
-        plain, scan(plain, now, Vocabulary(squads, shift_words())), now, scene.speaker.squad, squads
-    )
+    return build_token_row(plain, scan(plain, now, Vocabulary(squads, shift_words())), now, scene.speaker.squad, squads)
 
 
 def _mentions(seen: TokenRow, expected: frozenset[ShiftRequest]) -> Iterator[Lesson]:
@@ -103,9 +101,7 @@ def _mentions(seen: TokenRow, expected: frozenset[ShiftRequest]) -> Iterator[Les
     assert action is not None
     places = set(seen.mentions())
     hours = {(request.date, request.start, request.end) for request in expected}
-    all_told = {
-        (each.date, each.start, each.end) for each in requests_from_mentions(seen, action, places, [])
-    }
+    all_told = {(each.date, each.start, each.end) for each in requests_from_mentions(seen, action, places, [])}
     for place in sorted(places):
         item = seen.items[place]
         is_time = not isinstance(item, SquadMention)
@@ -125,8 +121,7 @@ def _belongs(item: object, expected: frozenset[ShiftRequest]) -> bool:
             return any(start == request.start or end == request.end for request in expected)
         case ClockSpan():
             return item.follows or any(
-                _shows(request.start, item.start and item.start.at)
-                and _shows(request.end, item.end and item.end.at)
+                _shows(request.start, item.start and item.start.at) and _shows(request.end, item.end and item.end.at)
                 for request in expected
             )
         case _:
@@ -146,9 +141,7 @@ def _fitted(lessons: Sequence[Lesson], width: int) -> dict[str, tuple[float, ...
     common = {name for name, count in counted.items() if count >= _RARE}
     plain = [Lesson([name for name in lesson.names if name in common], lesson.truth) for lesson in lessons]
     runs = [_run(plain, common, width, seed) for seed in _SEEDS]
-    mean = {
-        name: tuple(sum(run[name][i] for run in runs) / len(runs) for i in range(width)) for name in common
-    }
+    mean = {name: tuple(sum(run[name][i] for run in runs) / len(runs) for i in range(width)) for name in common}
     return {name: each for name, each in mean.items() if max(map(abs, each)) >= _LIGHT}
 
 

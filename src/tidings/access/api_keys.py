@@ -42,9 +42,7 @@ _TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 FIELDS: Mapping[str, Field] = {
     "name": Field("string", "name of the key, shown in the audit log", "billing", required=True),
     "role": Field("string", "admin, operator, sender, viewer or metrics", "sender", required=True),
-    "tenant": Field(
-        "string", "tenant of the key; only keys of the tenant default may name another", "default"
-    ),
+    "tenant": Field("string", "tenant of the key; only keys of the tenant default may name another", "default"),
     "scopes": Field("array", "areas that the key may use; default: all areas of its role", ["messages"]),
     "rate": Field("integer", "calls per second over all processes; default: no limit", 20),
     "expires_in": Field("string", "lifetime; default: until it is revoked", "90d"),
@@ -75,21 +73,14 @@ def owner_of(row: Row) -> Caller:
     """Return the caller that a key authenticates."""
     scopes = frozenset(orjson.loads(row["scopes"]))
     expires_at = row["expires_at"]
-    return Caller(
-        row["name"], Role(row["role"]), row["tenant"], row["id"], scopes, row["rate"], expires_at=expires_at
-    )
+    return Caller(row["name"], Role(row["role"]), row["tenant"], row["id"], scopes, row["rate"], expires_at=expires_at)
 
 
 class ApiKeys:
     """The operations on API keys."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        changed: Callable[[], None] = lambda: None,
-        *,
-        has_configured: bool = False,
+        self, store: Store, clock: Clock, changed: Callable[[], None] = lambda: None, *, has_configured: bool = False
     ) -> None:
         """`changed` is called after a change, to clear caches.
 
@@ -129,12 +120,7 @@ class ApiKeys:
         return {**await self.show(id_, tenant=tenant), "key": whole}
 
     async def page(
-        self,
-        *,
-        of: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        tenant: str = DEFAULT_TENANT,
+        self, *, of: str | None = None, limit: int = 50, after: str | None = None, tenant: str = DEFAULT_TENANT
     ) -> Page:
         """List keys, newest first, without their secrets; `of` is another tenant, or * for all."""
         which = audit.visible_tenant(of, tenant)
@@ -146,9 +132,7 @@ class ApiKeys:
         """Show one key without its secret."""
         return described(await self._find(id_, tenant), self._clock.now())
 
-    async def rotate(
-        self, id_: str, *, overlap: str | timedelta | None = None, tenant: str = DEFAULT_TENANT
-    ) -> Row:
+    async def rotate(self, id_: str, *, overlap: str | timedelta | None = None, tenant: str = DEFAULT_TENANT) -> Row:
         """Replace the secret and end all sessions; the previous secret stays valid for the overlap."""
         row, length = await self._find(id_, tenant), _overlap(overlap)
         if current_caller().lacks(owner_of(row)) is not None:
@@ -202,9 +186,7 @@ class ApiKeys:
             return None
         lifetime = _duration(text, "expires_in")
         if lifetime > MAX_LIFETIME:
-            raise Invalid(
-                "expires_in is too long", field="expires_in", remedy="use at most 3650d, or omit it"
-            )
+            raise Invalid("expires_in is too long", field="expires_in", remedy="use at most 3650d, or omit it")
         return self._clock.now() + micros(lifetime)
 
 
@@ -227,15 +209,11 @@ def _runs_engine(owner: Caller) -> bool:
 
 
 def _may_do_more(name: str) -> Forbidden:
-    return Forbidden(
-        f"the key {name!r} has more permissions than yours", field="id", remedy="use a key with as many"
-    )
+    return Forbidden(f"the key {name!r} has more permissions than yours", field="id", remedy="use a key with as many")
 
 
 def _was_revoked(name: str) -> Conflict:
-    return Conflict(
-        f"the key {name!r} was revoked", field="id", remedy="create a new one: tidings keys create"
-    )
+    return Conflict(f"the key {name!r} was revoked", field="id", remedy="create a new one: tidings keys create")
 
 
 def _whole(prefix: str) -> str:

@@ -40,9 +40,7 @@ async def verify_chain(store: Store, *, head: str | None = None) -> ChainVerific
             return ChainVerification(not problems, 0, problems, None, None)
         found = await _ChainVerifier(chain, saved).follow(store)
         again = await _chain(store)
-        if (
-            again is not None and again["base_n"] == chain["base_n"]
-        ):  # otherwise entries were pruned meanwhile
+        if again is not None and again["base_n"] == chain["base_n"]:  # otherwise entries were pruned meanwhile
             until = None if chain["base_at"] is None else iso(chain["base_at"])
             newest = f"{chain['n']}:{chain['hash']}"
             return ChainVerification(not found.problems, found.lines, found.problems, newest, until)

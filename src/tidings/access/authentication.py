@@ -36,9 +36,7 @@ Found = TypeVar("Found")
 class Authenticator:
     """Identifies callers. Uses the database's time."""
 
-    def __init__(
-        self, store: Store, clock: Clock, configured: Sequence[str] = (), *, is_local: bool = True
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, configured: Sequence[str] = (), *, is_local: bool = True) -> None:
         """`configured` are the keys of the settings; `is_local` allows no-key mode."""
         self._is_local = is_local
         self._store = store
@@ -47,9 +45,7 @@ class Authenticator:
         self._cache: dict[tuple[str, str], tuple[float, object]] = {}
         self._touched: dict[str, float] = {}
 
-    async def caller(
-        self, key: str | None, session: str | None, *, within: float = CACHE_TTL
-    ) -> Caller | None:
+    async def caller(self, key: str | None, session: str | None, *, within: float = CACHE_TTL) -> Caller | None:
         """Return the caller of a key or session, or None. `within` is the maximum age of cached rows."""
         if key is not None:
             found = await self.by_key(key, within=within)
@@ -142,9 +138,7 @@ class Authenticator:
         with contextlib.suppress(TidingsError):
             await self._store.write([Step("access_key_seen", {"id": row["id"], "every": MINUTE})])
 
-    async def _cached(
-        self, what: str, name: str, read: Callable[[], Awaitable[Found]], within: float
-    ) -> Found:
+    async def _cached(self, what: str, name: str, read: Callable[[], Awaitable[Found]], within: float) -> Found:
         """Return the cached value if it is young enough, otherwise read it."""
         now, key = self._clock.monotonic(), (what, name)
         known = self._cache.get(key)

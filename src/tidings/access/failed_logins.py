@@ -62,9 +62,7 @@ class FailedLogins:
         self._emit(AuthenticationFailed(_network(address), _shown(key), where))
         self._audited = _one_more(self._audited, now)
         if self._audited[0] <= MAX_AUDITED:
-            entry = audit_entry(
-                ANONYMOUS, "authentication.failed", target=_shown(key), status=401, request=request
-            )
+            entry = audit_entry(ANONYMOUS, "authentication.failed", target=_shown(key), status=401, request=request)
             self._audit.note_soon(entry._replace(origin=address, detail=where))
 
     def _is_trusted(self, address: str | None, key: str) -> bool:

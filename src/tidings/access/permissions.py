@@ -89,9 +89,7 @@ class AccessRule(NamedTuple):
 DEFAULT_RULE = AccessRule(ADMIN, whole=True)
 
 
-def requires(
-    action: Permission, *, whole: bool = False, noted: bool = False
-) -> Callable[[Endpoint], Endpoint]:
+def requires(action: Permission, *, whole: bool = False, noted: bool = False) -> Callable[[Endpoint], Endpoint]:
     """Declare the access rule of a route; place it below the route decorator."""
 
     def state(endpoint: Endpoint) -> Endpoint:

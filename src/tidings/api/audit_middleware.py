@@ -22,9 +22,7 @@ class RequestAudit:
         self._caller = caller
         self._request_id = request_id
         self._is_due = (
-            match.entry is not None
-            and match.entry.method not in SAFE_METHODS
-            and match.rule.action not in (OPEN, READ)
+            match.entry is not None and match.entry.method not in SAFE_METHODS and match.rule.action not in (OPEN, READ)
         )
 
     def before(self, send: Send) -> Send:

@@ -67,9 +67,7 @@ class RouteMatch(NamedTuple):
         return " ".join(value for name, value in self.names.items() if name != "action") or None
 
 
-_STATIC_FILES = RouteMatch(
-    RouteEntry("GET", STATIC, re.compile(re.escape(STATIC)), "files", AccessRule(OPEN)), {}
-)
+_STATIC_FILES = RouteMatch(RouteEntry("GET", STATIC, re.compile(re.escape(STATIC)), "files", AccessRule(OPEN)), {})
 
 
 class RouteTable:
@@ -114,10 +112,7 @@ def list_routes(api: FastAPI) -> list[RouteEntry]:
         if not isinstance(getattr(route, "original_route", route), Mount):
             rule = rule_of(route.endpoint) or _BUILT_IN.get(route.path)
             name = getattr(route.endpoint, "__name__", route.name)
-            found += [
-                RouteEntry(method, route.path, route.path_regex, name, rule)
-                for method in sorted(route.methods)
-            ]
+            found += [RouteEntry(method, route.path, route.path_regex, name, rule) for method in sorted(route.methods)]
     return found
 
 

@@ -28,6 +28,4 @@ def check_origin(headers: Mapping[bytes, bytes], *, has_session: bool = False) -
     Programs send neither Origin nor Sec-Fetch-Site. With a session cookie one of the two is required.
     """
     if is_cross_site(headers, certainly=has_session):
-        raise Forbidden(
-            "cross-site request rejected", remedy="use the dashboard or the API of this server directly"
-        )
+        raise Forbidden("cross-site request rejected", remedy="use the dashboard or the API of this server directly")

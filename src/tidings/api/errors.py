@@ -140,17 +140,13 @@ async def _of_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])
-    problem = _FrameworkError(
-        422, "invalid", f"{name} is invalid: {first['msg']}", "correct it, or omit it", name
-    )
+    problem = _FrameworkError(422, "invalid", f"{name} is invalid: {first['msg']}", "correct it, or omit it", name)
     return error_response(problem, request_id_of(request))
 
 
 def route_not_found(method: str, path: str) -> TidingsError:
     """Return the error for an unknown path."""
-    return _FrameworkError(
-        404, "not_found", f"unknown route {method} {path[:100]}", "see /docs for all routes"
-    )
+    return _FrameworkError(404, "not_found", f"unknown route {method} {path[:100]}", "see /docs for all routes")
 
 
 def _seconds(error: TidingsError) -> int | None:

@@ -17,13 +17,7 @@ from ..access.permissions import OPEN
 from ..access.service import AccessService
 from ..model.errors import TidingsError
 from .audit_middleware import SAFE_METHODS, RequestAudit
-from .authentication import (
-    RequestCredentials,
-    authenticate,
-    client_address_of,
-    read_credentials,
-    with_origin,
-)
+from .authentication import RequestCredentials, authenticate, client_address_of, read_credentials, with_origin
 from .authorization import RouteMatch, RouteTable, permission_denied
 from .body_limits import check_content_length, with_size_limit, with_timeout
 from .csrf import check_host, check_origin
@@ -99,13 +93,9 @@ class AccessMiddleware:
             if started:
                 raise
             remedy = f"look for request {request_id} in the log"
-            await error_response(InternalError("internal error", remedy=remedy), request_id)(
-                scope, receive, respond
-            )
+            await error_response(InternalError("internal error", remedy=remedy), request_id)(scope, receive, respond)
 
-    async def _handle(
-        self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
+    async def _handle(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         if not path.startswith((CALLBACKS, INBOUND)):  # proxies forward these under the public host name
             check_host(headers, self._host)
@@ -138,11 +128,7 @@ class AccessMiddleware:
                 raise
 
     async def _authorize(
-        self,
-        match: RouteMatch,
-        caller: Caller,
-        credentials: RequestCredentials,
-        headers: Mapping[bytes, bytes],
+        self, match: RouteMatch, caller: Caller, credentials: RequestCredentials, headers: Mapping[bytes, bytes]
     ) -> None:
         """Raise Forbidden or RateLimited unless the caller may make this request now."""
         entry = match.entry

@@ -46,9 +46,7 @@ async def read_repaired(
         kept.close()
 
 
-async def numbered_rows(
-    chunks: AsyncIterator[bytes], form: UploadFormat, *, most: int
-) -> AsyncIterator[NumberedRow]:
+async def numbered_rows(chunks: AsyncIterator[bytes], form: UploadFormat, *, most: int) -> AsyncIterator[NumberedRow]:
     """Yield the rows of a CSV or NDJSON upload with their numbers."""
     if form == "csv":
         async for row in read_rows(chunks, form, largest=LARGEST_ROW, most_lines=most, exact=True):

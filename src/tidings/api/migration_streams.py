@@ -29,9 +29,7 @@ async def stream_verification(migrations: MigrationService, id_: str) -> AsyncIt
         yield line
 
 
-async def stream_undo(
-    migrations: MigrationService, id_: str, *, by: str, dry_run: bool
-) -> AsyncIterator[bytes]:
+async def stream_undo(migrations: MigrationService, id_: str, *, by: str, dry_run: bool) -> AsyncIterator[bytes]:
     """Yield every record with its result, then the counts."""
 
     async def undo(report: Report) -> dict[str, Any]:

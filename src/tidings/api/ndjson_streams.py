@@ -132,10 +132,7 @@ async def import_response(
 
 
 async def _import_progress(
-    imported: AsyncIterator[BulkImportProgress],
-    counts: Sequence[str],
-    request_id: str,
-    close: Callable[[], None],
+    imported: AsyncIterator[BulkImportProgress], counts: Sequence[str], request_id: str, close: Callable[[], None]
 ) -> AsyncIterator[StreamChunk]:
     """Yield each invalid row with its number, and the progress after every chunk."""
     done = dict.fromkeys(counts, 0)

@@ -24,10 +24,7 @@ def install(api: FastAPI) -> None:
         is_new = api.openapi_schema is None
         document = framework_openapi()
         if is_new:
-            _complete(
-                document,
-                {(entry.method, entry.path) for entry in list_routes(api) if entry.rule.action is OPEN},
-            )
+            _complete(document, {(entry.method, entry.path) for entry in list_routes(api) if entry.rule.action is OPEN})
         return document
 
     api.openapi = openapi  # type: ignore[method-assign]

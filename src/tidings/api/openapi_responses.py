@@ -51,9 +51,7 @@ def response_content(*kinds: str, as_json: bool = False) -> dict[int | str, dict
 
 CREATED: dict[int | str, dict[str, Any]] = {201: {"description": "Created."}}
 NOT_FOUND: dict[int | str, dict[str, Any]] = {404: error_response_schema("Not found.")}
-CONFLICT: dict[int | str, dict[str, Any]] = {
-    409: error_response_schema("The current state does not allow this.")
-}
+CONFLICT: dict[int | str, dict[str, Any]] = {409: error_response_schema("The current state does not allow this.")}
 
 
 def create_options(known: Mapping[str, Field]) -> dict[str, Any]:

@@ -10,9 +10,7 @@ from collections.abc import Iterable
 
 from starlette.types import Scope
 
-_PROXY_HEADERS = frozenset(
-    {b"forwarded", b"via", b"x-real-ip", b"cf-connecting-ip", b"true-client-ip", b"x-client-ip"}
-)
+_PROXY_HEADERS = frozenset({b"forwarded", b"via", b"x-real-ip", b"cf-connecting-ip", b"true-client-ip", b"x-client-ip"})
 _MAX_HOPS = 20
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

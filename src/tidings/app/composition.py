@@ -159,9 +159,7 @@ def build(
     rules = message_validation.MessageLimits(
         grace=settings.expire_after, max_body=settings.max_body, tenants=TenantQuotas(settings.tenants)
     )
-    templates = TemplateService(
-        store, clock, timezone=settings.timezone, max_body=settings.max_body, channels=channels
-    )
+    templates = TemplateService(store, clock, timezone=settings.timezone, max_body=settings.max_body, channels=channels)
     accepting = MessageService(reading, clock, channels, rules, templates)
     working = build_workflows(store, clock, calendar, accepting, channels, settings)
     broadcast_creator = build_recipient_snapshot(store, clock, channels, templates, rules, settings)
@@ -266,13 +264,7 @@ def _worker(
         beat=settings.heartbeat_interval,
         quarantine_after=settings.quarantine_after,
         retention=RetentionPolicy(history=settings.history_retention, ended=settings.message_retention),
-        contents=(
-            "prune_message",
-            "prune_receipts",
-            "prune_followup",
-            "prune_message_rerun",
-            "prune_job_batch_task",
-        ),
+        contents=("prune_message", "prune_receipts", "prune_followup", "prune_message_rerun", "prune_job_batch_task"),
         actors=select_actors(actors, dispatcher, share),
         pruners=select_actors(_pruners(settings, store, clock), None, share),
         observers=[guard],
@@ -299,12 +291,7 @@ def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
 
 
 def _guard(
-    settings: Settings,
-    store: Store,
-    clock: Clock,
-    accepting: MessageService,
-    figures: AlertMeasurements,
-    emit: Emit,
+    settings: Settings, store: Store, clock: Clock, accepting: MessageService, figures: AlertMeasurements, emit: Emit
 ) -> AlertEvaluator:
     """Build the alert evaluator."""
     return AlertEvaluator(
@@ -312,7 +299,7 @@ def _guard(
         clock,
         accepting,
         figures,
-        told=AlertRecipients(settings.alert_channel, settings.alert_to),
+        recipients=AlertRecipients(settings.alert_channel, settings.alert_to),
         keep=settings.history_retention,
         emit=emit,
     )
@@ -321,9 +308,7 @@ def _guard(
 def _connections(settings: Settings, store: Store, clock: Clock, lanes: dict[str, Lane]) -> ConnectorPool:
     """Build the connector pool of migrations, and the lane of their batches."""
     if batch_handler.QUEUE in lanes:
-        raise Misconfigured(
-            f"the channel name {batch_handler.QUEUE!r} is reserved", remedy="rename your channel"
-        )
+        raise Misconfigured(f"the channel name {batch_handler.QUEUE!r} is reserved", remedy="rename your channel")
     lanes[batch_handler.QUEUE] = batch_handler.lane()
     files, private = settings.migration_api_files, settings.migration_api_private
     allowed = JobPermissions(settings.migration_folder, files, settings.credentials, private)

@@ -40,9 +40,7 @@ def select_lanes(lanes: Mapping[str, Lane], settings: Settings, share: ProcessSh
     return {name: lanes[name] for name, role in wanted.items() if role in share.roles}
 
 
-def select_actors(
-    actors: Sequence[Actor], dispatcher: DispatcherRuntime | None, share: ProcessShare
-) -> list[Actor]:
+def select_actors(actors: Sequence[Actor], dispatcher: DispatcherRuntime | None, share: ProcessShare) -> list[Actor]:
     """Return the actors that this process runs."""
     chosen: list[Actor] = [] if dispatcher is None else [dispatcher.recovery]
     for actor in actors:
@@ -127,10 +125,7 @@ def build_transport(
     names = sorted(name for name in settings.dispatched if share.takes(name))
     channels = {
         name: build_channel(
-            name,
-            settings.channels[name].kind,
-            channel_options(name, settings.channels[name], settings),
-            now=clock.now,
+            name, settings.channels[name].kind, channel_options(name, settings.channels[name], settings), now=clock.now
         )
         for name in names
     }
@@ -141,6 +136,4 @@ def build_transport(
             urls, clock, emit=emit, channels=tuple(names), name=name, declares=False, came=came, went=went
         )
 
-    return TransportProcess(
-        channels, Transport(channels, clock, connect, slots=settings.concurrency, emit=emit)
-    )
+    return TransportProcess(channels, Transport(channels, clock, connect, slots=settings.concurrency, emit=emit))

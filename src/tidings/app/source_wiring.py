@@ -29,9 +29,7 @@ from ..outbound.messages import MessageService
 from ..store.port import Store
 
 
-def build_inbound(
-    store: Store, clock: Clock, lanes: dict[str, Lane], settings: Settings, emit: Emit
-) -> InboundService:
+def build_inbound(store: Store, clock: Clock, lanes: dict[str, Lane], settings: Settings, emit: Emit) -> InboundService:
     """Build the inbound service; it has a lane if there is a source."""
     chosen = settings.inbound
     if chosen.sources and ingestion.QUEUE in lanes:
@@ -53,15 +51,7 @@ class OutboundReplyPort:
         self._channels = channels
 
     async def prepare(
-        self,
-        channel: str,
-        to: str,
-        text: str,
-        *,
-        tenant: str,
-        ordering_key: str,
-        now: int,
-        in_chat: bool = False,
+        self, channel: str, to: str, text: str, *, tenant: str, ordering_key: str, now: int, in_chat: bool = False
     ) -> tuple[NewTask, tuple[Any, ...]]:
         """Prepare one message for a transaction of inbound."""
         way_out = self._channels.get(channel)
@@ -114,9 +104,7 @@ def build_workflows(
         if model is None:
             return workflows.Interpreters(rules, rules, rules)
         shifts = {**SHIFTS, **chosen.shifts}
-        recorded = RecordedInterpreter(
-            model, load_prompts(model.prompts), JournalPlayback(store, clock), shifts=shifts
-        )
+        recorded = RecordedInterpreter(model, load_prompts(model.prompts), JournalPlayback(store, clock), shifts=shifts)
         return workflows.Interpreters(rules, build_mind(model, rules, store, clock, shifts=shifts), recorded)
 
     return workflows.build_workflow_service(

@@ -12,9 +12,7 @@ from .help import examples
 from .options import After, AsJson, ConfigFile, Limit, argument, option
 from .output import Column
 
-group = typer.Typer(
-    help="List and acknowledge alerts; export the rules for Prometheus.", no_args_is_help=True
-)
+group = typer.Typer(help="List and acknowledge alerts; export the rules for Prometheus.", no_args_is_help=True)
 
 
 @command(group, "list", epilog=examples("tidings alerts list", "tidings alerts list --past --json"))

@@ -15,9 +15,7 @@ from .output import Column
 group = typer.Typer(help="List and verify the audit log.", no_args_is_help=True)
 
 
-@command(
-    group, "list", epilog=examples("tidings audit list", "tidings audit list --action channels.pause --json")
-)
+@command(group, "list", epilog=examples("tidings audit list", "tidings audit list --action channels.pause --json"))
 async def list_(
     ctx: CommandContext,
     *,
@@ -47,8 +45,7 @@ async def verify(
     ctx: CommandContext,
     *,
     head: Annotated[
-        str | None,
-        option("N:HASH", "Head from an earlier verification, which must still be in the chain."),
+        str | None, option("N:HASH", "Head from an earlier verification, which must still be in the chain.")
     ] = None,
 ) -> int:
     """Verify the hash chain of the audit log: no entry was changed or deleted.

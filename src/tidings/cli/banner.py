@@ -18,9 +18,7 @@ from .ports import display_host
 from .sandbox_phone import SandboxPhone
 
 
-def show(
-    app: App, phone: SandboxPhone | None, *, share: ProcessShare, config: Path | None, is_open: bool
-) -> None:
+def show(app: App, phone: SandboxPhone | None, *, share: ProcessShare, config: Path | None, is_open: bool) -> None:
     """Print the addresses, the database, whether this process sends, and a `tidings send` command."""
     settings = app.settings
     lines = [

@@ -62,38 +62,24 @@ async def create(
     data: Annotated[str | None, option("JSON", "JSON object with channel-specific content.")] = None,
     template: Annotated[
         str | None,
-        option(
-            "--template",
-            "NAME",
-            "Render this template instead of a text.",
-            complete=shell_completion.templates,
-        ),
+        option("--template", "NAME", "Render this template instead of a text.", complete=shell_completion.templates),
     ] = None,
     var: Var = None,
     name: Annotated[str | None, option("TEXT", "Display name.")] = None,
     xref: Annotated[str | None, option("KEY", "Key that groups broadcasts in reports.")] = None,
-    manual: Annotated[
-        bool, typer.Option("--manual", help="Do not start before `tidings broadcasts trigger`.")
-    ] = False,
+    manual: Annotated[bool, typer.Option("--manual", help="Do not start before `tidings broadcasts trigger`.")] = False,
     at: At = None,
     in_: In = None,
     max_attempts: Annotated[int | None, option("N", "Attempts per recipient, including the first.")] = None,
     attempt_interval: Annotated[float | None, option("MINUTES", "Minutes between two attempts.")] = None,
     per_second: Annotated[float | None, option("N", "Maximum first attempts per second.")] = None,
-    spread: Annotated[
-        float | None, option("SECONDS", "Add a random delay (jitter) of up to 10 seconds.")
-    ] = None,
+    spread: Annotated[float | None, option("SECONDS", "Add a random delay (jitter) of up to 10 seconds.")] = None,
     error_limit: Annotated[float | None, option("PERCENT", "Pause when more recipients have failed.")] = None,
-    canary: Annotated[
-        int | None, option("N", "Send to N recipients first, then pause until `resume`.")
-    ] = None,
+    canary: Annotated[int | None, option("N", "Send to N recipients first, then pause until `resume`.")] = None,
     quiet_hours: Annotated[
-        str | None,
-        option("22:00-07:00", "Do not send in these hours of the recipient's local time."),
+        str | None, option("22:00-07:00", "Do not send in these hours of the recipient's local time.")
     ] = None,
-    timezone: Annotated[
-        str | None, option("NAME", "Time zone for --at and for recipients without one.")
-    ] = None,
+    timezone: Annotated[str | None, option("NAME", "Time zone for --at and for recipients without one.")] = None,
     recipient_timezone: Annotated[
         bool, typer.Option("--recipient-timezone", help="Apply --at in each recipient's time zone.")
     ] = False,
@@ -150,23 +136,14 @@ async def upload(
 
 
 async def _fill(
-    app: App,
-    service: OutboundService,
-    id_: str,
-    name: str,
-    format_: str | None,
-    expect: int | None,
-    *,
-    as_json: bool,
+    app: App, service: OutboundService, id_: str, name: str, format_: str | None, expect: int | None, *, as_json: bool
 ) -> Row:
     from ..outbound.contacts.uploads import read_rows
 
     read_as = files.format_of(name, format_)
     with files.opened(name) as file, files.progress(file, is_shown=not as_json) as show:
         largest = 3 * app.settings.max_body + 16_384
-        found = read_rows(
-            files.pieces(file, show), read_as, largest=largest, most_lines=app.settings.max_bulk
-        )
+        found = read_rows(files.pieces(file, show), read_as, largest=largest, most_lines=app.settings.max_bulk)
         return await service.broadcast_creator.upload(id_, found, expected=expect)
 
 
@@ -226,9 +203,7 @@ async def retry(
     ] = False,
 ) -> None:
     """Retry the failed messages with a full set of attempts."""
-    _moved(
-        ctx, await ctx.outbound.broadcasts.retry(broadcast, unknown=uncertain), "retrying its failed messages"
-    )
+    _moved(ctx, await ctx.outbound.broadcasts.retry(broadcast, unknown=uncertain), "retrying its failed messages")
 
 
 @command(group, epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
@@ -243,9 +218,7 @@ async def rate(
     try:
         body = {"per_second": None if per_second == "none" else float(per_second)}
     except ValueError:
-        raise Invalid(
-            f"{per_second!r} is not a number", field="per_second", remedy="give a number, or none"
-        ) from None
+        raise Invalid(f"{per_second!r} is not a number", field="per_second", remedy="give a number, or none") from None
     _moved(ctx, await ctx.outbound.broadcasts.change(broadcast, body), "has a new rate")
 
 
@@ -292,11 +265,7 @@ def _print(app: App, row: Row) -> None:
             ("text", content.get("text"), None),
             ("template", row["template"], None),
             *((name, at, output.full_time(at, timezone, now)) for name, at in times),
-            (
-                "options",
-                row["options"],
-                ", ".join(f"{k} {output.flat(v)}" for k, v in row["options"].items()),
-            ),
+            ("options", row["options"], ", ".join(f"{k} {output.flat(v)}" for k, v in row["options"].items())),
             ("total", row["total"], f"{row['total']:,}"),
             *((word, n, f"{n:,}" if n else "") for word, n in row["counts"].items()),
             ("duplicates", row["duplicates"], f"{row['duplicates']:,}" if row["duplicates"] else ""),

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 _REMEDY = 'write one JSON object per line: {"to": "ada", "text": "hello"}'
 
 
-async def send_file(
-    chosen: Settings, name: str, defaults: Mapping[str, Any], *, key: str | None, as_json: bool
-) -> int:
+async def send_file(chosen: Settings, name: str, defaults: Mapping[str, Any], *, key: str | None, as_json: bool) -> int:
     """Accept every valid line. Return exit code 0, or 2 if a line was rejected."""
     accepted = refused = 0
     with files.opened(name) as file:

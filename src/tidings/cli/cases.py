@@ -12,17 +12,13 @@ from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
 
-group = typer.Typer(
-    help="Handle conversations that need a person, and notices to admins.", no_args_is_help=True
-)
+group = typer.Typer(help="Handle conversations that need a person, and notices to admins.", no_args_is_help=True)
 
 Case = Annotated[str, argument("CASE", "Case id.")]
 By = Annotated[str, option("--by", "NAME", "Name of the person.", show_default=False)]
 
 
-@command(
-    group, "list", epilog=examples("tidings cases list", "tidings cases list --reason review --state open")
-)
+@command(group, "list", epilog=examples("tidings cases list", "tidings cases list --reason review --state open"))
 async def list_(
     ctx: CommandContext,
     *,
@@ -71,18 +67,14 @@ async def answer(
     _print(ctx, await ctx.app.workflows.cases.answer(case, text))
 
 
-@command(
-    group, epilog=examples("tidings cases handback 0198c2f0-…", "tidings cases handback 0198c2f0-… --related")
-)
+@command(group, epilog=examples("tidings cases handback 0198c2f0-…", "tidings cases handback 0198c2f0-… --related"))
 async def handback(
     ctx: CommandContext,
     case: Case,
     *,
     related: Annotated[
         bool | None,
-        typer.Option(
-            "--related/--new", help="Treat a deferred message as part of the open request, or as a new one."
-        ),
+        typer.Option("--related/--new", help="Treat a deferred message as part of the open request, or as a new one."),
     ] = None,
 ) -> None:
     """Hand the conversation back to the bot."""
@@ -92,10 +84,7 @@ async def handback(
 
 @command(group, epilog=examples('tidings cases close ID --note "called back"'))
 async def close(
-    ctx: CommandContext,
-    case: Case,
-    *,
-    note: Annotated[str, option("TEXT", "Note about the resolution.")] = "",
+    ctx: CommandContext, case: Case, *, note: Annotated[str, option("TEXT", "Note about the resolution.")] = ""
 ) -> None:
     """Close a case and end its workflow. The bot handles the next messages."""
     _print(ctx, await ctx.app.workflows.cases.close(case, note=note))
@@ -119,14 +108,10 @@ async def notices(ctx: CommandContext, *, limit: Limit = 20, after: After = None
 
 
 @command(group, epilog=examples("tidings cases acknowledge ID --by Ada"))
-async def acknowledge(
-    ctx: CommandContext, notice: Annotated[str, argument("NOTICE", "Notice id.")], *, by: By
-) -> None:
+async def acknowledge(ctx: CommandContext, notice: Annotated[str, argument("NOTICE", "Notice id.")], *, by: By) -> None:
     """Acknowledge a notice. If the problem occurs again, a new notice is sent."""
     await ctx.app.workflows.cases.acknowledge(notice, by)
-    ctx.answer(
-        {"id": notice, "acknowledged_by": by}, lambda: output.say((notice, "bold"), f" acknowledged by {by}")
-    )
+    ctx.answer({"id": notice, "acknowledged_by": by}, lambda: output.say((notice, "bold"), f" acknowledged by {by}"))
 
 
 def _print(ctx: CommandContext, row: output.Row) -> None:
@@ -134,9 +119,7 @@ def _print(ctx: CommandContext, row: output.Row) -> None:
         known = {name: value for name, value in row.items() if name != "lines"}
         output.facts(output.fields(known))
         for line in row["lines"]:
-            output.say(
-                (f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)"
-            )
+            output.say((f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)")
             for reply in line["replies"]:
                 output.say(("  Tidings: ", "dim"), output.flat(reply))
 

@@ -142,9 +142,7 @@ def _show_code(scan: SessionQrCode) -> None:
         sys.stdout.write(qr_codes.render_terminal(scan.code, colours=output.on_terminal()))
         output.say(("→ on the phone: WhatsApp, Linked devices, Link a device. The code changes often", "dim"))
     elif scan.session_state == "logged_out":
-        output.say(
-            ("→ no code available: start the session on its server, then run this command again", "dim")
-        )
+        output.say(("→ no code available: start the session on its server, then run this command again", "dim"))
 
 
 _VERDICTS = {True: ("works", "green"), False: ("does not work", "bold red"), None: ("not tested", "yellow")}
@@ -152,9 +150,7 @@ _VERDICTS = {True: ("works", "green"), False: ("does not work", "bold red"), Non
 
 def _facts(row: Row, *, is_public: bool) -> None:
     wait = row["per_recipient_s"]
-    on_unknown = (
-        f"{row['on_unknown']}: {row['why_on_unknown']}" if row["why_on_unknown"] else row["on_unknown"]
-    )
+    on_unknown = f"{row['on_unknown']}: {row['why_on_unknown']}" if row["why_on_unknown"] else row["on_unknown"]
     output.facts(
         [
             ("name", row["name"], None),
@@ -173,9 +169,7 @@ def _facts(row: Row, *, is_public: bool) -> None:
         ]
     )
     if row["callback"] and not is_public:
-        output.say(
-            ("the provider must be able to reach this address: set public_url to the public one", "yellow")
-        )
+        output.say(("the provider must be able to reach this address: set public_url to the public one", "yellow"))
 
 
 def _breaker_text(destination: Row) -> str:

@@ -46,14 +46,7 @@ class CommandContext(NamedTuple):
         """Print what was done to one item: as JSON with --json, otherwise its id and a text."""
         self.answer(row, lambda: output.say((row["id"], "bold"), f" {text}"))
 
-    def listing(
-        self,
-        rows: list[Any],
-        columns: list[output.Column],
-        *,
-        nothing: str,
-        more: str | None = None,
-    ) -> None:
+    def listing(self, rows: list[Any], columns: list[output.Column], *, nothing: str, more: str | None = None) -> None:
         """Print a list. `more` is the cursor of the next page; `nothing` is printed for an empty list."""
         output.listing(rows, columns, as_json=self.as_json, more=more, nothing=nothing)
 
@@ -72,10 +65,7 @@ def command(
         def call(*, as_json: bool, database: str | None, config: Any, **given: Any) -> None:
             async def work() -> int | None:
                 target = next((given[one] for one in words if isinstance(given[one], str)), None)
-                async with (
-                    engine.opened(engine.settings(config, database)) as app,
-                    audited(app, what, target),
-                ):
+                async with engine.opened(engine.settings(config, database)) as app, audited(app, what, target):
                     return await function(CommandContext(app, app.desk, as_json), **_gather(own, given))
 
             if code := engine.run(work(), fast=fast):

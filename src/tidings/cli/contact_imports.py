@@ -61,9 +61,7 @@ async def import_contacts(
     counts = await _run(chosen, name, read_as, run, report=report, as_json=as_json)
     nothing = all_or_nothing and counts["refused"] > 0
     _summary(
-        counts,
-        as_json=as_json,
-        note="nothing was imported" if nothing else "nothing was written" if dry_run else "",
+        counts, as_json=as_json, note="nothing was imported" if nothing else "nothing was written" if dry_run else ""
     )
     return CallerError.exit_code if counts["refused"] else 0
 
@@ -106,9 +104,7 @@ async def _run(
 
                 try:
                     async for progress in run(app.desk, rows):
-                        files.print_bad_rows(
-                            progress.bad, word="row", room=files.MAX_REPORTED - counts["refused"]
-                        )
+                        files.print_bad_rows(progress.bad, word="row", room=files.MAX_REPORTED - counts["refused"])
                         note(progress.bad)
                         counts.update(progress.counts)
                 except BaseException:  # includes signals

@@ -44,16 +44,13 @@ class ContactOptions:
     name: Annotated[str | None, option("TEXT", "Display name.")] = None
     address: Annotated[
         list[str] | None,
-        option(
-            "--address", "-a", "CHANNEL=ADDRESS", "Address on a channel; an empty one removes it. Repeatable."
-        ),
+        option("--address", "-a", "CHANNEL=ADDRESS", "Address on a channel; an empty one removes it. Repeatable."),
     ] = None
     timezone: Annotated[str | None, option("NAME", "Time zone, such as Europe/Berlin.")] = None
     language: Annotated[str | None, option("CODE", "Language, such as de or pt-BR.")] = None
     tag: Annotated[list[str] | None, option("--tag", "-t", "TAG", "Tag. Repeatable.")] = None
     attribute: Annotated[
-        list[str] | None,
-        option("--attribute", "NAME=VALUE", "Attribute; an empty value removes it. Repeatable."),
+        list[str] | None, option("--attribute", "NAME=VALUE", "Attribute; an empty value removes it. Repeatable.")
     ] = None
 
     def body(self) -> dict[str, Any]:
@@ -70,9 +67,7 @@ class ContactOptions:
 
 @command(
     group,
-    epilog=examples(
-        "tidings contacts add --name Ada --address phone=ada --timezone Europe/Berlin --tag volunteer"
-    ),
+    epilog=examples("tidings contacts add --name Ada --address phone=ada --timezone Europe/Berlin --tag volunteer"),
 )
 async def add(
     ctx: CommandContext,
@@ -101,9 +96,7 @@ async def edit(ctx: CommandContext, contact: Contact, *, details: ContactOptions
 async def list_(
     ctx: CommandContext,
     *,
-    tag: Annotated[
-        list[str] | None, option("--tag", "-t", "TAG", "Filter by tag. Repeatable; all must match.")
-    ] = None,
+    tag: Annotated[list[str] | None, option("--tag", "-t", "TAG", "Filter by tag. Repeatable; all must match.")] = None,
     language: Annotated[str | None, option("CODE", "Filter by language.")] = None,
     timezone: Annotated[str | None, option("NAME", "Filter by time zone.")] = None,
     channel: Annotated[str | None, channel_option("Only contacts with an address on this channel.")] = None,
@@ -128,9 +121,7 @@ async def show(ctx: CommandContext, contact: Contact) -> None:
 @command(group, epilog=examples("tidings contacts find phone ada"))
 async def find(
     ctx: CommandContext,
-    channel: Annotated[
-        str, argument("CHANNEL", "Channel of the address.", complete=shell_completion.channels)
-    ],
+    channel: Annotated[str, argument("CHANNEL", "Channel of the address.", complete=shell_completion.channels)],
     address: Annotated[str, argument("ADDRESS", "Address to look up.")],
 ) -> None:
     """Find the contact that has an address."""
@@ -164,15 +155,11 @@ def import_(
     format_: InputFormat = None,
     channel: Annotated[str | None, channel_option("Channel of a column named `address`.")] = None,
     map_: Annotated[
-        list[str] | None,
-        option("--map", "FIELD=COLUMN", "Column of a field that has another name. Repeatable."),
+        list[str] | None, option("--map", "FIELD=COLUMN", "Column of a field that has another name. Repeatable.")
     ] = None,
-    tag: Annotated[
-        list[str] | None, option("--tag", "-t", "TAG", "Add this tag to every contact. Repeatable.")
-    ] = None,
+    tag: Annotated[list[str] | None, option("--tag", "-t", "TAG", "Add this tag to every contact. Repeatable.")] = None,
     list_: Annotated[
-        str | None,
-        option("--list", "LIST", "Add every contact to this list.", complete=shell_completion.lists),
+        str | None, option("--list", "LIST", "Add every contact to this list.", complete=shell_completion.lists)
     ] = None,
     all_or_nothing: Annotated[
         bool, typer.Option("--all-or-nothing", help="Import nothing if a row is invalid.")
@@ -223,9 +210,7 @@ def print_page(ctx: CommandContext, page: Page, *, nothing: str) -> None:
 
 def _print(ctx: CommandContext, row: output.Row) -> None:
     several = {"addresses": row["addresses"], "attributes": row["attributes"]}
-    lines = {
-        name: ", ".join(f"{n}={output.flat(v)}" for n, v in found.items()) for name, found in several.items()
-    }
+    lines = {name: ", ".join(f"{n}={output.flat(v)}" for n, v in found.items()) for name, found in several.items()}
     shown = {**row, **lines, "tags": ", ".join(row["tags"])}
     ctx.answer(row, lambda: output.facts(output.fields(shown)))
 

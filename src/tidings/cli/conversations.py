@@ -39,13 +39,9 @@ async def conversation(ctx: CommandContext, conversation: Conversation, *, after
     def in_words() -> None:
         for line in row["lines"]:
             if line["kind"] == "step":
-                output.say(
-                    (f"{output.readable(line['at'])}  {line['what']}  ", "dim"), output.flat(line["facts"])
-                )
+                output.say((f"{output.readable(line['at'])}  {line['what']}  ", "dim"), output.flat(line["facts"]))
                 continue
-            output.say(
-                (f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)"
-            )
+            output.say((f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)")
             output.say((f"  {line['decision']}: {line['reason']}", "cyan"))
             for step in line["steps"]:
                 details = {name: value for name, value in step.items() if name not in ("what", "at")}
@@ -54,9 +50,7 @@ async def conversation(ctx: CommandContext, conversation: Conversation, *, after
     ctx.answer(row, in_words)
 
 
-@command(
-    group, epilog=examples("tidings inbox replay crew/1234", "tidings inbox replay crew/1234 --rules --all")
-)
+@command(group, epilog=examples("tidings inbox replay crew/1234", "tidings inbox replay crew/1234 --rules --all"))
 async def replay(
     ctx: CommandContext,
     conversation: Conversation,
@@ -64,18 +58,14 @@ async def replay(
     by_rules: Annotated[
         bool, typer.Option("--rules", help="Use only the rules, not the recorded answers of the model.")
     ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Include messages with an unchanged result.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include messages with an unchanged result.")] = False,
 ) -> int:
     """Re-run a past conversation offline and show what would change. Exit code 1 if anything would."""
     compared = await ctx.app.workflows.replay(conversation, by_rules=by_rules)
     changed = [each for each in compared if each.is_changed]
     shown = compared if everything else changed
     if ctx.as_json:
-        output.say_json(
-            {"messages": len(compared), "changed": len(changed), "items": [e.plainly() for e in shown]}
-        )
+        output.say_json({"messages": len(compared), "changed": len(changed), "items": [e.plainly() for e in shown]})
         return bool(changed)
     for each in shown:
         output.say((f"{each.name}: ", "bold"), output.flat(each.text))

@@ -21,11 +21,7 @@ def move(chosen: Settings, to: str | None, *, undo: bool, as_json: bool) -> None
     if undo:
         return _undo(path, as_json=as_json)
     if to is None or not to.startswith("postgresql://"):
-        raise Invalid(
-            "no PostgreSQL database is given",
-            field="to",
-            remedy="add --to postgresql://user@host/name",
-        )
+        raise Invalid("no PostgreSQL database is given", field="to", remedy="add --to postgresql://user@host/name")
     _move(path, to, as_json=as_json)
 
 
@@ -42,9 +38,7 @@ def _move(path: Path, to: str, *, as_json: bool) -> None:
         ) from error
     where = mask_url(to)
     with output.working("moving", is_shown=not as_json) as say:
-        work = move_database(
-            path, to, where=where, progress=lambda table, rows: say(f"{table}: {rows:,} rows")
-        )
+        work = move_database(path, to, where=where, progress=lambda table, rows: say(f"{table}: {rows:,} rows"))
         counted = engine.run(work)
     rows = sum(counted.values())
     if as_json:

@@ -19,9 +19,7 @@ group = typer.Typer(help="Upgrade, check, back up, move and re-encrypt the datab
 
 
 @group.command(
-    epilog=examples(
-        "tidings db upgrade", "tidings db upgrade --database postgresql://tidings@localhost/tidings"
-    )
+    epilog=examples("tidings db upgrade", "tidings db upgrade --database postgresql://tidings@localhost/tidings")
 )
 def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
     """Upgrade the schema to the version of this program. Make a backup first: it cannot be undone."""
@@ -180,9 +178,7 @@ def _must_exist(chosen: Settings) -> None:
 
     path = chosen.database_path
     if path is not None and not path.exists():
-        raise NotFound(
-            f"database {path} does not exist", remedy="check --database; tidings serve creates a new one"
-        )
+        raise NotFound(f"database {path} does not exist", remedy="check --database; tidings serve creates a new one")
 
 
 def _print(chosen: Settings, word: str, *, as_json: bool) -> None:
@@ -192,8 +188,5 @@ def _print(chosen: Settings, word: str, *, as_json: bool) -> None:
     if as_json:
         output.say_json({"database": url, "schema": word})
     else:
-        texts = {
-            "upgraded": "was upgraded",
-            "current": "is reachable and durable, and has the current schema",
-        }
+        texts = {"upgraded": "was upgraded", "current": "is reachable and durable, and has the current schema"}
         output.say(("✓ ", "green"), f"{url} {texts[word]}")

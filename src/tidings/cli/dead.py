@@ -15,9 +15,7 @@ from .output import Column
 if TYPE_CHECKING:
     from ..outbound.dead_letters import DeadLetterMoves
 
-group = typer.Typer(
-    help="Inspect, retry and discard dead letters (permanently failed messages).", no_args_is_help=True
-)
+group = typer.Typer(help="Inspect, retry and discard dead letters (permanently failed messages).", no_args_is_help=True)
 
 Category = Annotated[
     str | None, option("NAME", "Filter by category: temporary, permanent, throttling, validation or system.")
@@ -27,11 +25,7 @@ All = Annotated[bool, typer.Option("--all", help="Apply to all dead letters that
 PerSecond = Annotated[float | None, option("N", "With --all: messages per second. [no limit]")]
 
 
-@command(
-    group,
-    "list",
-    epilog=examples("tidings dead list", "tidings dead list --channel phone --category permanent"),
-)
+@command(group, "list", epilog=examples("tidings dead list", "tidings dead list --channel phone --category permanent"))
 async def list_(
     ctx: CommandContext,
     *,
@@ -42,9 +36,7 @@ async def list_(
     after: After = None,
 ) -> None:
     """List dead letters with their last error, newest first."""
-    page = await ctx.outbound.dead.page(
-        channel=channel, category=category, unknown=unknown, limit=limit, after=after
-    )
+    page = await ctx.outbound.dead.page(channel=channel, category=category, unknown=unknown, limit=limit, after=after)
     now = ctx.outbound.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
@@ -131,9 +123,7 @@ def _one_or_all(message: str | None, all_: bool) -> None:
         raise Invalid(problem, remedy="give an id, or --all with filters")
 
 
-def _confirm(
-    verb: str, channel: str | None, category: str | None, unknown: bool | None, *, yes: bool
-) -> None:
+def _confirm(verb: str, channel: str | None, category: str | None, unknown: bool | None, *, yes: bool) -> None:
     """Ask for confirmation; without a terminal, --yes is required."""
     if yes:
         return

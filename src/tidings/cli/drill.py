@@ -50,14 +50,11 @@ def drill(
     workers: Annotated[int, option("N", "Workers at any time.")] = 3,
     seconds: Annotated[float, option("S", "How long to produce messages.")] = 15,
     on_unknown: Annotated[
-        UnknownOutcomeChoice,
-        option("RULE", "For uncertain messages: resend them, or hold them for a person."),
+        UnknownOutcomeChoice, option("RULE", "For uncertain messages: resend them, or hold them for a person.")
     ] = UnknownOutcomeChoice.RESEND,
     seed: Annotated[int | None, option("N", "Seed of the random numbers. [random]")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch database and the logs.")] = False,
-    clean: Annotated[
-        bool, typer.Option("--clean", help="Only remove the leftovers of killed drills.")
-    ] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Only remove the leftovers of killed drills.")] = False,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
@@ -85,9 +82,7 @@ def _check(**given: float) -> None:
     for name, value in given.items():
         least, most = _BOUNDS[name]
         if not least <= value <= most:
-            raise Invalid(
-                f"--{name} {value:g} is out of range", field=name, remedy=f"use {least} to {most:,}"
-            )
+            raise Invalid(f"--{name} {value:g} is out of range", field=name, remedy=f"use {least} to {most:,}")
 
 
 async def _drill(chosen: Settings, course: DrillOptions, *, keep: bool, as_json: bool) -> int:
@@ -189,8 +184,7 @@ def _sum_up(found: DrillReport) -> None:
     if found.course.kills and not found.proves:
         output.say(
             ("! ", "yellow"),
-            "no worker died between sending and recording, so this proves little; "
-            "raise --messages or --kills",
+            "no worker died between sending and recording, so this proves little; raise --messages or --kills",
         )
 
 

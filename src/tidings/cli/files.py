@@ -79,9 +79,7 @@ def format_of(name: str, given: str | None) -> UploadFormat:
     from ..outbound.contacts.uploads import upload_format
 
     if given is None and name == "-":
-        raise Invalid(
-            "stdin has no file name to tell its format", field="format", remedy="add --format csv or ndjson"
-        )
+        raise Invalid("stdin has no file name to tell its format", field="format", remedy="add --format csv or ndjson")
     return upload_format(f".{given}" if given is not None else name)
 
 

@@ -45,9 +45,7 @@ async def run(
     *,
     from_: Annotated[str, option("--from", "URL", "sqlite:///path or postgresql://…; it is only read.")],
     table: Annotated[str, option("NAME", "Table, or schema.table.")],
-    map_: Annotated[
-        list[str], option("--map", "MAP", "field=column, field=column.$.path or field='constant'.")
-    ],
+    map_: Annotated[list[str], option("--map", "MAP", "field=column, field=column.$.path or field='constant'.")],
     where: Annotated[str | None, option("SQL", "Condition that selects the rows.")] = None,
     key: Annotated[str | None, option("COLUMN", "Column that identifies a row. [the primary key]")] = None,
     channel: Annotated[str | None, channel_option("Channel for rows without one.")] = None,
@@ -104,9 +102,7 @@ async def undo(ctx: CommandContext, run: Annotated[str, argument("RUN", "Id of t
 def _importer(app: App) -> TableImportService:
     from ..outbound.imports.table_import import TableImportService
 
-    return TableImportService(
-        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.expire_after
-    )
+    return TableImportService(app.store, app.clock, app.messages, list(app.channels), grace=app.settings.expire_after)
 
 
 def _print(report: TableImportReport) -> None:

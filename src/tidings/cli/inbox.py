@@ -17,9 +17,7 @@ group = typer.Typer(help="Inspect received messages, conversations and sources."
 InboxMessageId = Annotated[str, argument("ID", "Id of the received message.")]
 
 
-@command(
-    group, "list", epilog=examples("tidings inbox list --state failed", "tidings inbox list --source crew")
-)
+@command(group, "list", epilog=examples("tidings inbox list --state failed", "tidings inbox list --source crew"))
 async def list_(
     ctx: CommandContext,
     *,
@@ -74,9 +72,7 @@ async def show(ctx: CommandContext, message: InboxMessageId) -> None:
         known = {name: value for name, value in row.items() if name not in ("history", "raw")}
         output.facts(output.fields(known))
         for step in row["history"]:
-            output.say(
-                f"{output.readable(step['at'])}  {step['origin']} → {step['state']}  {step['detail'] or ''}"
-            )
+            output.say(f"{output.readable(step['at'])}  {step['origin']} → {step['state']}  {step['detail'] or ''}")
 
     ctx.answer(row, in_words)
 

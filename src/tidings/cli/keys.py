@@ -31,8 +31,7 @@ async def create(
     role: Annotated[str, option("--role", "-r", "ROLE", "admin, operator, sender, viewer or metrics.")],
     tenant: Annotated[str | None, option("NAME", "Tenant of the key. [default]")] = None,
     scope: Annotated[
-        list[str] | None,
-        option("--scope", "SCOPE", "Limit the key to a scope, such as messages. Repeatable."),
+        list[str] | None, option("--scope", "SCOPE", "Limit the key to a scope, such as messages. Repeatable.")
     ] = None,
     rate: Annotated[int | None, option("N", "Calls per second, over all processes. [no limit]")] = None,
     expires_in: Annotated[str | None, option("DURATION", "Lifetime, such as 90d. [no expiry]")] = None,

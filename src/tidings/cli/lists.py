@@ -27,16 +27,13 @@ class FilterOptions:
     tag: Annotated[
         list[str] | None, option("--tag", "-t", "TAG", "Contacts with this tag. Repeatable; all must match.")
     ] = None
-    any_tag: Annotated[
-        list[str] | None, option("TAG", "Contacts with at least one of these tags. Repeatable.")
-    ] = None
+    any_tag: Annotated[list[str] | None, option("TAG", "Contacts with at least one of these tags. Repeatable.")] = None
     no_tag: Annotated[list[str] | None, option("TAG", "Contacts without this tag. Repeatable.")] = None
     language: Annotated[str | None, option("CODE", "Contacts with this language.")] = None
     timezone: Annotated[str | None, option("NAME", "Contacts in this time zone.")] = None
     channel: Annotated[str | None, channel_option("Contacts with an address on this channel.")] = None
     attribute: Annotated[
-        list[str] | None,
-        option("--attribute", "NAME=VALUE", "Contacts whose attribute has this value. Repeatable."),
+        list[str] | None, option("--attribute", "NAME=VALUE", "Contacts whose attribute has this value. Repeatable.")
     ] = None
 
     def body(self) -> dict[str, Any] | None:
@@ -55,15 +52,10 @@ class FilterOptions:
 
 @command(
     group,
-    epilog=examples(
-        "tidings lists add volunteers", "tidings lists add berlin --timezone Europe/Berlin --tag donor"
-    ),
+    epilog=examples("tidings lists add volunteers", "tidings lists add berlin --timezone Europe/Berlin --tag donor"),
 )
 async def add(
-    ctx: CommandContext,
-    name: Annotated[str, argument("NAME", "Name of the new list.")],
-    *,
-    filter_: FilterOptions,
+    ctx: CommandContext, name: Annotated[str, argument("NAME", "Name of the new list.")], *, filter_: FilterOptions
 ) -> None:
     """Create a list. With a filter, its members are the matching contacts at the time of use."""
     body = {"name": name, "filter": filter_.body()}
@@ -104,10 +96,7 @@ async def show(ctx: CommandContext, list_: List) -> None:
     ctx.answer(row, lambda: output.facts(output.fields(row)))
 
 
-@command(
-    group,
-    epilog=examples("tidings lists members volunteers", "tidings lists members volunteers > members.tsv"),
-)
+@command(group, epilog=examples("tidings lists members volunteers", "tidings lists members volunteers > members.tsv"))
 async def members(ctx: CommandContext, list_: List, *, limit: Limit = 20, after: After = None) -> None:
     """List the members, or the contacts that match the filter now."""
     page = await ctx.outbound.audience.members(list_, limit=limit, after=after)

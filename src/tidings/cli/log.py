@@ -25,9 +25,7 @@ async def log(
     to: OfRecipient = None,
     limit: Limit = 50,
     after: After = None,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Export the whole log as CSV, safe for spreadsheets.")
-    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Export the whole log as CSV, safe for spreadsheets.")] = False,
 ) -> None:
     """List sent messages with time, recipient and result, newest first.
 

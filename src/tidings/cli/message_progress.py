@@ -32,7 +32,5 @@ async def follow(service: OutboundService, id_: str, *, as_json: bool) -> output
     elif row["state"] == "sent":
         output.say(("✓ ", "green"), output.readable(reason.answer))
     else:
-        output.say(
-            ("✗ ", "red"), output.readable(reason.answer), f"; {reason.remedy}" if reason.remedy else ""
-        )
+        output.say(("✗ ", "red"), output.readable(reason.answer), f"; {reason.remedy}" if reason.remedy else "")
     return row

@@ -30,9 +30,7 @@ async def list_(
         option(
             "STATE",
             "pending, processing, sent, failed, cancelled or expired.",
-            complete=shell_completion.one_of(
-                "pending", "processing", "sent", "failed", "cancelled", "expired"
-            ),
+            complete=shell_completion.one_of("pending", "processing", "sent", "failed", "cancelled", "expired"),
         ),
     ] = None,
     channel: OfChannel = None,
@@ -45,9 +43,7 @@ async def list_(
     page = await ctx.outbound.messages.page(
         state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after
     )
-    nothing = (
-        "no matching messages" if state or channel or to else "no messages yet; send one with: tidings send"
-    )
+    nothing = "no matching messages" if state or channel or to else "no messages yet; send one with: tidings send"
     columns = _columns(ctx.app.clock.now())
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
@@ -155,22 +151,11 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
             ("to", row["to"], f"{output.flat(row['to'])} on {row['channel']}"),
             ("channel", row["channel"], ""),
             *output.fields(row, "subject", "text", "data"),
-            *(
-                (name, row[field], output.full_time(row[field], timezone, now))
-                for name, field in _TIMES.items()
-            ),
-            (
-                "expires",
-                row["expires_at"],
-                output.full_time(row["expires_at"], timezone, now) if is_open else "",
-            ),
+            *((name, row[field], output.full_time(row[field], timezone, now)) for name, field in _TIMES.items()),
+            ("expires", row["expires_at"], output.full_time(row["expires_at"], timezone, now) if is_open else ""),
             ("attempts", row["attempts"], f"{row['attempts']} of {most}" if most else None),
             *output.fields(row, "priority", "ordering_key", "category", "error"),
-            (
-                "uncertain",
-                row["unknown"],
-                "yes: it may have been sent more than once" if row["unknown"] else "",
-            ),
+            ("uncertain", row["unknown"], "yes: it may have been sent more than once" if row["unknown"] else ""),
             ("node", row["holder"], None),
             *output.fields(row, "receipt", "delivery"),
         ]
@@ -181,9 +166,7 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
         Column("from", lambda line: line["from"]),
         Column("to", lambda line: line["to"], lambda line: output.state({"state": line["to"]})),
         Column("attempt", lambda line: line["attempt"], right=True),
-        Column(
-            "node", lambda line: line["node"], lambda line: line["node_name"] or output.flat(line["node"])
-        ),
+        Column("node", lambda line: line["node"], lambda line: line["node_name"] or output.flat(line["node"])),
         Column("category", lambda line: line["category"]),
         Column("detail", lambda line: line["detail"], keep=True),
     ]

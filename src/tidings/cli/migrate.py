@@ -84,9 +84,7 @@ async def lint(ctx: CommandContext, job: JobOrFile) -> int:
     return int(any(row["level"] == "error" for row in found))
 
 
-@command(
-    group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-lookup"), fast=True
-)
+@command(group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-lookup"), fast=True)
 async def plan(
     ctx: CommandContext,
     job: JobOrFile,
@@ -119,11 +117,7 @@ async def approve(ctx: CommandContext, job: Id) -> None:
     _moved(ctx, await ctx.app.migrations.approve(job, by=caller_name()), "approved")
 
 
-@command(
-    group,
-    epilog=examples("tidings migrate run crm.toml", "tidings migrate run ID --detach"),
-    fast=True,
-)
+@command(group, epilog=examples("tidings migrate run crm.toml", "tidings migrate run ID --detach"), fast=True)
 async def run(ctx: CommandContext, job: JobOrFile, *, detach: Detach = False) -> int:
     """Copy the records: the approved plan or, without a plan, all records of the source.
 
@@ -227,8 +221,7 @@ def _print_plan(report: Row) -> None:
     output.listing(rows, columns, as_json=False, nothing="the source has no records")
     for cause in report["causes"]:
         output.say(
-            (f"{cause['count']:,} {cause['type']} {cause['standing']}: ", "yellow"),
-            output.flat(cause["reason"]),
+            (f"{cause['count']:,} {cause['type']} {cause['standing']}: ", "yellow"), output.flat(cause["reason"])
         )
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
@@ -257,11 +250,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migration_progress.tally(row)),
             ("rate", row["per_second"], f"{row['per_second']:,.1f} per second" if moves else ""),
-            (
-                "left",
-                row["seconds_left"],
-                format_duration(row["seconds_left"]) if moves and more else "",
-            ),
+            ("left", row["seconds_left"], format_duration(row["seconds_left"]) if moves and more else ""),
             ("started", row["started_at"], output.full_time(row["started_at"], timezone, now)),
             ("ended", row["ended_at"], output.full_time(row["ended_at"], timezone, now)),
             ("records pruned", row["pruned_at"], output.full_time(row["pruned_at"], timezone, now)),
@@ -275,9 +264,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
         Column("done", lambda row: row["done"], right=True),
         Column("quarantined", lambda row: row["set_aside"], right=True),
         Column(
-            "states",
-            lambda row: row["counts"],
-            lambda row: ", ".join(f"{n:,} {w}" for w, n in row["counts"].items()),
+            "states", lambda row: row["counts"], lambda row: ", ".join(f"{n:,} {w}" for w, n in row["counts"].items())
         ),
         Column("note", lambda row: row["note"]),
     ]

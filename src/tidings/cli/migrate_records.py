@@ -27,9 +27,7 @@ async def records(
     job: Id,
     *,
     type_: OfType = None,
-    state: Annotated[
-        str | None, option("NAME", "Filter by state: written, unchanged, rejected, failed …")
-    ] = None,
+    state: Annotated[str | None, option("NAME", "Filter by state: written, unchanged, rejected, failed …")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -93,9 +91,7 @@ async def dead(ctx: CommandContext, job: Id) -> None:
 
 
 @GROUP.command(
-    epilog=examples(
-        "tidings migrate export ID -o bad.csv", "tidings migrate export ID --type people > bad.ndjson"
-    )
+    epilog=examples("tidings migrate export ID -o bad.csv", "tidings migrate export ID --type people > bad.ndjson")
 )
 def export(
     job: Id,
@@ -129,9 +125,7 @@ def _format(given: str | None, file: Path | None) -> str:
     return given or by_name
 
 
-async def _write(
-    app: App, job: str, cause: str | None, type_: str | None, format_: str, file: Path | None
-) -> None:
+async def _write(app: App, job: str, cause: str | None, type_: str | None, format_: str, file: Path | None) -> None:
     from ..api.migration_repairs import export_records
 
     with files.written(file) as target, output.working("writing", is_shown=file is not None):
@@ -157,8 +151,7 @@ async def replay(
     cause: OfCause = None,
     type_: OfType = None,
     file: Annotated[
-        str | None,
-        option("FILE", "Fixed records, in the exported format. [all quarantined records]"),
+        str | None, option("FILE", "Fixed records, in the exported format. [all quarantined records]")
     ] = None,
     format_: InputFormat = None,
     job_file: Annotated[Path | None, option("--job", "FILE", "Job file with a fixed mapping.")] = None,
@@ -177,9 +170,7 @@ async def replay(
         else:
             opened = await _replay_file(ctx, job, file, format_, which)
     if detach or not opened:
-        ctx.answer(
-            {"id": job, "opened": opened}, lambda: output.say((job, "bold"), f" {opened:,} records reopened")
-        )
+        ctx.answer({"id": job, "opened": opened}, lambda: output.say((job, "bold"), f" {opened:,} records reopened"))
         return 0
     if not ctx.as_json:
         output.say(f"{opened:,} records reopened")
@@ -188,9 +179,7 @@ async def replay(
     return 0 if row["state"] == "completed" else 1
 
 
-async def _replay_file(
-    ctx: CommandContext, job: str, name: str, format_: str | None, which: dict[str, Any]
-) -> int:
+async def _replay_file(ctx: CommandContext, job: str, name: str, format_: str | None, which: dict[str, Any]) -> int:
     from ..api.migration_repairs import read_repaired
 
     await ctx.app.migrations.find(job)
@@ -200,9 +189,7 @@ async def _replay_file(
             return await ctx.app.migrations.replay(job, repaired=records, **which)
 
 
-@command(
-    GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True
-)
+@command(GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True)
 async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Delete the records that a finished job created in the target, except those changed since."""
     from ..migration import serializers
@@ -218,15 +205,8 @@ async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Ye
         if len(undone) < 1000:
             undone.append(serializers.undone_record(one))
 
-    counts = await ctx.app.migrations.undo(
-        job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell
-    )
-    row = {
-        "id": job,
-        "dry_run": dry_run,
-        "counts": {str(fate): n for fate, n in counts.items()},
-        "items": undone,
-    }
+    counts = await ctx.app.migrations.undo(job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell)
+    row = {"id": job, "dry_run": dry_run, "counts": {str(fate): n for fate, n in counts.items()}, "items": undone}
     words = ", ".join(f"{n:,} {fate}" for fate, n in counts.items()) or "nothing to undo"
 
     def say() -> None:
@@ -266,6 +246,4 @@ async def audit(ctx: CommandContext, job: Id) -> None:
     from ..migration import serializers
 
     columns = Column.plain("at", "actor", "action", "detail")
-    ctx.listing(
-        [serializers.row(one) for one in await ctx.app.migrations.audit(job)], columns, nothing="nothing yet"
-    )
+    ctx.listing([serializers.row(one) for one in await ctx.app.migrations.audit(job)], columns, nothing="nothing yet")

@@ -109,18 +109,12 @@ async def _with_bars(app: App, id_: str) -> output.Row:
     meter = _ProgressMeter(app, id_)
     words: Any = TextColumn("{task.description}")
     about: Any = TextColumn("{task.fields[about]}", style="dim")
-    with Progress(
-        words, BarColumn(), MofNCompleteColumn(), about, console=output.console(), transient=True
-    ) as bar:
+    with Progress(words, BarColumn(), MofNCompleteColumn(), about, console=output.console(), transient=True) as bar:
         tasks: dict[str, Any] = {}
         whole = bar.add_task("", total=None, about="")
         while not is_idle(row := await meter.read()):
             bar.update(
-                whole,
-                description=row["state"],
-                completed=row["done"],
-                total=row["expected"] or None,
-                about=_about(row),
+                whole, description=row["state"], completed=row["done"], total=row["expected"] or None, about=_about(row)
             )
             for type_ in row["types"] if len(row["types"]) > 1 else ():
                 if type_["type"] not in tasks:
@@ -134,11 +128,7 @@ def _show_type(bar: Any, task: Any, type_: output.Row) -> None:
     total = type_["read"] if type_["is_read"] else max(type_["read"], type_["expected"] or 0)
     aside = f"{type_['set_aside']:,} quarantined" if type_["set_aside"] else ""
     bar.update(
-        task,
-        description=f"  {output.flat(type_['type'])}",
-        completed=type_["done"],
-        total=total or None,
-        about=aside,
+        task, description=f"  {output.flat(type_['type'])}", completed=type_["done"], total=total or None, about=aside
     )
 
 
@@ -170,12 +160,7 @@ async def _working(app: App, *, works: bool, is_quiet: bool) -> AsyncIterator[No
         yield
         return
     if not is_quiet and app.store.may_work():
-        output.say(
-            (
-                "this process copies the records; press Ctrl-C to stop, run it again to continue",
-                "dim",
-            )
-        )
+        output.say(("this process copies the records; press Ctrl-C to stop, run it again to continue", "dim"))
     app.narrow_to_migrations()
     app.worker.start()
     try:

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from ..inbound.domain import Extraction, Intent
     from ..inbound.llm.settings import ModelSettings
 
-group = typer.Typer(
-    help="Inspect the language model: prompts, calls, costs, recordings.", no_args_is_help=True
-)
+group = typer.Typer(help="Inspect the language model: prompts, calls, costs, recordings.", no_args_is_help=True)
 
 QUESTIONS = ("intent", "extract")
 
@@ -44,11 +42,7 @@ async def prompts(ctx: CommandContext) -> None:
     ctx.listing(rows, columns, nothing="no prompts")
 
 
-@command(
-    group,
-    "ask",
-    epilog=examples('tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42'),
-)
+@command(group, "ask", epilog=examples('tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42'))
 async def ask_(
     ctx: CommandContext,
     text: Annotated[str, argument("TEXT", "Text of a message.")],
@@ -78,19 +72,13 @@ async def ask_(
     try:
         with trace_calls(trace), output.working("asking the model", is_shown=not ctx.as_json):
             interpreter = ModelInterpreter(settings, prompt.load_prompts(settings.prompts), client)
-            found = await (
-                interpreter.intent(context) if question == "intent" else interpreter.extract(context)
-            )
+            found = await (interpreter.intent(context) if question == "intent" else interpreter.extract(context))
     finally:
         await client.close()
     made = await client.journal.of(trace)
-    answer = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in _plain(found).items()
-    }
+    answer = {name: list(value) if isinstance(value, tuple) else value for name, value in _plain(found).items()}
     spent = {"calls": len(made), "cost": _money(sum(call["cost"] for call in made))}
-    ctx.answer(
-        {**answer, **spent}, lambda: output.facts([(k, v, None) for k, v in {**answer, **spent}.items()])
-    )
+    ctx.answer({**answer, **spent}, lambda: output.facts([(k, v, None) for k, v in {**answer, **spent}.items()]))
 
 
 @command(group, epilog=examples("tidings models calls", "tidings models calls --message inbox-17"))
@@ -126,9 +114,7 @@ async def calls(
 
 @command(group, epilog=examples("tidings models costs --since 2027-01-01"))
 async def costs(
-    ctx: CommandContext,
-    *,
-    since: Annotated[str, option("DATE", "First day (UTC), such as 2027-01-31.")] = "2000-01-01",
+    ctx: CommandContext, *, since: Annotated[str, option("DATE", "First day (UTC), such as 2027-01-31.")] = "2000-01-01"
 ) -> None:
     """Sum up calls, tokens and cost by day, model, prompt and version."""
     from datetime import date

@@ -14,9 +14,7 @@ from . import shell_completion
 def option(*words: str, complete: Callable[..., Any] | None = None, show_default: bool = True) -> Any:
     """Declare an option with a value: the flags, the metavar, the help text."""
     *flags, metavar, help_ = words
-    return typer.Option(
-        *flags, metavar=metavar, help=help_, autocompletion=complete, show_default=show_default
-    )
+    return typer.Option(*flags, metavar=metavar, help=help_, autocompletion=complete, show_default=show_default)
 
 
 def argument(metavar: str, help_: str, *, complete: Callable[..., Any] | None = None) -> Any:
@@ -29,12 +27,9 @@ def channel_option(help_: str) -> Any:
     return option("--channel", "-c", "NAME", help_, complete=shell_completion.channels)
 
 
-ConfigFile = Annotated[
-    Path | None, option("--config", "FILE", "Settings file. [./tidings.toml, if it exists]")
-]
+ConfigFile = Annotated[Path | None, option("--config", "FILE", "Settings file. [./tidings.toml, if it exists]")]
 Database = Annotated[
-    str | None,
-    option("--database", "-d", "URL", "sqlite:///path or postgresql://user@host/name. [from settings]"),
+    str | None, option("--database", "-d", "URL", "sqlite:///path or postgresql://user@host/name. [from settings]")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MessageId = Annotated[str, argument("ID", "Message id.", complete=shell_completion.messages)]
@@ -42,26 +37,17 @@ OfChannel = Annotated[str | None, channel_option("Filter by channel.")]
 OfRecipient = Annotated[str | None, option("--to", "RECIPIENT", "Filter by recipient.")]
 Uncertain = Annotated[
     bool | None,
-    typer.Option(
-        "--uncertain/--certain",
-        help="Only messages whose delivery is uncertain, or only the others.",
-    ),
+    typer.Option("--uncertain/--certain", help="Only messages whose delivery is uncertain, or only the others."),
 ]
 Limit = Annotated[int, option("--limit", "-n", "N", "Maximum number of rows, 1 to 1000.")]
 After = Annotated[str | None, option("--after", "CURSOR", "Continue after the previous page.")]
-At = Annotated[
-    str | None, option("--at", "WHEN", "Time: ISO 8601 with offset, or words like 'tomorrow 9am'.")
-]
+At = Annotated[str | None, option("--at", "WHEN", "Time: ISO 8601 with offset, or words like 'tomorrow 9am'.")]
 In = Annotated[str | None, option("--in", "DURATION", "Delay from now, such as 10s, 5m or 2h.")]
 Key = Annotated[str | None, option("--key", "KEY", "Idempotency key: repeating the call has no effect.")]
-Var = Annotated[
-    list[str] | None, option("--var", "NAME=VALUE", "Template variable as NAME=VALUE. Repeatable.")
-]
+Var = Annotated[list[str] | None, option("--var", "NAME=VALUE", "Template variable as NAME=VALUE. Repeatable.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen without writing anything.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-InputFile = Annotated[
-    str, typer.Argument(metavar="FILE", help="CSV or NDJSON file, or - to read from stdin.")
-]
+InputFile = Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON file, or - to read from stdin.")]
 InputFormat = Annotated[str | None, option("--format", "csv|ndjson", "File format. [from the file name]")]
 TimesZone = Annotated[
     str | None, option("--timezone", "NAME", "Time zone for times without one, such as Asia/Kathmandu.")

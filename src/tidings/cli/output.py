@@ -176,9 +176,7 @@ def state(row: Row) -> Text:
     from rich.text import Text
 
     word = row["state"]
-    return Text(word, STATE_STYLES.get(word, "")) + (
-        Text("?", "bold yellow") if row.get("unknown") else Text()
-    )
+    return Text(word, STATE_STYLES.get(word, "")) + (Text("?", "bold yellow") if row.get("unknown") else Text())
 
 
 def relative_time(iso_time: str | None, now: int) -> str:

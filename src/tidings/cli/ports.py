@@ -40,9 +40,7 @@ def bind(host: str, port: int, *, remedy: str) -> socket.socket:
         )[0]
     except OSError as error:
         problem = f"unknown address {host!r} ({error.strerror})"
-        raise Misconfigured(
-            problem, remedy="use 127.0.0.1, or an address of this machine", field="host"
-        ) from None
+        raise Misconfigured(problem, remedy="use 127.0.0.1, or an address of this machine", field="host") from None
     bound = socket.socket(family, kind, protocol)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -15,9 +15,7 @@ from .output import Column
 if TYPE_CHECKING:
     from ..inbound.service import InboundService
 
-group = typer.Typer(
-    help="Manage the senders that may make requests, with squad and role.", no_args_is_help=True
-)
+group = typer.Typer(help="Manage the senders that may make requests, with squad and role.", no_args_is_help=True)
 
 Sender = Annotated[str, argument("SENDER", "Sender id on the platform.")]
 Source = Annotated[str | None, option("--source", "NAME", "Source of the entry. [all sources]")]
@@ -66,9 +64,7 @@ async def remove(ctx: CommandContext, sender: Sender, *, source: Source = None) 
 
 
 @command(group, "import", epilog=examples("tidings roster import people.csv --dry-run"))
-async def import_(
-    ctx: CommandContext, file: InputFile, *, format_: InputFormat = None, dry_run: DryRun = False
-) -> int:
+async def import_(ctx: CommandContext, file: InputFile, *, format_: InputFormat = None, dry_run: DryRun = False) -> int:
     """Import a file with the columns sender, name, squad, role and source. Safe to repeat."""
     counts = await _import(ctx.app.inbound, file, format_, ctx.app.settings.max_bulk, dry_run=dry_run)
     words = ("created", "changed", "unchanged", "refused")

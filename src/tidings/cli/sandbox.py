@@ -30,10 +30,5 @@ def sandbox(
     from ..sandbox import serve
 
     serve(
-        ledger,
-        host=host,
-        port=port,
-        mail_port=mail_port,
-        key_file=key_file,
-        callback_hosts=tuple(callback_host or ()),
+        ledger, host=host, port=port, mail_port=mail_port, key_file=key_file, callback_hosts=tuple(callback_host or ())
     )

@@ -63,9 +63,7 @@ def ledger_of(settings: Settings) -> Path:
 class SandboxPhone:
     """The server of the phone; waits for the port while another process has it."""
 
-    def __init__(
-        self, port: int, ledger: Path, *, mail_port: int | None = None, connections: int = 1000
-    ) -> None:
+    def __init__(self, port: int, ledger: Path, *, mail_port: int | None = None, connections: int = 1000) -> None:
         self._ledger = ledger
         self._mail_port = mail_port
         self._connections = connections

@@ -22,12 +22,8 @@ ScheduleId = Annotated[str, argument("ID", "Schedule id.", complete=shell_comple
 Channel = Annotated[str | None, channel_option("Channel to send on.")]
 To = Annotated[str | None, option("RECIPIENT", "Recipient.")]
 Text = Annotated[str | None, option("--text", "-t", "TEXT", "Message text.")]
-Message = Annotated[
-    str | None, option("JSON", "All fields of the message; --channel, --to and --text override it.")
-]
-Broadcast = Annotated[
-    str | None, option("JSON", "Create a broadcast with these fields instead of a message.")
-]
+Message = Annotated[str | None, option("JSON", "All fields of the message; --channel, --to and --text override it.")]
+Broadcast = Annotated[str | None, option("JSON", "Create a broadcast with these fields instead of a message.")]
 Number = Annotated[int, option("--number", "-n", "N", "Number of runs to show, 1 to 366.")]
 
 
@@ -35,17 +31,13 @@ Number = Annotated[int, option("--number", "-n", "N", "Number of runs to show, 1
 class TimingOptions:
     """The rule of a schedule and its bounds."""
 
-    cron: Annotated[
-        str | None, option("FIELDS", "Cron expression: 5 fields, 6 with seconds first, or @daily.")
-    ] = None
+    cron: Annotated[str | None, option("FIELDS", "Cron expression: 5 fields, 6 with seconds first, or @daily.")] = None
     every: Annotated[str | None, option("DURATION", "Interval, such as 90m, 12h or 7d.")] = None
     daily: Annotated[str | None, option("TIMES", "Times of day, such as '09:00, 18:30'.")] = None
-    weekly: Annotated[str | None, option("DAYS TIMES", "Weekdays and times, such as 'mon, fri 09:00'.")] = (
+    weekly: Annotated[str | None, option("DAYS TIMES", "Weekdays and times, such as 'mon, fri 09:00'.")] = None
+    monthly: Annotated[str | None, option("DAYS TIMES", "Days and times, such as '1, last, first monday 09:00'.")] = (
         None
     )
-    monthly: Annotated[
-        str | None, option("DAYS TIMES", "Days and times, such as '1, last, first monday 09:00'.")
-    ] = None
     yearly: Annotated[str | None, option("DAYS TIMES", "Dates and times, such as '12-24 18:00'.")] = None
     rrule: Annotated[str | None, option("RRULE", "RFC 5545 recurrence rule, without DTSTART.")] = None
     timezone: Annotated[str | None, option("NAME", "Time zone of the rule. [the setting timezone]")] = None
@@ -71,9 +63,9 @@ class ScheduleOptions(TimingOptions):
 
     name: Annotated[str | None, option("TEXT", "Display name.")] = None
     catch_up: Annotated[str | None, option("skip|latest|all", "Which missed runs to make up for.")] = None
-    catch_up_window: Annotated[
-        str | None, option("DURATION", "How late a missed run is still made up for. [1h]")
-    ] = None
+    catch_up_window: Annotated[str | None, option("DURATION", "How late a missed run is still made up for. [1h]")] = (
+        None
+    )
 
     def texts(self) -> dict[str, str]:
         """Return the name and the catch-up policy, if given."""
@@ -130,9 +122,7 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        option(
-            "STATE", "active, paused or ended.", complete=shell_completion.one_of("active", "paused", "ended")
-        ),
+        option("STATE", "active, paused or ended.", complete=shell_completion.one_of("active", "paused", "ended")),
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -160,9 +150,7 @@ async def show(ctx: CommandContext, schedule: ScheduleId) -> None:
     ctx.answer(row, lambda: _print(ctx.app, row))
 
 
-@command(
-    group, epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""')
-)
+@command(group, epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""'))
 async def edit(
     ctx: CommandContext,
     schedule: ScheduleId,
@@ -235,9 +223,7 @@ async def preview(
     if schedule is not None:
         items = await ctx.outbound.schedules.preview(schedule, number)
     else:
-        found = ctx.outbound.schedules.foresee(
-            {**timing.body(), "n": number}, timezone=ctx.app.settings.timezone
-        )
+        found = ctx.outbound.schedules.foresee({**timing.body(), "n": number}, timezone=ctx.app.settings.timezone)
         items = found["items"]
         if output.on_terminal() and not ctx.as_json:
             output.say((found["rule_in_words"], "dim"))

@@ -43,14 +43,11 @@ def send(
     *,
     channel: Annotated[str | None, channel_option("Channel to send on.")] = None,
     to: Annotated[str | None, option("RECIPIENT", "Recipient, such as a phone number or a chat id.")] = None,
-    text: Annotated[
-        str | None, option("--text", "-t", "TEXT", "Message text, or - to read it from stdin.")
-    ] = None,
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "Message text, or - to read it from stdin.")] = None,
     subject: Annotated[str | None, option("TEXT", "Subject, for channels that have one.")] = None,
     data: Annotated[str | None, option("JSON", "JSON object with channel-specific content.")] = None,
     template: Annotated[
-        str | None,
-        option("NAME", "Render this template instead of a text.", complete=shell_completion.templates),
+        str | None, option("NAME", "Render this template instead of a text.", complete=shell_completion.templates)
     ] = None,
     template_version: Annotated[int | None, option("N", "Version of the template. [newest]")] = None,
     var: Var = None,
@@ -63,14 +60,10 @@ def send(
     expires_in: Annotated[
         str | None, option("DURATION", "Expire if not sent this long after the due time. [24h]")
     ] = None,
-    max_attempts: Annotated[
-        int | None, option("N", "Attempts, including the first. [from the retry policy]")
-    ] = None,
+    max_attempts: Annotated[int | None, option("N", "Attempts, including the first. [from the retry policy]")] = None,
     key: Key = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until it is sent or has failed.")] = False,
-    file: Annotated[
-        str | None, option("FILE", "Send many: NDJSON with one message per line, or - for stdin.")
-    ] = None,
+    file: Annotated[str | None, option("FILE", "Send many: NDJSON with one message per line, or - for stdin.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
@@ -100,9 +93,7 @@ def send(
     raise typer.Exit(code)
 
 
-async def _send_one(
-    chosen: Settings, fields: dict[str, Any], *, key: str | None, wait: bool, as_json: bool
-) -> int:
+async def _send_one(chosen: Settings, fields: dict[str, Any], *, key: str | None, wait: bool, as_json: bool) -> int:
     from ..kernel.clock import SystemClock
 
     _read(fields, SystemClock().wall(), chosen)  # report errors before a database file is created
@@ -132,10 +123,7 @@ def _read(fields: dict[str, Any], now: int, chosen: Settings) -> Draft:
     return DraftParser(now=now, timezone=chosen.timezone).draft(fields, keep=True)
 
 
-_NEEDED = {
-    "channel": "name a channel; tidings channels list shows them",
-    "to": "name the recipient",
-}
+_NEEDED = {"channel": "name a channel; tidings channels list shows them", "to": "name the recipient"}
 
 
 async def _confirm(app: App, id_: str, at: int, *, replayed: bool, quiet: bool) -> None:

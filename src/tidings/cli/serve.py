@@ -26,15 +26,12 @@ def serve(
     port: Annotated[int | None, option("N", "Port to listen on; 0 picks a free one. [8020]")] = None,
     concurrency: Annotated[int | None, option("N", "Messages sent concurrently. [100]")] = None,
     role: Annotated[
-        list[str] | None,
-        option("ROLE", "Role of this process. Repeatable. [api scheduler worker poller]"),
+        list[str] | None, option("ROLE", "Role of this process. Repeatable. [api scheduler worker poller]")
     ] = None,
     queue: Annotated[
         list[str] | None, option("CHANNEL", "Send only on this channel. Repeatable. [all channels]")
     ] = None,
-    partition: Annotated[
-        str | None, option("I/N", "Handle only part I of N of the channels and sources.")
-    ] = None,
+    partition: Annotated[str | None, option("I/N", "Handle only part I of N of the channels and sources.")] = None,
     max_messages_per_process: Annotated[
         int | None, option("N", "Shut down gracefully after N messages (exit code 75).")
     ] = None,

@@ -16,17 +16,14 @@ group = typer.Typer(help="Subscribe URLs to events, delivered as signed webhooks
 
 Id = Annotated[str, argument("ID", "Subscription id.")]
 Events = Annotated[
-    list[str] | None,
-    option("--events", "-e", "TYPE", "Event type, such as message.sent, message.* or *. Repeatable."),
+    list[str] | None, option("--events", "-e", "TYPE", "Event type, such as message.sent, message.* or *. Repeatable.")
 ]
 Url = Annotated[str | None, option("--url", "URL", "URL that events are posted to.")]
 
 
 @command(
     group,
-    epilog=examples(
-        "tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed"
-    ),
+    epilog=examples("tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed"),
 )
 async def add(ctx: CommandContext, *, url: Url = None, events: Events = None, key: Key = None) -> None:
     """Add a subscription. Its signing secret is shown only once."""

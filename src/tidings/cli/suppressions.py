@@ -43,10 +43,7 @@ async def add(
     _say(ctx, row, "has opted out")
 
 
-@command(
-    group,
-    epilog=examples("tidings suppressions remove ada", "tidings suppressions remove ada --channel phone"),
-)
+@command(group, epilog=examples("tidings suppressions remove ada", "tidings suppressions remove ada --channel phone"))
 async def remove(
     ctx: CommandContext,
     address: Address,
@@ -58,9 +55,7 @@ async def remove(
     _say(ctx, {"address": address, "channel": channel}, "can receive messages again")
 
 
-@command(
-    group, "list", epilog=examples("tidings suppressions list", "tidings suppressions list --address ada")
-)
+@command(group, "list", epilog=examples("tidings suppressions list", "tidings suppressions list --address ada"))
 async def list_(
     ctx: CommandContext,
     *,

@@ -52,9 +52,7 @@ def _fitting(shapes: Sequence[ColumnLayout], widths: Sequence[int], width: int) 
     return places
 
 
-def _line(
-    row: Sequence[Text], shapes: Sequence[ColumnLayout], widths: Sequence[int], places: Sequence[int]
-) -> Text:
+def _line(row: Sequence[Text], shapes: Sequence[ColumnLayout], widths: Sequence[int], places: Sequence[int]) -> Text:
     line = Text()
     for place in places:
         cell = row[place].copy()

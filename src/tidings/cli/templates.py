@@ -33,10 +33,7 @@ class ContentOptions:
     data: Annotated[str | None, option("JSON", "JSON object; its strings may contain variables.")] = None
     declare: Annotated[
         list[str] | None,
-        option(
-            "NAME[:TYPE][=DEFAULT]",
-            "Variable; TYPE is text, number, date, boolean or list. Repeatable. [text]",
-        ),
+        option("NAME[:TYPE][=DEFAULT]", "Variable; TYPE is text, number, date, boolean or list. Repeatable. [text]"),
     ] = None
     file: Annotated[Path | None, option("FILE", "JSON file with text, subject, data and variables.")] = None
 
@@ -105,9 +102,7 @@ async def list_(
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(
-    group, epilog=examples("tidings templates show welcome", "tidings templates show welcome --version 2")
-)
+@command(group, epilog=examples("tidings templates show welcome", "tidings templates show welcome --version 2"))
 async def show(ctx: CommandContext, name: Name, *, version: Version = None) -> None:
     """Show a template with its variables."""
     row = await ctx.outbound.templates.show(name, version=version)
@@ -180,10 +175,7 @@ async def restore(ctx: CommandContext, name: Name) -> None:
 
 
 def _print_state(ctx: CommandContext, row: Row) -> None:
-    ctx.answer(
-        row,
-        lambda: output.say((row["name"], "bold"), " is retired" if row["retired_at"] else " is in use"),
-    )
+    ctx.answer(row, lambda: output.say((row["name"], "bold"), " is retired" if row["retired_at"] else " is in use"))
 
 
 def _read(file: Path | None) -> dict[str, Any]:

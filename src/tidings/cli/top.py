@@ -57,10 +57,7 @@ async def watch(service: OutboundService, console: Console, *, every: float, key
     from ..outbound.summary import read_summary
 
     stop = asyncio.Event()
-    with (
-        _ended_by(stop, keys),
-        Live(render(await read_summary(service)), console=console, screen=True) as live,
-    ):
+    with _ended_by(stop, keys), Live(render(await read_summary(service)), console=console, screen=True) as live:
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(every):

@@ -30,13 +30,7 @@ class ApiError(Exception):
     """The engine rejected the call or is unreachable. `field` and `remedy` say what to fix."""
 
     def __init__(
-        self,
-        status: int | None,
-        code: str,
-        message: str,
-        *,
-        field: str | None = None,
-        remedy: str | None = None,
+        self, status: int | None, code: str, message: str, *, field: str | None = None, remedy: str | None = None
     ) -> None:
         super().__init__(message if remedy is None else f"{message}. {remedy[:1].upper()}{remedy[1:]}")
         self.status, self.code, self.message = status, code, message
@@ -119,9 +113,7 @@ class Client:
 
     async def get(self, path: str, **query: Any) -> Row:
         """Send a GET request."""
-        query_text = urlencode(
-            {name: value for name, value in query.items() if value is not None}, doseq=True
-        )
+        query_text = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
         return await self._call("GET", f"{path}?{query_text}" if query_text else path)
 
     async def create(self, path: str, body: Mapping[str, Any], *, key: str | None = None) -> Row:
@@ -186,9 +178,7 @@ def _plain(fields: Mapping[str, Any]) -> Row:
 
 
 def _is_temporary(response: HttpResponse) -> bool:
-    return response.status in _RETRIED or (
-        response.status == 409 and b'"in_progress"' in response.body_prefix
-    )
+    return response.status in _RETRIED or (response.status == 409 and b'"in_progress"' in response.body_prefix)
 
 
 def _read(response: HttpResponse) -> Row:

@@ -32,9 +32,7 @@ class SyncClient:
         self._runner.run(self._client.close())
         self._runner.close()
 
-    def send(
-        self, channel: str, to: str, text: str | None = None, *, key: str | None = None, **fields: Any
-    ) -> Row:
+    def send(self, channel: str, to: str, text: str | None = None, *, key: str | None = None, **fields: Any) -> Row:
         """See `Client.send`."""
         return self._runner.run(self._client.send(channel, to, text, key=key, **fields))
 

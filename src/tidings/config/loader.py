@@ -39,9 +39,7 @@ NOT_SETTINGS = (
     "TIDINGS_CRASH_",
 )  # prefixes of variables that are not settings
 
-_LISTS = frozenset(
-    {"api_keys", "encryption_keys", "trusted_proxies", "events_secrets", "alert_to", "broker_channels"}
-)
+_LISTS = frozenset({"api_keys", "encryption_keys", "trusted_proxies", "events_secrets", "alert_to", "broker_channels"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 
@@ -140,15 +138,11 @@ class _SettingsLoader:
         if self._inbound:
             given["inbound"] = _inbound(self._inbound_table(), self._folder)
         given["alerts"] = _thresholds(self._alerts)
-        given["credentials"] = {
-            name: self._credential(name, *added) for name, added in self._credentials.items()
-        }
+        given["credentials"] = {name: self._credential(name, *added) for name, added in self._credentials.items()}
         origins = {name: origin for name, (_, origin) in self._values.items()}
         origins |= {f"alerts.{name}": origin for name, (_, origin) in self._alerts.items()}
         channels = given.get("channels", DEFAULT_CHANNELS)
-        given["tenants"] = {
-            name: read_tenant_limits(name, its, channels) for name, its in self._tenants.items()
-        }
+        given["tenants"] = {name: read_tenant_limits(name, its, channels) for name, its in self._tenants.items()}
         settings = Settings(**given, origins=origins)
         _check_policies(settings)
         self._references.check_file_mode()
@@ -255,9 +249,7 @@ def _policy(name: str, options: object, origin: str) -> retry.RetryPolicy:
     try:
         return retry.parse_policy(name, _table(options, f"policies.{name}", origin))
     except Misconfigured as error:
-        raise Misconfigured(
-            f"{error.problem} (in {origin})", remedy=error.remedy, field=error.field
-        ) from None
+        raise Misconfigured(f"{error.problem} (in {origin})", remedy=error.remedy, field=error.field) from None
 
 
 _UNITS: Mapping[ThresholdUnit, Callable[[Any], Any]] = {

@@ -46,11 +46,7 @@ def choice(*choices: str) -> Callable[[object], str]:
 def integer(least: int, most: int) -> Callable[[object], int]:
     def parse(raw: object) -> int:
         text = str(raw).strip()
-        if (
-            isinstance(raw, bool)
-            or not re.fullmatch(r"-?[0-9]{1,15}", text)
-            or not least <= int(text) <= most
-        ):
+        if isinstance(raw, bool) or not re.fullmatch(r"-?[0-9]{1,15}", text) or not least <= int(text) <= most:
             raise InvalidSetting(f"is {raw!r}", f"Use a whole number from {least} to {most}")
         return int(text)
 
@@ -68,9 +64,7 @@ def duration(raw: Any) -> timedelta:
     try:
         found = durations.parse(raw)
     except ValueError as error:
-        raise InvalidSetting(
-            f"is {raw!r}", f"Use a duration such as 500ms, 30s, 5m, 12h or 7d: {error}"
-        ) from None
+        raise InvalidSetting(f"is {raw!r}", f"Use a duration such as 500ms, 30s, 5m, 12h or 7d: {error}") from None
     if not found:
         raise InvalidSetting("must be greater than zero", "Use a duration such as 30s")
     return found
@@ -114,9 +108,7 @@ def database(raw: object) -> str:
         raise InvalidSetting("is not a database URL", remedy)
     if scheme == "sqlite":
         problem = "is not durable" if ":memory:" in rest else "does not name a file"
-        raise InvalidSetting(
-            f"is {mask_url(url)!r}, which {problem}", f"{remedy}; an absolute path has four slashes"
-        )
+        raise InvalidSetting(f"is {mask_url(url)!r}, which {problem}", f"{remedy}; an absolute path has four slashes")
     raise InvalidSetting(f"has the unsupported scheme {scheme!r}", remedy)
 
 
@@ -136,17 +128,13 @@ def public(raw: object) -> str:
     url = text(raw).rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
-        raise InvalidSetting(
-            f"is {mask_url(url)!r}", "Use the public address, such as https://tidings.example.com"
-        )
+        raise InvalidSetting(f"is {mask_url(url)!r}", "Use the public address, such as https://tidings.example.com")
     if parts.username or parts.password:
         raise InvalidSetting("contains a user or a password", "Remove it from the URL")
     return url
 
 
-def _strings(
-    raw: object, what: str, remedy: str, is_valid: Callable[[str], bool] = lambda _: True
-) -> tuple[str, ...]:
+def _strings(raw: object, what: str, remedy: str, is_valid: Callable[[str], bool] = lambda _: True) -> tuple[str, ...]:
     if not isinstance(raw, list | tuple) or not all(isinstance(one, str) and is_valid(one) for one in raw):
         raise InvalidSetting(f"is not a list of {what}", remedy)
     return tuple(raw)
@@ -231,7 +219,5 @@ def _broker(url: str) -> str:
 def replica(raw: object) -> str:
     url = database(raw)
     if not url.startswith("postgresql://"):
-        raise InvalidSetting(
-            "is not a PostgreSQL URL", "Use postgresql://user@host/name of a standby, or remove it"
-        )
+        raise InvalidSetting("is not a PostgreSQL URL", "Use postgresql://user@host/name of a standby, or remove it")
     return url

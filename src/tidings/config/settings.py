@@ -84,33 +84,21 @@ class Settings:
     host: str = _setting("127.0.0.1", parsers.text, "address to listen on")
     port: int = _setting(8020, parsers.integer(0, 65_535), "port to listen on; 0 for any free port")
     public_url: str | None = _setting(None, parsers.public, "public URL of this server, for callbacks")
-    api_keys: tuple[str, ...] = _setting(
-        (), parsers.keys, "API keys with admin rights; may be empty on loopback"
-    )
+    api_keys: tuple[str, ...] = _setting((), parsers.keys, "API keys with admin rights; may be empty on loopback")
     encryption_keys: tuple[str, ...] = _setting(
         (), parsers.encryption, "keys for secrets in the database: the first encrypts, all decrypt"
     )
-    trusted_proxies: tuple[str, ...] = _setting(
-        (), parsers.networks, "proxies whose X-Forwarded-For is trusted"
-    )
+    trusted_proxies: tuple[str, ...] = _setting((), parsers.networks, "proxies whose X-Forwarded-For is trusted")
     timezone: ZoneInfo = _setting("UTC", parsers.timezone, "time zone for times such as 'tomorrow 9am'")
     concurrency: int = _setting(100, parsers.integer(1, 10_000), "messages sent concurrently per process")
-    channel_concurrency: int = _setting(
-        None, parsers.integer(1, 10_000), "limit per channel; default: concurrency"
-    )
+    channel_concurrency: int = _setting(None, parsers.integer(1, 10_000), "limit per channel; default: concurrency")
     poll_interval: timedelta = _setting("1s", parsers.duration, "longest time between polls for work")
-    node_timeout: timedelta = _setting(
-        "10s", parsers.duration, "time without heartbeats until a node is dead"
-    )
+    node_timeout: timedelta = _setting("10s", parsers.duration, "time without heartbeats until a node is dead")
     heartbeat_interval: timedelta = _setting("2s", parsers.duration, "time between heartbeats")
     expire_after: timedelta = _setting("24h", parsers.duration, "how late a message may still be sent")
-    quarantine_after: int = _setting(
-        4, parsers.integer(1, 100), "crashes after which a message is quarantined"
-    )
+    quarantine_after: int = _setting(4, parsers.integer(1, 100), "crashes after which a message is quarantined")
     breaker_threshold: int = _setting(5, parsers.integer(1, 1000), "consecutive failures that open a breaker")
-    breaker_timeout: timedelta = _setting(
-        "60s", parsers.duration, "time until an open breaker allows a probe"
-    )
+    breaker_timeout: timedelta = _setting("60s", parsers.duration, "time until an open breaker allows a probe")
     history_retention: timedelta = _setting("30d", parsers.duration, "retention of state transitions")
     message_retention: timedelta = _setting("90d", parsers.duration, "retention of finished messages")
     audit_retention: timedelta = _setting("365d", parsers.duration, "retention of the audit log")
@@ -119,33 +107,25 @@ class Settings:
     max_bulk: int = _setting(1_000_000, parsers.integer(1, 100_000_000), "maximum lines of a bulk call")
     migration_folder: Path = _setting("data/migrations", parsers.folder, "folder for files of API migrations")
     migration_api_files: bool = _setting(False, parsers.flag, "allow API migrations to use files there")
-    migration_api_private: bool = _setting(
-        False, parsers.flag, "allow API migrations to call private addresses"
-    )
+    migration_api_private: bool = _setting(False, parsers.flag, "allow API migrations to call private addresses")
     max_header: int = _setting("64KiB", parsers.size, "maximum size of a request header")
     header_timeout: timedelta = _setting("10s", parsers.duration, "maximum time to receive a request header")
     max_connections: int = _setting(1000, parsers.integer(1, 100_000), "maximum open connections per process")
     log_format: str = _setting(
         "auto", parsers.choice("auto", "json", "text"), "auto: text on a terminal, otherwise json"
     )
-    log_level: str = _setting(
-        "info", parsers.choice("debug", "info", "warning", "error"), "minimum log level"
-    )
+    log_level: str = _setting("info", parsers.choice("debug", "info", "warning", "error"), "minimum log level")
     sandbox: bool = _setting(True, parsers.flag, "run the simulated phone if a channel uses it")
     sandbox_port: int = _setting(8025, parsers.integer(0, 65_535), "port of the simulated phone")
     events_private: bool = _setting(
         False, parsers.flag, "allow events to private addresses and over http, for development"
     )
     events_secrets: tuple[str, ...] = _setting(
-        (),
-        parsers.signing,
-        "signing secrets for events to URLs without a subscription, such as a broadcast's webhook",
+        (), parsers.signing, "signing secrets for events to URLs without a subscription, such as a broadcast's webhook"
     )
     alert_channel: str | None = _setting(None, parsers.text, "channel for alert messages")
     alert_to: tuple[str, ...] = _setting((), parsers.addresses, "recipients of alert messages")
-    statsd: tuple[str, int] | None = _setting(
-        None, parsers.host_and_port, "StatsD server, such as 127.0.0.1:8125"
-    )
+    statsd: tuple[str, int] | None = _setting(None, parsers.host_and_port, "StatsD server, such as 127.0.0.1:8125")
     otel: bool = _setting(False, parsers.flag, "send metrics and traces with OpenTelemetry (extra `otel`)")
     memory_limit: int | None = _setting(None, parsers.size, "memory limit per process, for the alert")
     broker: tuple[str, ...] = _setting((), parsers.brokers, "RabbitMQ URLs, for dispatchers and transports")
@@ -153,12 +133,8 @@ class Settings:
         False, parsers.flag, "allow amqp:// without TLS to another machine, on a trusted network"
     )
     broker_channels: tuple[str, ...] = _setting((), parsers.names, "channels that use RabbitMQ; default: all")
-    broker_message_ttl: timedelta = _setting(
-        "10s", parsers.duration, "how long a message waits for a transport"
-    )
-    replica: str | None = _setting(
-        None, parsers.replica, "PostgreSQL standby for lists and exports; never for claims"
-    )
+    broker_message_ttl: timedelta = _setting("10s", parsers.duration, "how long a message waits for a transport")
+    replica: str | None = _setting(None, parsers.replica, "PostgreSQL standby for lists and exports; never for claims")
     max_messages_per_process: int | None = _setting(
         None, parsers.integer(1, 10**12), "messages after which a process restarts"
     )
@@ -209,9 +185,7 @@ class Settings:
     def check(self) -> None:
         """Raise Misconfigured for settings that contradict each other."""
         if self.node_timeout < 2 * self.heartbeat_interval:
-            timeout, interval = (
-                durations.humanize(one) for one in (self.node_timeout, self.heartbeat_interval)
-            )
+            timeout, interval = (durations.humanize(one) for one in (self.node_timeout, self.heartbeat_interval))
             raise Misconfigured(
                 f"node_timeout ({timeout}) is less than twice heartbeat_interval ({interval})",
                 remedy="Raise node_timeout or lower heartbeat_interval, or live nodes are declared dead",
@@ -248,9 +222,7 @@ class Settings:
             )
         if self.sandbox and self.port and self.port == self.sandbox_port:
             raise Misconfigured(
-                f"port and sandbox_port are both {self.port}",
-                remedy="Change one of them",
-                field="sandbox_port",
+                f"port and sandbox_port are both {self.port}", remedy="Change one of them", field="sandbox_port"
             )
 
     def require_key_unless_local(self, *, has_admin: bool) -> None:

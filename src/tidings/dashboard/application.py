@@ -53,9 +53,7 @@ def _environment(app: App) -> Environment:
     )
     plain, zoned = template_filters.FILTERS, template_filters.FILTERS_WITH_TIME_ZONE
     environment.filters |= {filter_.__name__: filter_ for filter_ in plain}
-    environment.filters |= {
-        filter_.__name__: partial(filter_, timezone=app.settings.timezone) for filter_ in zoned
-    }
+    environment.filters |= {filter_.__name__: partial(filter_, timezone=app.settings.timezone) for filter_ in zoned}
     environment.globals.update(
         version=__version__,
         asset=cache(_asset),

@@ -34,9 +34,7 @@ class FormPermissions:
         """Return the page without the forms that the caller may not submit; large forms leave a note."""
         if caller.view == THIS_MACHINE.view:  # has all permissions
             return page
-        return _FORM.sub(
-            lambda form: form[0] if self._may_submit(caller, form[0]) else _replacement(form), page
-        )
+        return _FORM.sub(lambda form: form[0] if self._may_submit(caller, form[0]) else _replacement(form), page)
 
     def _may_submit(self, caller: Caller, form: str) -> bool:
         paths = [unquote(html.unescape(path)).partition("?")[0] for path in _ACTION.findall(form)]
@@ -51,8 +49,4 @@ class FormPermissions:
 
 
 def _replacement(form: re.Match[str]) -> str:
-    return (
-        '<p class="none">Your API key does not have permission for this.</p>'
-        if 'class="compose"' in form[1]
-        else ""
-    )
+    return '<p class="none">Your API key does not have permission for this.</p>' if 'class="compose"' in form[1] else ""

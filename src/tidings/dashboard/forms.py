@@ -53,9 +53,7 @@ def parse_pairs(text: str, field: str) -> dict[str, str]:
         name, equals, value = line.partition("=")
         if not equals or not name.strip():
             raise Invalid(
-                f"{line[:60]!r} is not a name and a value",
-                field=field,
-                remedy="write one pair per line: city = Bonn",
+                f"{line[:60]!r} is not a name and a value", field=field, remedy="write one pair per line: city = Bonn"
             )
         found[name.strip()] = value.strip()
     return found

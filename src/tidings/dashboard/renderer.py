@@ -74,9 +74,7 @@ class PageRenderer:
         """Render one page of a list, with its filters and a link to the next page."""
         return self.page(name, items=found.items, chosen=asked, more=next_page_query(found, asked), **values)
 
-    def form(
-        self, name: str, form: Mapping[str, str] | None, error: TidingsError | None, **values: Any
-    ) -> Response:
+    def form(self, name: str, form: Mapping[str, str] | None, error: TidingsError | None, **values: Any) -> Response:
         """Render a form with the submitted values, the error, and its idempotency key."""
         typed, status = form or {}, 200 if error is None else error.status
         key = typed.get("key") or self.clock.new_id()
@@ -114,9 +112,7 @@ class PageRenderer:
         if "now" in request.query_params or not self._live.has_room:
             return json_response(await render_or_error(render))
         await render()  # raise errors before the stream starts, so that they get their own status
-        pieces = while_allowed(
-            self._live.stream(render), functools.partial(self._is_still_valid, *request.state.shown)
-        )
+        pieces = while_allowed(self._live.stream(render), functools.partial(self._is_still_valid, *request.state.shown))
         return StreamingResponse(pieces, media_type="text/event-stream")
 
     def phone(self, request: Request) -> str | None:

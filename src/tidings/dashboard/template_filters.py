@@ -120,8 +120,7 @@ def codes(text: str) -> Markup:
     """Escape a text and mark up backticks as code."""
     pieces = re.split(r"`([^`]+)`", text)
     return Markup("").join(
-        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece)
-        for index, piece in enumerate(pieces)
+        Markup("<code>{}</code>").format(piece) if index % 2 else escape(piece) for index, piece in enumerate(pieces)
     )
 
 

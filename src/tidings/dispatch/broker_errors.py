@@ -50,13 +50,9 @@ def describe_error(error: BaseException, url: str) -> BrokerProblem:
         return BrokerProblem(f"RabbitMQ has no virtual host {host!r} for this user", remedy)
     if "ChannelNotFoundEntity" in names:
         what = "".join(re.findall(r"'(tidings\.[^']*)'", text)[:1]) or "required queue"
-        return BrokerProblem(
-            f"RabbitMQ has no {what} yet: a dispatcher with this channel creates it when it starts"
-        )
+        return BrokerProblem(f"RabbitMQ has no {what} yet: a dispatcher with this channel creates it when it starts")
     if "ChannelAccessRefused" in names:
-        return BrokerProblem(
-            f"RabbitMQ denied the user a permission ({text})", "correct the user's permissions"
-        )
+        return BrokerProblem(f"RabbitMQ denied the user a permission ({text})", "correct the user's permissions")
     detail = re.sub(r"^\[Errno -?\d+\] ", "", text) or "timed out"
     kind = "" if "OSError" in names else f"{type(error).__name__}: "
     return BrokerProblem(f"RabbitMQ does not respond ({kind}{detail})")

@@ -44,11 +44,7 @@ class ClaimTokens:
 
     def verify(self, report: TransportReport) -> tuple[TransportReport, int]:
         """Return the report without entries whose token is wrong, and the number of those."""
-        keys = [
-            *report.started,
-            *(reported.key for reported in report.outcomes),
-            *(key for key, _ in report.returned),
-        ]
+        keys = [*report.started, *(reported.key for reported in report.outcomes), *(key for key, _ in report.returned)]
         invalid = {key for key in keys if not self._is_valid(report.channel, key)}
         if not invalid:
             return report, 0

@@ -15,14 +15,7 @@ from ..kernel.handler import Handler
 from ..kernel.lanes import Lane
 from ..kernel.runner import TaskRunner
 from ..model.task import NodeId
-from ..observability.events import (
-    BatchSettled,
-    BatchUnreadable,
-    Emit,
-    Event,
-    ReportRefused,
-    ReportUnreadable,
-)
+from ..observability.events import BatchSettled, BatchUnreadable, Emit, Event, ReportRefused, ReportUnreadable
 from ..store.encryption import Cipher
 from ..store.port import Store
 from .broker_messages import BrokerMessage
@@ -85,9 +78,7 @@ class DispatcherRuntime:
             came=self._connection_changed,
             went=self._connection_changed,
         )
-        self.lanes = {
-            queue: dispatched_lane(lane, 0) if queue in queues else lane for queue, lane in lanes.items()
-        }
+        self.lanes = {queue: dispatched_lane(lane, 0) if queue in queues else lane for queue, lane in lanes.items()}
         self._store, self._queues, self._emit, self._tokens = store, queues, emit, ClaimTokens()
         self._context = DispatchContext(
             self._broker, store, clock, self.lanes, queues, handlers, terms, self._tokens, emit
@@ -177,9 +168,7 @@ class DispatcherRuntime:
                 report, refused = self._tokens.verify(decode_report(incoming.body))
                 if refused:
                     self._emit(ReportRefused(report.transport, report.channel, refused))
-                await record_late_outcomes(
-                    self._store, self._me(), report.channel, report.outcomes, emit=self._emit
-                )
+                await record_late_outcomes(self._store, self._me(), report.channel, report.outcomes, emit=self._emit)
         except Unreadable as error:
             self._emit(ReportUnreadable(str(error)))
         await incoming.ack()

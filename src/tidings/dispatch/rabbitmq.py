@@ -172,9 +172,7 @@ class BrokerConnection:
         await self._closed.wait()
 
     def _closed_on_us(self) -> BrokerProblem:
-        return describe_error(
-            ConnectionError(f"{broker_address(self._url)} closed the connection"), self._url
-        )
+        return describe_error(ConnectionError(f"{broker_address(self._url)} closed the connection"), self._url)
 
     def _lost(self, found: BrokerProblem) -> None:
         self._publishing = None
@@ -263,9 +261,7 @@ class BrokerConnection:
     async def _queue(self, channel: AbstractChannel, name: str, arguments: Mapping[str, Any]) -> Any:
         aio_pika = load_aio_pika()
         try:
-            return await channel.declare_queue(
-                name, durable=True, arguments={"x-queue-type": "quorum", **arguments}
-            )
+            return await channel.declare_queue(name, durable=True, arguments={"x-queue-type": "quorum", **arguments})
         except aio_pika.exceptions.ChannelPreconditionFailed as error:
             raise Misconfigured(
                 f"the queue {name!r} of the broker exists with other arguments ({error})",
@@ -322,15 +318,10 @@ class BrokerConnection:
                 subscription.declared = None  # unused so far, and it may be incomplete
             queue = await self._queue(channel, subscription.queue, _OUTCOME_QUEUE)
             subscription.declared = subscription.declared or self._clock.monotonic()
-            await queue.bind(
-                self._exchanges[OUTCOME_EXCHANGE], subscription.queue.removeprefix(f"{OUTCOME_EXCHANGE}.")
-            )
+            await queue.bind(self._exchanges[OUTCOME_EXCHANGE], subscription.queue.removeprefix(f"{OUTCOME_EXCHANGE}."))
         else:
             queue = await channel.get_queue(subscription.queue, ensure=False)
-        before, subscription.messages = (
-            subscription.messages,
-            (messages := asyncio.Queue[BrokerMessage | None]()),
-        )
+        before, subscription.messages = (subscription.messages, (messages := asyncio.Queue[BrokerMessage | None]()))
         if before is not None:
             before.put_nowait(None)  # its messages are redelivered
 
@@ -339,9 +330,7 @@ class BrokerConnection:
 
         tag = await queue.consume(arrived)
         worker = asyncio.create_task(_pass_on(subscription, messages))
-        channel.close_callbacks.add(
-            lambda *_, closed=self._closed: closed.set() if subscription.stop else None
-        )
+        channel.close_callbacks.add(lambda *_, closed=self._closed: closed.set() if subscription.stop else None)
 
         async def halt() -> None:
             subscription.halt = None

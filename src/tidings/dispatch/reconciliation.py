@@ -28,9 +28,7 @@ async def settle_unknown(
 ) -> list[TaskDecision]:
     """Settle tasks of a lost transport like tasks of a dead node: their outcome is unknown."""
     decisions = [
-        decide_after_crash(
-            e.task, e.lane, started=True, alone=e.alone, now=now, quarantine_after=quarantine_after
-        )
+        decide_after_crash(e.task, e.lane, started=True, alone=e.alone, now=now, quarantine_after=quarantine_after)
         for e in entries
     ]
     await settle_crashed(store, node, [e.task for e in entries], decisions, handlers)
@@ -40,11 +38,7 @@ async def settle_unknown(
 def interpret_outcome(handlers: Mapping[str, Handler], entry: InFlightTask, outcome: Outcome) -> Outcome:
     """Return the outcome as the task's handler interprets it."""
     handler = handlers.get(entry.task.kind)
-    return (
-        handler.incoming(entry.task, entry.content, outcome)
-        if isinstance(handler, RemoteHandler)
-        else outcome
-    )
+    return handler.incoming(entry.task, entry.content, outcome) if isinstance(handler, RemoteHandler) else outcome
 
 
 async def record_late_outcomes(

@@ -26,13 +26,7 @@ from ..store.port import Row, Step, Store
 from .broker_messages import BrokerMessage
 from .context import DispatchContext
 from .in_flight_tasks import RETURN_REASONS, InFlightTask, InFlightTasks, completion_bound
-from .rabbitmq import (
-    OUTCOME_EXCHANGE,
-    BrokerDown,
-    PublishRefused,
-    PublishUnconfirmed,
-    outcome_queue,
-)
+from .rabbitmq import OUTCOME_EXCHANGE, BrokerDown, PublishRefused, PublishUnconfirmed, outcome_queue
 from .reconciliation import interpret_outcome, record_late_outcomes, settle_unknown
 from .wire_format import MARKER_TYPE, Unreadable, decode_marker, decode_report, encode_marker
 

@@ -22,25 +22,13 @@ from ..model.errors import TemporaryError
 from ..model.outcome import Defer, Outcome
 from ..model.task import TaskId
 from ..model.time import SECOND
-from ..observability.events import (
-    NoTransport,
-    ReportRefused,
-    ReportUnreadable,
-    StoreError,
-    TransportLost,
-)
+from ..observability.events import NoTransport, ReportRefused, ReportUnreadable, StoreError, TransportLost
 from .broker_messages import BrokerMessage, ack_all
 from .context import DispatchContext
 from .flow_control import FlowControl
 from .in_flight_tasks import RETURN_REASONS, InFlightTask, InFlightTasks, completion_bound
 from .publisher import TaskPublisher
-from .rabbitmq import (
-    OUTCOME_EXCHANGE,
-    BrokerDown,
-    PublishRefused,
-    PublishUnconfirmed,
-    outcome_queue,
-)
+from .rabbitmq import OUTCOME_EXCHANGE, BrokerDown, PublishRefused, PublishUnconfirmed, outcome_queue
 from .reconciliation import interpret_outcome, record_late_outcomes, settle_unknown
 from .wire_format import (
     MARKER_TYPE,
@@ -118,9 +106,7 @@ class RemoteExecutor:
             length = completion_bound(ttl=self._terms.ttl, within=self._terms.within, lane=job.lane)
             wait = max(0.0, (job.task.start_at - job.claimed_at) / SECOND) if job.task.start_at else 0.0
             alone = job.task.crashes >= ISOLATE_AFTER
-            entry = InFlightTask(
-                job.task, job.lane, job.claimed_at, now + wait + length, job.content, alone=alone
-            )
+            entry = InFlightTask(job.task, job.lane, job.claimed_at, now + wait + length, job.content, alone=alone)
             self._in_flight.add(entry)
         self._flow.add([job.task.queue for job in away])
         self._spawn(self._publisher.publish_tasks([self._in_flight.held[job.task.id] for job in away]))

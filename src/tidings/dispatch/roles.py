@@ -27,9 +27,7 @@ class ProcessRole(StrEnum):
 
 DEFAULT_ROLES = frozenset({ProcessRole.API, ProcessRole.SCHEDULER, ProcessRole.WORKER, ProcessRole.POLLER})
 DATABASE_ROLES = frozenset(ProcessRole) - {ProcessRole.TRANSPORT}
-WORKING_ROLES = frozenset(
-    {ProcessRole.SCHEDULER, ProcessRole.WORKER, ProcessRole.POLLER, ProcessRole.DISPATCHER}
-)
+WORKING_ROLES = frozenset({ProcessRole.SCHEDULER, ProcessRole.WORKER, ProcessRole.POLLER, ProcessRole.DISPATCHER})
 
 
 def partition_of(name: str, parts: int) -> int:
@@ -98,7 +96,5 @@ def _role(word: str) -> ProcessRole:
 def _part(word: str) -> Partition:
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", word)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise Invalid(
-            f"invalid partition {word!r}", remedy="use i/n, such as 1/3, 2/3 and 3/3", field="partition"
-        )
+        raise Invalid(f"invalid partition {word!r}", remedy="use i/n, such as 1/3, 2/3 and 3/3", field="partition")
     return Partition(int(found[1]), int(found[2]))

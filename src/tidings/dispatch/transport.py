@@ -28,14 +28,7 @@ from ..model.outcome import Done, Outcome, Retry, Unknown
 from ..model.task import Category, Task, TaskId
 from ..observability.events import BatchUnreadable, Emit, TransportAttempts
 from .broker_messages import BrokerMessage
-from .rabbitmq import (
-    OUTCOME_EXCHANGE,
-    BrokerConnection,
-    BrokerDown,
-    PublishRefused,
-    PublishUnconfirmed,
-    batch_queue,
-)
+from .rabbitmq import OUTCOME_EXCHANGE, BrokerConnection, BrokerDown, PublishRefused, PublishUnconfirmed, batch_queue
 from .wire_format import (
     REPORT_TYPE,
     ClaimKey,

@@ -172,11 +172,7 @@ def _check_copies(
     deadline: float,
 ) -> None:
     ref = copies[0].ref
-    if (
-        line is None
-        or any(copy.digest != line.digest for copy in copies)
-        or len({copy.id for copy in copies}) > 1
-    ):
+    if line is None or any(copy.digest != line.digest for copy in copies) or len({copy.id for copy in copies}) > 1:
         verdict.unexpected.append(ref)
     if line is not None and copies[0].at < line.due:
         verdict.early.append(ref)
@@ -241,14 +237,10 @@ def explains_duplicate(fault: InjectedFault, first: ReceivedCopy, second: Receiv
 def _held_up(fault: InjectedFault, copy: ReceivedCopy) -> bool:
     """Return whether a copy may have been sent before the fault and have arrived during it."""
     during = fault.begin - SLACK <= copy.at <= fault.end + SLACK
-    return (
-        fault.kind in (InjectionKind.PAUSE, InjectionKind.PARTITION) and fault.target == copy.pid and during
-    )
+    return fault.kind in (InjectionKind.PAUSE, InjectionKind.PARTITION) and fault.target == copy.pid and during
 
 
-def overlaps(
-    first: ReceivedCopy, second: ReceivedCopy, faults: Iterable[InjectedFault], deadline: float
-) -> bool:
+def overlaps(first: ReceivedCopy, second: ReceivedCopy, faults: Iterable[InjectedFault], deadline: float) -> bool:
     """Return whether the first copy was in flight, from a live and unpaused sender, when the second came."""
     if second.at >= first.at + min(first.after, deadline):
         return False

@@ -177,9 +177,7 @@ class DrillHarness:
 
     def repeated(self) -> int:
         """Return how many messages were requested more than once after a lost answer."""
-        calls = Counter(
-            line["ref"] for line in read_log(self.folder / "producer.jsonl") if "acked" not in line
-        )
+        calls = Counter(line["ref"] for line in read_log(self.folder / "producer.jsonl") if "acked" not in line)
         return sum(count > 1 for count in calls.values())
 
     def copies(self) -> list[ReceivedCopy]:
@@ -198,9 +196,7 @@ def run_receiver(
 ) -> Iterator[int]:
     """Run the receiver process during a drill; yields its port."""
     errors = log.with_suffix(".log")
-    receiver = DrillProcess(
-        spawn("tidings.drill.receiver", {**behavior, "log": str(log)}, errors, **how), errors
-    )
+    receiver = DrillProcess(spawn("tidings.drill.receiver", {**behavior, "log": str(log)}, errors, **how), errors)
     try:
         assert receiver.process.stdout is not None
         yield int(receiver.process.stdout.readline())

@@ -38,15 +38,11 @@ class DrillProducer:
         self._journal = JsonLog(log)
         self.unknown = 0  # calls without an answer
 
-    async def produce(
-        self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()
-    ) -> None:
+    async def produce(self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()) -> None:
         """Accept messages in bulk or one by one; `delays` are cycled through for their due times."""
         now = time.time()
         late = [delays[i % len(delays)] if delays else 0.0 for i in range(len(refs))]
-        wanted = [
-            MessageRequest(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)
-        ]
+        wanted = [MessageRequest(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)]
         if single:
             await self.accept_each(wanted)
             return
@@ -68,12 +64,7 @@ class DrillProducer:
         tried = time.time()
         drafts = [self._draft(one) for one in wanted]
         lines = [
-            {
-                "ref": one.ref,
-                "digest": digest(draft.text),
-                "due": tried if one.due is None else one.due,
-                "tried": tried,
-            }
+            {"ref": one.ref, "digest": digest(draft.text), "due": tried if one.due is None else one.due, "tried": tried}
             for one, draft in zip(wanted, drafts, strict=True)
         ]
         self._journal.write(*lines)

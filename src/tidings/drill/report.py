@@ -78,9 +78,7 @@ class DrillReport:
         return bool(self.moments["sent, not recorded"])
 
 
-def build_report(
-    evidence: DrillEvidence, course: DrillOptions, *, lease: float, seconds: float
-) -> DrillReport:
+def build_report(evidence: DrillEvidence, course: DrillOptions, *, lease: float, seconds: float) -> DrillReport:
     """Build the report from the evidence."""
     verdict, books = evidence.verdict, evidence.books
     silent = {*verdict.unexplained, *verdict.unflagged, *verdict.overlap}
@@ -136,9 +134,7 @@ def _waits(evidence: DrillEvidence) -> list[float]:
     waits = []
     for fault in evidence.faults:
         for ref in fault.held if fault.kind == InjectionKind.KILL else ():
-            again = [
-                copy.at for copy in by_ref.get(ref, ()) if copy.pid != fault.target and copy.at > fault.begin
-            ]
+            again = [copy.at for copy in by_ref.get(ref, ()) if copy.pid != fault.target and copy.at > fault.begin]
             book = evidence.books.get(ref)
             settled = None if book is None else book.settled_at
             end = min(again, default=settled)
@@ -180,24 +176,10 @@ def report_figures(found: DrillReport) -> list[DrillFigure]:
             f" {len(found.silent):,} silent; {found.copies:,} extra copies",
             bool(found.silent),
         ),
-        DrillFigure(
-            "unknown",
-            f"{found.resent + found.held:,}",
-            f"{found.resent:,} resent, {found.held:,} held",
-        ),
-        DrillFigure(
-            "late",
-            f"{found.late:,}",
-            f"beyond the lease of {found.lease:g} s + {RECOVERY_GRACE:g} s; {slow}",
-        ),
-        DrillFigure(
-            "slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages of killed workers"
-        ),
-        DrillFigure(
-            "kills",
-            f"{sum(found.killed.values()):,}",
-            killed + (f"; {moments}" if moments else ""),
-        ),
+        DrillFigure("unknown", f"{found.resent + found.held:,}", f"{found.resent:,} resent, {found.held:,} held"),
+        DrillFigure("late", f"{found.late:,}", f"beyond the lease of {found.lease:g} s + {RECOVERY_GRACE:g} s; {slow}"),
+        DrillFigure("slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages of killed workers"),
+        DrillFigure("kills", f"{sum(found.killed.values()):,}", killed + (f"; {moments}" if moments else "")),
         DrillFigure("seconds", f"{found.seconds:.1f}", f"seed {found.course.seed}"),
     ]
 
@@ -218,11 +200,7 @@ def as_json(found: DrillReport) -> dict[str, Any]:
         "delivered": found.delivered,
         "lost": len(found.lost),
         "stuck": len(found.stuck),
-        "duplicated": {
-            "witnessed": len(found.witnessed),
-            "silent": len(found.silent),
-            "copies": found.copies,
-        },
+        "duplicated": {"witnessed": len(found.witnessed), "silent": len(found.silent), "copies": found.copies},
         "unknown": {"sent": found.resent, "held": found.held},
         "late": found.late,
         "late_after_s": found.lease + RECOVERY_GRACE,

@@ -44,9 +44,7 @@ class DrillProgress(NamedTuple):
 ProgressCallback = Callable[[DrillProgress], None] | None
 
 
-async def run(
-    course: DrillOptions, settings: Settings, place: DrillScratch, told: ProgressCallback
-) -> DrillReport:
+async def run(course: DrillOptions, settings: Settings, place: DrillScratch, told: ProgressCallback) -> DrillReport:
     """Run a drill: start processes, kill some, wait for the rest, check the logs."""
     file = place.folder / SETTINGS_FILE
     file.touch(mode=0o600)
@@ -58,9 +56,7 @@ async def run(
     await store.open()
     behavior = {"delay": course.delay, "seed": course.seed}
     try:
-        with run_receiver(
-            place.folder / "receiver.jsonl", behavior, **_process_options(place.folder)
-        ) as port:
+        with run_receiver(place.folder / "receiver.jsonl", behavior, **_process_options(place.folder)) as port:
             exercise = DrillRun(course, own, place.folder, store, port, told)
             try:
                 return await exercise.run()
@@ -74,13 +70,7 @@ class DrillRun:
     """One running drill."""
 
     def __init__(
-        self,
-        course: DrillOptions,
-        settings: Settings,
-        folder: Path,
-        store: Store,
-        port: int,
-        told: ProgressCallback,
+        self, course: DrillOptions, settings: Settings, folder: Path, store: Store, port: int, told: ProgressCallback
     ) -> None:
         self.rig = DrillHarness(folder, store, port=port, deadline=ATTEMPT_DEADLINE)
         self._course = course
@@ -112,9 +102,7 @@ class DrillRun:
 
     def _start_worker(self) -> None:
         log = self._folder / f"worker-{len(self.rig.senders)}.jsonl"
-        worker = self.rig.start(
-            "tidings.drill.worker", {"port": self.rig.port}, log, **_process_options(self._folder)
-        )
+        worker = self.rig.start("tidings.drill.worker", {"port": self.rig.port}, log, **_process_options(self._folder))
         self._workers.append(worker)
 
     def _feed(self) -> DrillProcess:
@@ -122,9 +110,7 @@ class DrillRun:
         wanted = {"messages": course.messages, "seconds": course.seconds, "seed": course.seed}
         options = {"plan": wanted, "skew": self._skew}
         log = self._folder / "producer.log"
-        return self.rig.start(
-            "tidings.drill.producer_process", options, log, **_process_options(self._folder)
-        )
+        return self.rig.start("tidings.drill.producer_process", options, log, **_process_options(self._folder))
 
     async def _kill_planned(self, kill: PlannedKill) -> None:
         """Kill a process and start another in its place."""

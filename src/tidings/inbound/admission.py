@@ -127,12 +127,7 @@ def retry_refusal(row: Mapping[str, Any]) -> RetryRefusal | None:
 
 
 def _for_another(
-    incoming: IncomingMessage,
-    source: SourceSettings,
-    known: SenderLookup,
-    named: Impersonation,
-    *,
-    production: bool,
+    incoming: IncomingMessage, source: SourceSettings, known: SenderLookup, named: Impersonation, *, production: bool
 ) -> AdmissionResult:
     """Allow impersonation only on a test system, if the source allows it, by a tester; log every attempt."""
     refusal = None
@@ -147,11 +142,7 @@ def _for_another(
     elif len(known.named) > 1:
         refusal = f"several people on the roster are named {named.name!r}"
     if refusal is not None:
-        return AdmissionResult(
-            incoming, "skipped", refusal, note=("refused", f"as {named.name!r}: {refusal}")
-        )
+        return AdmissionResult(incoming, "skipped", refusal, note=("refused", f"as {named.name!r}: {refusal}"))
     person = known.named[0]
     spoke = f"as {person.name} ({person.id}): {named.rest[:200]}"
-    return AdmissionResult(
-        incoming._replace(text=named.rest), speaks_for=person.id, note=("spoke_for", spoke)
-    )
+    return AdmissionResult(incoming._replace(text=named.rest), speaks_for=person.id, note=("spoke_for", spoke))

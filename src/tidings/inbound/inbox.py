@@ -50,17 +50,13 @@ class Inbox:
     ) -> Page:
         """List messages, newest first. Any page may be short; only the last one has no `next`."""
         if state is not None and state not in STATES:
-            raise Invalid(
-                f"unknown state {state[:40]!r}", field="state", remedy=f"use one of: {', '.join(STATES)}"
-            )
+            raise Invalid(f"unknown state {state[:40]!r}", field="state", remedy=f"use one of: {', '.join(STATES)}")
         page_size(limit)
         top = (await self._store.read("inbox_top"))[0]["n"] + 1
         before = min(decode_position(after), top)
         floor = max(0, before - WINDOW)
         which = {"state": state, "source": source, "conversation": conversation, "sender": sender}
-        rows = await self._store.read(
-            "inbox_page", before=before, floor=floor, limit=limit, tenant=tenant, **which
-        )
+        rows = await self._store.read("inbox_page", before=before, floor=floor, limit=limit, tenant=tenant, **which)
         if len(rows) == limit:
             return Page([described(row) for row in rows], str(rows[-1]["n"]))
         return Page([described(row) for row in rows], str(floor) if floor > 1 else None)
@@ -135,9 +131,7 @@ class Inbox:
 
 
 def _changed(row: Row) -> Conflict:
-    return Conflict(
-        "the message changed in the meantime", remedy=f"check it again: tidings inbox show {row['id']}"
-    )
+    return Conflict("the message changed in the meantime", remedy=f"check it again: tidings inbox show {row['id']}")
 
 
 def described(row: Row) -> Row:

@@ -148,9 +148,7 @@ class InboxIngestion:
         rows = await self._store.read("inbox_ours", ids=orjson.dumps(keys).decode())
         return {row["id"] for row in rows}
 
-    async def _write(
-        self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None
-    ) -> None:
+    async def _write(self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None) -> None:
         """Write a run in one transaction; if that fails, message by message."""
         try:
             await self._write_together(source, run, lease)
@@ -164,9 +162,7 @@ class InboxIngestion:
             one = run[0].filed.incoming
             if await self.known(source, [one.id]):
                 return  # a webhook and a poll delivered it at the same time
-            raise IngestionFailed(
-                f"message {one.id[:60]!r} could not be written: {error_text(error)}"[:500]
-            ) from error
+            raise IngestionFailed(f"message {one.id[:60]!r} could not be written: {error_text(error)}"[:500]) from error
 
     async def _write_together(
         self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None
@@ -183,16 +179,13 @@ class InboxIngestion:
         else:
             await self._store.write(steps)
 
-    def _marks(
-        self, source: SourceSettings, run: Sequence[_AdmittedEntry], now: int, before: int
-    ) -> list[Step]:
+    def _marks(self, source: SourceSettings, run: Sequence[_AdmittedEntry], now: int, before: int) -> list[Step]:
         """Return the steps for messages that ended on arrival, edits and deletions, and the roster's log."""
         over = [piece.filed for piece in run if piece.filed.ended is not None]
         steps: list[Step] = []
         if over:
             rows = [
-                _row(source, filed, self._clock.new_id(), now)
-                | {"ended": filed.ended, "reason": filed.reason}
+                _row(source, filed, self._clock.new_id(), now) | {"ended": filed.ended, "reason": filed.reason}
                 for filed in over
             ]
             steps.append(Step("inbox_add", {"rows": orjson.dumps(rows).decode()}))
@@ -200,12 +193,7 @@ class InboxIngestion:
             if one.kind in CHANGES:
                 steps += self._changed(source, one, before + len(steps))
         notes = [
-            {
-                "source": source.name,
-                "sender": filed.incoming.sender,
-                "what": filed.note[0],
-                "detail": filed.note[1],
-            }
+            {"source": source.name, "sender": filed.incoming.sender, "what": filed.note[0], "detail": filed.note[1]}
             for filed in (piece.filed for piece in run)
             if filed.note is not None
         ]

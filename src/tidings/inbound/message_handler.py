@@ -24,8 +24,7 @@ from .ingestion import QUEUE
 
 TRIES = 3
 POLICY = RetryPolicy(
-    "inbound",
-    RetryRule(TRIES, Backoff.TABLE, table=(timedelta(seconds=30), timedelta(minutes=2)), jitter=0.1),
+    "inbound", RetryRule(TRIES, Backoff.TABLE, table=(timedelta(seconds=30), timedelta(minutes=2)), jitter=0.1)
 )
 NO_WORKFLOW = "no workflow is configured"
 MARKED = "the original message is marked"
@@ -118,16 +117,12 @@ class InboundMessageHandler:
 
     listens = True
 
-    def __init__(
-        self, store: Store, processor: MessageProcessor, changes: ChangeProcessor | None = None
-    ) -> None:
+    def __init__(self, store: Store, processor: MessageProcessor, changes: ChangeProcessor | None = None) -> None:
         self._store = store
         self._processor = processor
         self._changes = changes or NoWorkflowProcessor()
 
-    async def load(
-        self, tasks: Sequence[Task]
-    ) -> Mapping[TaskId, InboxMessage | MessageChange | Done | Skip]:
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, InboxMessage | MessageChange | Done | Skip]:
         """Load the messages of these tasks, or the outcome of those that need no handling."""
         by_id = {task.id: task for task in tasks}
         rows = await self._store.load("inbox_load", list(by_id))
@@ -165,11 +160,7 @@ class InboundMessageHandler:
         return [*steps, Step("inbox_publish", told)] if any(one["ended"] is None for one in over) else steps
 
 
-_ENDS: Mapping[TaskState, str | None] = {
-    TaskState.DONE: "done",
-    TaskState.CANCELLED: "skipped",
-    TaskState.FAILED: None,
-}
+_ENDS: Mapping[TaskState, str | None] = {TaskState.DONE: "done", TaskState.CANCELLED: "skipped", TaskState.FAILED: None}
 
 
 def may_change(item: MessageChange, original: Mapping[str, Any]) -> bool:

@@ -146,9 +146,7 @@ class Pipeline:
         self, spoken: ConversationMessage, flow: Workflow | None = None, days: Sequence[CalendarDay] = ()
     ) -> InterpreterContext:
         settings = self._settings
-        bare = InterpreterContext(
-            spoken.at, settings.timezone, settings.squads, spoken.speaker, spoken.text, days=days
-        )
+        bare = InterpreterContext(spoken.at, settings.timezone, settings.squads, spoken.speaker, spoken.text, days=days)
         if flow is None:
             return bare
         return bare._replace(thread=flow.thread, open_requests=flow.requests, asked=flow.asked)
@@ -158,9 +156,7 @@ class Pipeline:
         async with self._rules_lock:
             return await self._rules.intent(self._context(spoken))
 
-    async def _relation(
-        self, spoken: ConversationMessage, flow: Workflow, *, quotes: bool
-    ) -> WorkflowRelation:
+    async def _relation(self, spoken: ConversationMessage, flow: Workflow, *, quotes: bool) -> WorkflowRelation:
         """Ask the rules first, and the model if they are not confident."""
         if is_withdrawal(spoken.text):
             return WorkflowRelation(True, 1.0, "it withdraws the request", self._rules.name)
@@ -194,18 +190,14 @@ class Pipeline:
             "held", issue, f"held:{spoken.message}", flow.squad, spoken.speaker.name, spoken.text, flow.id
         )
         happened = [_relation(flow, relation)]
-        return WorkflowEntry(
-            spoken, MessageDecision.HELD, issue, held="unclear", calls=[call], happened=happened
-        )
+        return WorkflowEntry(spoken, MessageDecision.HELD, issue, held="unclear", calls=[call], happened=happened)
 
     async def _fresh(
         self, spoken: ConversationMessage, state: ConversationState, flows: Sequence[Workflow], intent: Intent
     ) -> WorkflowEntry:
         """Decide about a message that belongs to no open workflow."""
         settings = self._settings
-        decision = correlation.band(
-            intent, start_at=settings.start_at, review_threshold=settings.review_threshold
-        )
+        decision = correlation.band(intent, start_at=settings.start_at, review_threshold=settings.review_threshold)
         happened = [_intent(intent)]
         own = [flow for flow in flows if flow.squad == spoken.speaker.squad]
         if decision is not MessageDecision.STARTED:
@@ -239,9 +231,7 @@ class Pipeline:
         plan = await self._plan(spoken, flow, own, intent.days)
         entry = _of_plan(spoken, MessageDecision.STARTED, intent.reason, plan)
         entry.added = [plan.flow]
-        entry.happened[:0] = [
-            ConversationEvent("opened", {"workflow": id_, "squad": flow.squad, "topic": topic})
-        ]
+        entry.happened[:0] = [ConversationEvent("opened", {"workflow": id_, "squad": flow.squad, "topic": topic})]
         return entry
 
     async def _resume(
@@ -302,9 +292,7 @@ def _words(text: str) -> list[str]:
     return "".join(c if c.isalnum() else " " for c in text.casefold()).split()
 
 
-def _of_plan(
-    spoken: ConversationMessage, decision: MessageDecision, reason: str, plan: WorkflowPlan
-) -> WorkflowEntry:
+def _of_plan(spoken: ConversationMessage, decision: MessageDecision, reason: str, plan: WorkflowPlan) -> WorkflowEntry:
     return WorkflowEntry(
         spoken,
         decision,

@@ -14,15 +14,7 @@ class ReplyPort(Protocol):
     columns: tuple[str, ...]
 
     async def prepare(
-        self,
-        channel: str,
-        to: str,
-        text: str,
-        *,
-        tenant: str,
-        ordering_key: str,
-        now: int,
-        in_chat: bool = False,
+        self, channel: str, to: str, text: str, *, tenant: str, ordering_key: str, now: int, in_chat: bool = False
     ) -> tuple[NewTask, tuple[Any, ...]]:
         """Return the task and the row of one message; raises CallerError if it cannot be sent.
 

@@ -88,12 +88,8 @@ class Roster:
         if found is None:
             where = ", ".join(row["source"] or "all sources (omit the source)" for row in known)
             remedy = f"{sender[:60]!r} has entries for: {where}" if known else "see: tidings roster list"
-            raise NotFound(
-                f"{sender[:60]!r} is not on the roster for this source", field="sender", remedy=remedy
-            )
-        line = _line(
-            RosterEntry(sender, found["name"], found["squad"], found["role"], found["source"]), "removed"
-        )
+            raise NotFound(f"{sender[:60]!r} is not on the roster for this source", field="sender", remedy=remedy)
+        line = _line(RosterEntry(sender, found["name"], found["squad"], found["role"], found["source"]), "removed")
         steps = [Step("roster_drop", which), _noted(tenant, [line])._replace(only_if=0)]
         await self._store.write(steps)
         return _shown(found)
@@ -120,15 +116,10 @@ class Roster:
     ) -> Page:
         """List roster changes and impersonations, newest first."""
         rows = await self._store.read(
-            "roster_log_page",
-            tenant=tenant,
-            sender=sender,
-            before=decode_position(after),
-            limit=page_size(limit),
+            "roster_log_page", tenant=tenant, sender=sender, before=decode_position(after), limit=page_size(limit)
         )
         items = [
-            {name: row[name] or None for name in ("source", "sender", "what", "detail")}
-            | {"at": iso(row["at"])}
+            {name: row[name] or None for name in ("source", "sender", "what", "detail")} | {"at": iso(row["at"])}
             for row in rows
         ]
         return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
@@ -160,9 +151,7 @@ class Roster:
                 people[person.sender, person.source] = person  # the last one wins
         counts = Counter(await self._keep(list(people.values()), tenant, dry_run=dry_run))
         repeated = len(chunk) - len(bad) - len(people)
-        return RosterImportProgress(
-            {**counts, "unchanged": counts["unchanged"] + repeated, "refused": len(bad)}, bad
-        )
+        return RosterImportProgress({**counts, "unchanged": counts["unchanged"] + repeated, "refused": len(bad)}, bad)
 
     async def _keep(self, people: Sequence[RosterEntry], tenant: str, *, dry_run: bool = False) -> list[str]:
         """Write new and changed entries; returns `created`, `changed` or `unchanged` for each."""
@@ -175,9 +164,7 @@ class Roster:
             put = orjson.dumps([person._asdict() for person, _ in moved]).decode()
             words = {"created": "added", "changed": "changed"}
             lines = [_line(person, words[what]) for person, what in moved]
-            await self._store.write(
-                [Step("roster_put", {"tenant": tenant, "rows": put}), _noted(tenant, lines)]
-            )
+            await self._store.write([Step("roster_put", {"tenant": tenant, "rows": put}), _noted(tenant, lines)])
         return whats
 
 

@@ -37,9 +37,7 @@ class InboundService:
         known = {row["name"] for row in await self.store.read("source_list", limit=1000)}
         new = [source for name, source in self.sources.items() if name not in known]
         if new:
-            await self.store.write(
-                [Step("source_join", {"name": source.name, "kind": source.kind}) for source in new]
-            )
+            await self.store.write([Step("source_join", {"name": source.name, "kind": source.kind}) for source in new])
 
     async def close(self) -> None:
         """Close all connections."""

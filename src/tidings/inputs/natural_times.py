@@ -47,9 +47,7 @@ def parse_when(text: str, *, now: int, timezone: ZoneInfo, field: str = "at") ->
     """
     words = " ".join(text.lower().split())
     if not words or len(words) > _MAX_TEXT:
-        raise Invalid(
-            "the time is empty" if not words else "the time is too long", remedy=_EXAMPLES, field=field
-        )
+        raise Invalid("the time is empty" if not words else "the time is too long", remedy=_EXAMPLES, field=field)
     if re.fullmatch(r"[\d.,+-]+", words) and not re.fullmatch(r"\d{4}-\d\d-\d\d", words):
         raise Invalid(f"{text!r} is only a number, which is ambiguous", remedy=_EXAMPLES, field=field)
     if _LOOKS_ISO.match(words):
@@ -75,9 +73,7 @@ def parse_in(text: str, *, field: str = "in") -> timedelta:
     except ValueError as error:
         raise Invalid(str(error), remedy="Write 30s, 10m, 2h or 7d", field=field) from None
     if length > MAX_DELAY:
-        raise Invalid(
-            f"{text!r} is more than a hundred years", remedy="Write 30s, 10m, 2h or 7d", field=field
-        )
+        raise Invalid(f"{text!r} is more than a hundred years", remedy="Write 30s, 10m, 2h or 7d", field=field)
     return length
 
 
@@ -91,9 +87,7 @@ def describe_time(at: int, timezone: ZoneInfo, *, now: int) -> str:
     if abs(away) < timedelta(seconds=1):
         distance = "now"
     else:
-        distance = (
-            f"in {durations.humanize(away)}" if away > timedelta(0) else f"{durations.humanize(-away)} ago"
-        )
+        distance = f"in {durations.humanize(away)}" if away > timedelta(0) else f"{durations.humanize(-away)} ago"
     return f"{there:%a %d %b %Y %H:%M:%S %Z} ({utc:%Y-%m-%dT%H:%M:%SZ}), {distance}"
 
 
@@ -170,9 +164,7 @@ def _is_unambiguous(day: list[str]) -> bool:
     days = len(numbers) - len(years)
     if (numbers and not months and not _UNITS & set(words)) or (months and not days):
         return False
-    known = all(
-        word in _FILLERS | _UNITS or word in months or _name(word, _WEEKDAYS) is not None for word in words
-    )
+    known = all(word in _FILLERS | _UNITS or word in months or _name(word, _WEEKDAYS) is not None for word in words)
     return known and len(years) <= 1 and days <= 1
 
 

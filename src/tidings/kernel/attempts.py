@@ -20,11 +20,7 @@ class AttemptRunner:
     """Runs the attempts of one node."""
 
     def __init__(
-        self,
-        context: NodeContext,
-        *,
-        hand_in: Callable[[AttemptResult], None],
-        is_stopping: Callable[[], bool],
+        self, context: NodeContext, *, hand_in: Callable[[AttemptResult], None], is_stopping: Callable[[], bool]
     ) -> None:
         self._clock, self._node = context.clock, context.node
         self._hand_in = hand_in

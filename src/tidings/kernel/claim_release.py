@@ -25,16 +25,7 @@ class ClaimReleaser:
         """Return tasks that were not started to pending; task number i becomes due at `due(i)`."""
         moves = [
             Transition(
-                t.id,
-                t.claim_no,
-                TaskState.PENDING,
-                t.attempts - 1,
-                due(i),
-                None,
-                why,
-                False,
-                t.throttles,
-                t.crashes,
+                t.id, t.claim_no, TaskState.PENDING, t.attempts - 1, due(i), None, why, False, t.throttles, t.crashes
             )
             for i, t in enumerate(tasks)
         ]
@@ -50,6 +41,4 @@ class ClaimReleaser:
             raise StoreUnavailable("another database server responded", remedy="wait for the next heartbeat")
         known = mine()
         untracked = [claimed_task(row) for row in held if row["id"] not in known]
-        await self.release_claims(
-            untracked, "the response to its claim was lost", lambda i: untracked[i].due_at
-        )
+        await self.release_claims(untracked, "the response to its claim was lost", lambda i: untracked[i].due_at)

@@ -51,9 +51,7 @@ class TaskDecision(NamedTuple):
     effect: ThrottleChannel | PauseChannel | DisconnectChannel | None = None
 
 
-def decide(
-    task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: Callable[[], float]
-) -> TaskDecision:
+def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: Callable[[], float]) -> TaskDecision:
     """Decide the transition of a task after one outcome. `chance` is called once, if a wait needs jitter."""
     if type(outcome) is Done:
         receipt = None if outcome.receipt is None else sanitize_text(outcome.receipt)
@@ -111,9 +109,7 @@ def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> T
     throttled = category is Category.THROTTLING
     throttles = task.throttles + throttled
     most, after = task.max_attempts, outcome.after
-    delay = retry_delay(
-        lane.policy, task.attempts, throttles, category, chance=chance, after=after, max_attempts=most
-    )
+    delay = retry_delay(lane.policy, task.attempts, throttles, category, chance=chance, after=after, max_attempts=most)
     if delay is None:
         return TaskDecision(failed_move(task, outcome.reason, category), f"failed:{category}")
     attempts = task.attempts - throttled  # throttling does not use up an attempt
@@ -125,9 +121,7 @@ def _offline(task: Task, outcome: Offline, lane: Lane, now: int) -> TaskDecision
     """Return the task to its place: it keeps its due time while the session is down."""
     move = pending_move(task, task.due_at, detail=outcome.reason)
     if lane.has_session:
-        return TaskDecision(
-            move, "offline", DisconnectChannel(lane.queue, outcome.reason, outcome.needs_person)
-        )
+        return TaskDecision(move, "offline", DisconnectChannel(lane.queue, outcome.reason, outcome.needs_person))
     return TaskDecision(move, "offline", ThrottleChannel(lane.queue, now + OFFLINE_DELAY, outcome.reason))
 
 

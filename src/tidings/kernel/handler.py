@@ -60,9 +60,7 @@ class RemoteHandler(Protocol):
         """Return the final outcome of a remote attempt, adjusted by the content."""
 
 
-def collect_effects(
-    handlers: Mapping[str, Handler], tasks: Sequence[Task], moves: Sequence[Transition]
-) -> list[Step]:
+def collect_effects(handlers: Mapping[str, Handler], tasks: Sequence[Task], moves: Sequence[Transition]) -> list[Step]:
     """Return the writes of all domains for these transitions."""
     steps: list[Step] = []
     for kind, handler in handlers.items():

@@ -24,9 +24,7 @@ _LONGER = 2 * DAY
 async def claim_duty(store: Store, name: str, every: int, node: NodeId) -> bool:
     """Claim maintenance work for this node. Return False if it is not due, or another node has it."""
     duty = {"name": name, "every": every, "node": node}
-    return bool(
-        (await store.write([Step("maintenance_join", {"name": name}), Step("maintenance_take", duty)]))[1]
-    )
+    return bool((await store.write([Step("maintenance_join", {"name": name}), Step("maintenance_take", duty)]))[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +97,7 @@ class Pruner:
             old = [row["id"] for row in page if row["changed_at"] < before and row["state"] in _ENDED]
             if old:
                 steps = [
-                    Step(name, {"id": id_, "before": before})
-                    for id_ in old
-                    for name in ("prune_task", *self._contents)
+                    Step(name, {"id": id_, "before": before}) for id_ in old for name in ("prune_task", *self._contents)
                 ]
                 await self._store.write(steps)
                 deleted += len(old)

@@ -85,18 +85,14 @@ class Reaper:
             raise
         others = [row for row in rows if row["id"] != self._me()]
         live = [row for row in others if row["state"] == "live"]
-        self._seen, quiet = find_silent_nodes(
-            self._seen, live, now=self._clock.monotonic(), lease=self._lease
-        )
+        self._seen, quiet = find_silent_nodes(self._seen, live, now=self._clock.monotonic(), lease=self._lease)
         quiet += [row for row in live if row not in quiet and row["silent_for"] >= micros(self._lease)]
         if self._store.sole_worker:
             quiet = live  # this process holds the work lock, so no other process can be working
         dead = [row for row in [*others, *strays] if row["state"] != "live" and row["id"] != self._me()]
         for row in quiet:
             # Without a row, the node has sent a heartbeat since it was read: it is alive.
-            if (
-                await self._store.write([Step("node_dead", {"id": row["id"], "heartbeat": row["heartbeat"]})])
-            )[0]:
+            if (await self._store.write([Step("node_dead", {"id": row["id"], "heartbeat": row["heartbeat"]})]))[0]:
                 self._emit(NodeLost(row["id"], row["name"]))
                 dead.append(row)
         has_dispatcher = any(row["state"] == "live" and is_dispatcher(row) for row in rows)

@@ -26,9 +26,6 @@ class RetentionPruner:
         """Delete one page per statement. Return the seconds until the next step."""
         now = self._clock.now()
         deleted = await self._store.write(
-            [
-                Step(statement, {"before": now - keep, "limit": _PAGE})
-                for statement, keep in self._kept.items()
-            ]
+            [Step(statement, {"before": now - keep, "limit": _PAGE}) for statement, keep in self._kept.items()]
         )
         return 0.0 if any(len(rows) == _PAGE for rows in deleted) else _EVERY

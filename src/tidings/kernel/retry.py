@@ -158,9 +158,7 @@ def describe_policy(policy: RetryPolicy) -> str:
         Backoff.FIXED: f"{first} each",
         Backoff.TABLE: ", ".join(durations.humanize(wait) for wait in rule.table),
     }[rule.backoff]
-    cap = (
-        "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.humanize(rule.cap)}"
-    )
+    cap = "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.humanize(rule.cap)}"
     jitter = f", ±{rule.jitter * 100:g} %" if rule.jitter else ""
     return f"{rule.max_attempts} attempts, {shape}{cap}{jitter}"
 
@@ -176,21 +174,16 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
         policy.name: policy
         for policy in (
             RetryPolicy(
-                "default",
-                RetryRule(6, Backoff.QUADRATIC, timedelta(minutes=5), timedelta(hours=12), jitter=0.15),
+                "default", RetryRule(6, Backoff.QUADRATIC, timedelta(minutes=5), timedelta(hours=12), jitter=0.15)
             ),
             RetryPolicy(
-                "stepped",
-                RetryRule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
+                "stepped", RetryRule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900))
             ),
             # As Standard Webhooks recommends: soon, then increasingly later, over about a day.
             RetryPolicy(
                 "events",
                 RetryRule(
-                    8,
-                    Backoff.TABLE,
-                    jitter=0.10,
-                    table=(timedelta(seconds=5), *_minutes(5, 30, 120, 300, 600, 600)),
+                    8, Backoff.TABLE, jitter=0.10, table=(timedelta(seconds=5), *_minutes(5, 30, 120, 300, 600, 600))
                 ),
             ),
             # Other kinds are categories: rate_limit is throttling, temporary_failure is temporary, fatal
@@ -204,18 +197,14 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                             3, Backoff.LINEAR, timedelta(seconds=5), timedelta(hours=1), 0.10
                         ),
                         RetryErrorKind.SERVER: _MIGRATION,
-                        Category.THROTTLING: RetryRule(
-                            10, Backoff.FIXED, timedelta(seconds=60), timedelta(hours=1)
-                        ),
+                        Category.THROTTLING: RetryRule(10, Backoff.FIXED, timedelta(seconds=60), timedelta(hours=1)),
                         Category.SYSTEM: RetryRule(
                             3, Backoff.EXPONENTIAL, timedelta(seconds=2), timedelta(hours=1), 0.10
                         ),
                     }
                 ),
             ),
-            RetryPolicy(
-                "quick", RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5))
-            ),
+            RetryPolicy("quick", RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5))),
         )
     }
 )
@@ -259,9 +248,7 @@ def _pick(options: object, wanted: tuple[str, ...], known: tuple[str, ...], wher
         if key not in known:
             close = difflib.get_close_matches(str(key), known, 1)
             remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(known)}"
-            raise Misconfigured(
-                f"{where} has an unknown option {key!r}", remedy=remedy, field=f"{where}.{key}"
-            )
+            raise Misconfigured(f"{where} has an unknown option {key!r}", remedy=remedy, field=f"{where}.{key}")
     return {key: options[key] for key in wanted if key in options}
 
 

@@ -96,11 +96,7 @@ class TaskRunner:
         slots = LocalExecutor(tunables.slots, attempts.make)
         self._executor: Executor = slots if executor is None else executor(self, slots)
         self._starter = TaskStarter(
-            context,
-            keyed=self._keyed,
-            feed=self._executor.feed,
-            hand_in=self.hand_in,
-            drop=self.release,
+            context, keyed=self._keyed, feed=self._executor.feed, hand_in=self.hand_in, drop=self.release
         )
         self._starting: set[asyncio.Task[None]] = set()
         self._credit = 0
@@ -398,9 +394,7 @@ class TaskRunner:
     @property
     def _checks_first(self) -> bool:
         """Whether to check for due tasks before a claim, because other nodes are often faster."""
-        return (
-            self._backoff.is_behind and not self._may_hold_untracked and not self._channel_states.is_troubled
-        )
+        return self._backoff.is_behind and not self._may_hold_untracked and not self._channel_states.is_troubled
 
     @staticmethod
     async def _wait(event: asyncio.Event, seconds: float) -> None:

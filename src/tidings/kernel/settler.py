@@ -114,11 +114,7 @@ class Settler:
         own = collect_effects(self._handlers, [r.task for r in batch], [d.move for d in decisions])
         keys = ordering_keys(result.task for result in batch)
         answers = await self._store.settle(
-            self._node.id,
-            [d.move for d in decisions],
-            keys=keys,
-            tally=_tally(batch, decisions),
-            also=[*also, *own],
+            self._node.id, [d.move for d in decisions], keys=keys, tally=_tally(batch, decisions), also=[*also, *own]
         )
         crash_point("settled")
         for _ in batch:
@@ -158,9 +154,7 @@ class Settler:
         outcome = Unknown(reason, hold=True) if may_be_sent else Reject(Category.SYSTEM, reason)
         self._results.append(unwritable._replace(outcome=outcome))
 
-    def _emit_all(
-        self, batch: list[AttemptResult], decisions: list[TaskDecision], answers: list[SettleResult]
-    ) -> None:
+    def _emit_all(self, batch: list[AttemptResult], decisions: list[TaskDecision], answers: list[SettleResult]) -> None:
         counts = Counter([decision.what for decision in decisions])
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
@@ -193,12 +187,7 @@ def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[
 
 def _disconnect(effect: DisconnectChannel, claimed_at: int) -> Step:
     link = "logged_out" if effect.needs_person else "reconnecting"
-    lost = {
-        "name": effect.queue,
-        "session_state": link,
-        "why": sanitize_text(effect.reason),
-        "claimed_at": claimed_at,
-    }
+    lost = {"name": effect.queue, "session_state": link, "why": sanitize_text(effect.reason), "claimed_at": claimed_at}
     return Step("channel_session_lost", lost)
 
 
@@ -212,10 +201,7 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
         if task.attempts > 1 or result.claimed_at - task.due_at > _LATE:
             for what in _extra_outcomes(result, decision):
                 sums.setdefault((task.queue, what), [0, 0.0])[0] += 1
-    return [
-        AttemptTally(queue, what, int(n), round(seconds * 1000))
-        for (queue, what), (n, seconds) in sums.items()
-    ]
+    return [AttemptTally(queue, what, int(n), round(seconds * 1000)) for (queue, what), (n, seconds) in sums.items()]
 
 
 def _extra_outcomes(result: AttemptResult, decision: TaskDecision) -> list[str]:

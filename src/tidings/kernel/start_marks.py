@@ -98,9 +98,7 @@ class TaskStarter:
     ) -> dict[str, Mapping[TaskId, Any] | Defer | Retry]:
         return {kind: await self._load(kind, group, claimed_at) for kind, group in by_kind.items()}
 
-    async def _load(
-        self, kind: str, group: list[Task], claimed_at: int
-    ) -> Mapping[TaskId, Any] | Defer | Retry:
+    async def _load(self, kind: str, group: list[Task], claimed_at: int) -> Mapping[TaskId, Any] | Defer | Retry:
         """Return the contents of these tasks, or an outcome for all of them."""
         handler = self._handlers.get(kind)
         if handler is None:
@@ -117,12 +115,7 @@ class TaskStarter:
         return Defer(claimed_at, "the database did not respond")
 
     def _run_all(
-        self,
-        handler: Handler,
-        group: list[Task],
-        contents: Mapping[TaskId, Any],
-        marked: set[TaskId],
-        claimed_at: int,
+        self, handler: Handler, group: list[Task], contents: Mapping[TaskId, Any], marked: set[TaskId], claimed_at: int
     ) -> None:
         now = self._clock.monotonic()
         jobs: list[ReadyTask] = []
@@ -136,9 +129,7 @@ class TaskStarter:
             else:
                 paced = (task.start_at - claimed_at) / SECOND if task.start_at else 0
                 jobs.append(
-                    ReadyTask(
-                        task, lane, contents[task.id], handler.run, claimed_at, now + paced + lane.patience
-                    )
+                    ReadyTask(task, lane, contents[task.id], handler.run, claimed_at, now + paced + lane.patience)
                 )
         self._feed(jobs)
 

@@ -44,12 +44,7 @@ async def cancel(store: Store, task: int, *, reason: str) -> tuple[TaskActionRes
                 return TaskActionResult.ASKED, state
         elif state in (TaskState.PENDING, TaskState.FAILED):
             if await _move(
-                store,
-                row,
-                Step("cancel", {"id": task, "expected": state}),
-                state,
-                TaskState.CANCELLED,
-                reason,
+                store, row, Step("cancel", {"id": task, "expected": state}), state, TaskState.CANCELLED, reason
             ):
                 return TaskActionResult.DONE, state
         else:

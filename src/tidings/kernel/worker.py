@@ -168,9 +168,7 @@ class Worker:
         self._emit(NodeJoined(self.node.id, self.node.name))
         self._loops = [
             asyncio.create_task(
-                self._every(
-                    self._heartbeat_interval, self._heartbeat_once, "heartbeat", again=HEARTBEAT_RETRY
-                )
+                self._every(self._heartbeat_interval, self._heartbeat_once, "heartbeat", again=HEARTBEAT_RETRY)
             ),
             asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),

@@ -19,14 +19,7 @@ from .adaptive_concurrency import CallStats
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind
 from .crosswalk import to_json
-from .error_policy import (
-    DEFAULT_WAIT,
-    HEALTH_ERRORS,
-    QUOTA_WAIT,
-    SAME_CAUSE_LIMIT,
-    SYSTEMIC_ERRORS,
-    ErrorDecision,
-)
+from .error_policy import DEFAULT_WAIT, HEALTH_ERRORS, QUOTA_WAIT, SAME_CAUSE_LIMIT, SYSTEMIC_ERRORS, ErrorDecision
 from .job_events import event_for, halt_steps
 from .jobs import BatchState, JobState
 from .prepared_records import RecordResults
@@ -78,9 +71,7 @@ class BatchStop(NamedTuple):
 class BatchAttempt:
     """One attempt at one batch."""
 
-    def __init__(
-        self, store: Store, clock: Clock, task: Task, batch: MigrationBatch, opened: OpenedJob
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, task: Task, batch: MigrationBatch, opened: OpenedJob) -> None:
         self.batch, self.opened = batch, opened
         self.now = clock.now()
         self._store, self._clock, self._task = store, clock, task
@@ -159,9 +150,7 @@ class BatchAttempt:
         steps = [self._hold(written=done.written, unchanged=done.unchanged), *linking]
         steps += [Step("job_record_written", {"rows": to_json(rows)}) for rows in _portions(done.plain)]
         steps += [Step("job_record_move", {"rows": to_json(rows)}) for rows in _portions(done.moves)]
-        steps += [
-            self.opened.crosswalk.put_step(batch.job, batch.type, rows) for rows in _portions(done.links)
-        ]
+        steps += [self.opened.crosswalk.put_step(batch.job, batch.type, rows) for rows in _portions(done.links)]
         steps += [Step("job_log_add", {"rows": to_json(rows)}) for rows in _portions(done.log)]
         await self._store.write(self._with_pauses([*steps, *more]))
         self.results = RecordResults()
@@ -215,14 +204,10 @@ class BatchAttempt:
             steps += halt_steps(self.batch.job, reason, until, tell, len(steps))
         return steps
 
-    def count(
-        self, limiter: SystemRateLimiter, *, good: bool, failed: bool, throttled: bool, took: float
-    ) -> None:
+    def count(self, limiter: SystemRateLimiter, *, good: bool, failed: bool, throttled: bool, took: float) -> None:
         """Record one call to a system."""
         before = self._load.get(limiter.name, CallStats())
-        self._load[limiter.name] = before.plus(
-            good=good, failed=failed, throttled=throttled, took=round(took * SECOND)
-        )
+        self._load[limiter.name] = before.plus(good=good, failed=failed, throttled=throttled, took=round(took * SECOND))
 
     async def note(self, *limiters: SystemRateLimiter, at_once: bool = False) -> None:
         """Write the call statistics to the systems' rows at most every NOTE_EVERY seconds."""
@@ -258,11 +243,7 @@ class BatchAttempt:
             if rest["n"]:
                 stop = BatchStop(BatchState.RETRYING, max(rest["due_at"], self.now), f"{rest['n']} to retry")
             else:
-                pace = {
-                    "job": self.batch.job,
-                    "type": self.batch.type,
-                    "pace": max(1, spent // self.batch.size),
-                }
+                pace = {"job": self.batch.job, "type": self.batch.type, "pace": max(1, spent // self.batch.size)}
                 steps = [Step("job_type_pace", pace)] if self.batch.phase == "run" else []
         state = BatchState.COMPLETED if stop is None else stop.state
         keeps = stop is not None and stop.until is not None

@@ -57,9 +57,7 @@ class BatchHandler:
 
     listens = False
 
-    def __init__(
-        self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep) -> None:
         self._store, self._clock, self._connections, self._sleep = store, clock, connections, sleep
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, MigrationBatch]:

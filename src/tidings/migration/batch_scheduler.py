@@ -133,9 +133,7 @@ class _SchedulingPass:
             for row in open_:
                 room = await self._cut(row, room)
             if self._phase == "run" and not open_:
-                open_ = [
-                    row for row in types if row["wave"] == wave and await self._retry_waiting(row, types)
-                ]
+                open_ = [row for row in types if row["wave"] == wave and await self._retry_waiting(row, types)]
             if open_:
                 return True
         if self._phase == "plan":
@@ -202,9 +200,7 @@ class _SchedulingPass:
     async def _reopen_waiting(self, row: Row, came: int) -> None:
         """Reopen all waiting records in portions; a crash before the last step costs one extra pass."""
         where = {"job": self._n, "type": row["type"], "round": self._row["round"]}
-        async for portion in reopen_records(
-            self._store, self._clock, **where, system=self._system, state="waiting"
-        ):
+        async for portion in reopen_records(self._store, self._clock, **where, system=self._system, state="waiting"):
             await self._store.write(portion.steps)
         passed = {"job": self._n, "type": row["type"], "came": came, "seen": row["passed"]}
         await self._store.write([Step("job_type_passed", passed, needed=True)])

@@ -109,9 +109,7 @@ class ConnectorPool:
             return kept
         view = job_view(rows[0])
         made = _PooledJob(
-            self._open(n, view.tenant, rows[0]["pair"], job_of(view)),
-            rows[0]["version"],
-            rows[0]["definition"],
+            self._open(n, view.tenant, rows[0]["pair"], job_of(view)), rows[0]["version"], rows[0]["definition"]
         )
         self._pooled[n] = made
         await self._join(made.opened)

@@ -34,9 +34,7 @@ class Crosswalk:
             return {}
         wanted = to_json([{"type": type_, "id": id_} for type_, id_ in asked])
         rows = await self._store.read("crosswalk_of", pair=self.pair, asked=wanted)
-        return {
-            (row["type"], row["source_id"]): CrosswalkEntry(row["target_id"], row["hash"]) for row in rows
-        }
+        return {(row["type"], row["source_id"]): CrosswalkEntry(row["target_id"], row["hash"]) for row in rows}
 
     async def owners(self, type_: str, target_ids: Collection[str]) -> dict[str, str]:
         """Return the source ids that own these target records."""
@@ -48,10 +46,7 @@ class Crosswalk:
 
     def put_step(self, job: int, type_: str, links: Sequence[tuple[str, str, str]]) -> Step:
         """Return the step that stores written records: source id, target id, hash."""
-        return Step(
-            "crosswalk_put",
-            {"pair": self.pair, "type": type_, "job": job, "rows": to_json(list(links))},
-        )
+        return Step("crosswalk_put", {"pair": self.pair, "type": type_, "job": job, "rows": to_json(list(links))})
 
     def drop_step(self, type_: str, links: Sequence[tuple[str, str]]) -> Step:
         """Return the step that removes records: source id, target id."""
@@ -80,11 +75,7 @@ class StoredJobRecords:
     async def states(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
         """Return state and reason by source id."""
         rows: list[Row] = await self._store.read(
-            "job_record_states",
-            job=self._job,
-            type=type_,
-            round=self._round,
-            ids=to_json(list(ids)),
+            "job_record_states", job=self._job, type=type_, round=self._round, ids=to_json(list(ids))
         )
         return {row["source_id"]: (RecordState(row["state"]), row["reason"] or "") for row in rows}
 

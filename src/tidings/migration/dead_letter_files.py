@@ -103,9 +103,7 @@ def _record(number: int, row: Mapping[str, Any]) -> Repaired:
             remedy = "write the record's fields as an object, or remove the row"
             raise Invalid(f"row {number}: fields is not an object", field="fields", remedy=remedy)
         return type_, id_, fields
-    own = {
-        name.removeprefix(_PREFIX): text for name, text in row.items() if name.startswith(_PREFIX) and text
-    }
+    own = {name.removeprefix(_PREFIX): text for name, text in row.items() if name.startswith(_PREFIX) and text}
     rest = value_of(row.get(REST) or "{}")
     if not isinstance(rest, Mapping):
         raise Invalid(f"row {number}: {REST} is not an object", field=REST, remedy="write JSON or nothing")

@@ -105,24 +105,16 @@ class DryRunPlanner:
         if action is PlannedAction.CONFLICT:
             reason = f"the target has {len(found)} records under the key {item.key!r}"
             error = ConnectorError(ErrorKind.AMBIGUOUS, reason, code="several")
-            self._attempt.results.add_dead_letter(
-                item.seq, RecordState.CONFLICT, error, self._type, action=action
-            )
+            self._attempt.results.add_dead_letter(item.seq, RecordState.CONFLICT, error, self._type, action=action)
             return
         if action is PlannedAction.UNCHANGED:
             item.known = found[0].id
             self._attempt.results.add_unchanged(item, action=action)
             return
-        self._put(
-            item, action, target_snapshot(self._opened, self._type, found[0] if found else None), differing
-        )
+        self._put(item, action, target_snapshot(self._opened, self._type, found[0] if found else None), differing)
 
     def _put(
-        self,
-        item: PreparedRecord,
-        action: PlannedAction,
-        before: str | None,
-        differing: Sequence[FieldChange],
+        self, item: PreparedRecord, action: PlannedAction, before: str | None, differing: Sequence[FieldChange]
     ) -> None:
         encoded = to_json([change._asdict() for change in differing]) if differing else None
         self._attempt.results.move(
@@ -134,9 +126,7 @@ class DryRunPlanner:
             self._cannot_query = True
             self._put(item, PlannedAction.WRITE, None, ())
             return
-        decision = decide_lookup_error(
-            error, self._opened.job.retry, item.attempts, chance=self._clock.chance()
-        )
+        decision = decide_lookup_error(error, self._opened.job.retry, item.attempts, chance=self._clock.chance())
         self._attempt.follow(decision, error, limiter)
         wait = decision.park or decision.after
         if decision.state is RecordState.UNKNOWN:
@@ -151,8 +141,6 @@ class DryRunPlanner:
 
 def estimate_calls(actions: Mapping[PlannedAction, int], strategy: WriteStrategy, bulk: int) -> int:
     """Estimate the calls to the target for one type. Pure."""
-    writes = sum(
-        actions.get(action, 0) for action in (PlannedAction.CREATE, PlannedAction.UPDATE, PlannedAction.WRITE)
-    )
+    writes = sum(actions.get(action, 0) for action in (PlannedAction.CREATE, PlannedAction.UPDATE, PlannedAction.WRITE))
     looks = actions.get(PlannedAction.CREATE, 0) if strategy is WriteStrategy.SEARCH else 0
     return -(-writes // bulk) + looks

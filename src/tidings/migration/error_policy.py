@@ -96,11 +96,7 @@ def error_fingerprint(kind: ErrorKind, type_: str, field: str | None, code: str 
 
 
 def _of_all(
-    error: ConnectorError,
-    retry: JobRetryPolicy,
-    attempts: Mapping[str, int],
-    stays: RecordState,
-    chance: float,
+    error: ConnectorError, retry: JobRetryPolicy, attempts: Mapping[str, int], stays: RecordState, chance: float
 ) -> ErrorDecision | None:
     """Decide about errors that concern the account, not this record."""
     match error.failure:
@@ -115,9 +111,7 @@ def _of_all(
             if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_attempts:
                 over = RecordState.CONFLICT if stays is RecordState.UNKNOWN else RecordState.FAILED
                 return ErrorDecision(over, attempts=spent, park=DEFAULT_WAIT)
-            return ErrorDecision(
-                stays, attempts=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance)
-            )
+            return ErrorDecision(stays, attempts=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance))
     return None
 
 

@@ -59,9 +59,7 @@ def page_rows(page: RecordPage, type_: str, known: dict[str, str | None], place:
         if id_ in seen:
             clashes += 1
             reason = f"{type_} {id_}: duplicate id with other values (rule: id)"
-            rows.append(
-                _rejected_row(type_, f"{id_}{_AGAIN}{place + number})", raw, reason, "id", "duplicate_id")
-            )
+            rows.append(_rejected_row(type_, f"{id_}{_AGAIN}{place + number})", raw, reason, "id", "duplicate_id"))
             continue
         seen[id_] = raw
         if flaw is not None:
@@ -116,9 +114,7 @@ class Extractor:
 
     name = "extractor"
 
-    def __init__(
-        self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep) -> None:
         self._store, self._clock, self._connections, self._sleep = store, clock, connections, sleep
         self._me = clock.new_id()
 
@@ -185,9 +181,7 @@ class Extractor:
         if row["cursor"] is None:
             return {}
         ids = to_json([*(one.id for one in page.records), *(one.id for one in page.unreadable)])
-        rows = await self._store.read(
-            "job_record_known", job=due["job"], type=due["type"], round=due["round"], ids=ids
-        )
+        rows = await self._store.read("job_record_known", job=due["job"], type=due["type"], round=due["round"], ids=ids)
         return {found["source_id"]: found["raw"] for found in rows}
 
     async def _failed(self, opened: OpenedJob, due: Row, row: Row, error: ConnectorError) -> None:

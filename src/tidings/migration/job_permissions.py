@@ -53,15 +53,11 @@ class JobPermissions:
         self.check(job)
         return job
 
-    def options(
-        self, job: MigrationJob, side: str, *, environ: Mapping[str, str], folder: Path
-    ) -> Mapping[str, Any]:
+    def options(self, job: MigrationJob, side: str, *, environ: Mapping[str, str], folder: Path) -> Mapping[str, Any]:
         """Return the options of one side with references resolved; raises Misconfigured."""
         system: SystemConfig = getattr(job, side)
         if job.is_local:
-            return resolve_references(
-                system.options, side, self._lookup()._replace(environ=environ, folder=folder)
-            )
+            return resolve_references(system.options, side, self._lookup()._replace(environ=environ, folder=folder))
         try:
             self.check(job)  # again: the settings may have become stricter
         except Invalid as error:

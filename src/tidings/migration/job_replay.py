@@ -47,11 +47,7 @@ class JobReplay:
         self._stays = False  # it was paused before, and stays paused
 
     async def open(
-        self,
-        fingerprint: str | None,
-        type_: str | None,
-        job: MigrationJob | None,
-        repaired: RepairedRecords | None,
+        self, fingerprint: str | None, type_: str | None, job: MigrationJob | None, repaired: RepairedRecords | None
     ) -> int:
         """Reopen records; return how many."""
         if self._view.state not in (*ENDED, JobState.RUNNING, JobState.PAUSED) or not self._view.round:
@@ -87,9 +83,7 @@ class JobReplay:
         if steps:
             await self._store.write(steps)
 
-    async def _open(
-        self, names: list[str], fingerprint: str | None, tag: str | None, job: MigrationJob | None
-    ) -> int:
+    async def _open(self, names: list[str], fingerprint: str | None, tag: str | None, job: MigrationJob | None) -> int:
         """Reopen portion by portion; the first starts the job, the last resumes it."""
         portions = self._portions(names, fingerprint, tag)
         portion = await anext(portions, None)
@@ -164,10 +158,7 @@ class JobReplay:
         self._is_held, until = True, self._clock.now() + LEASE
         self._next_version()
         halt = {"n": self._view.n, "reason": REPLAY_PAUSE_REASON, "until": until}
-        return [
-            Step("job_pause", halt, needed=True),
-            audit_step(self._view.n, self._by, "replay begun", "in portions"),
-        ]
+        return [Step("job_pause", halt, needed=True), audit_step(self._view.n, self._by, "replay begun", "in portions")]
 
     def _hold_step(self, size: int) -> Step:
         """Return the step that checks the job's version and extends the lease."""
@@ -203,10 +194,7 @@ class JobReplay:
 
 def _check_same_job(own: MigrationJob, other: MigrationJob) -> None:
     """Reject a repaired map for other systems, types or another tenant: records would be lost."""
-    for side, mine, theirs in (
-        ("source", own.source, other.source),
-        ("target", own.target, other.target),
-    ):
+    for side, mine, theirs in (("source", own.source, other.source), ("target", own.target, other.target)):
         if system_identity(mine) != system_identity(theirs):
             raise Invalid(f"the repaired job has another {side}", field=side, remedy="create a separate job")
     if {one.name for one in own.types} != {one.name for one in other.types} or own.tenant != other.tenant:

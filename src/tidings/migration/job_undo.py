@@ -22,14 +22,7 @@ from ..model.errors import Conflict
 from ..model.time import MINUTE, SECOND
 from ..store.port import Row, Step, Store, WriteConflict
 from .connector_pool import OpenedJob
-from .connectors.port import (
-    ConnectorError,
-    ErrorKind,
-    RecordTarget,
-    SupportsErase,
-    TargetRecord,
-    WriteStrategy,
-)
+from .connectors.port import ConnectorError, ErrorKind, RecordTarget, SupportsErase, TargetRecord, WriteStrategy
 from .crosswalk import to_json
 from .error_policy import DEFAULT_WAIT
 from .field_diff import changed_fields
@@ -68,12 +61,7 @@ Tell = Callable[[UndoneRecord], None]
 
 
 def undo_outcome(
-    strategy: WriteStrategy,
-    before: str | None,
-    found: Sequence[TargetRecord],
-    target_id: str,
-    *,
-    differs: bool,
+    strategy: WriteStrategy, before: str | None, found: Sequence[TargetRecord], target_id: str, *, differs: bool
 ) -> UndoOutcome:
     """Return the outcome of one record by what the target has now. Pure."""
     if strategy is WriteStrategy.UPSERT and before != ABSENT:
@@ -126,9 +114,7 @@ class JobUndo:
         end = Step("job_undo_end", {"n": self._row["n"], "version": self._version})
         await self._store.write([end, audit_step(self._row["n"], by, what, summary)])
 
-    async def _type(
-        self, name: str, target: SupportsErase, counts: Counter[UndoOutcome], *, dry_run: bool
-    ) -> None:
+    async def _type(self, name: str, target: SupportsErase, counts: Counter[UndoOutcome], *, dry_run: bool) -> None:
         preparer = RecordPreparer(self._store, self._opened, name, self._row["round"])
         of = {"job": self._row["n"], "type": name, "round": self._row["round"]}
         before = _NEWEST
@@ -145,9 +131,7 @@ class JobUndo:
             for row in known:
                 self._tell(UndoneRecord(name, row["source_id"], row["target_id"], outcomes[row["seq"]]))
             if not dry_run:
-                gone = [
-                    row for row in known if outcomes[row["seq"]] in (UndoOutcome.ERASED, UndoOutcome.GONE)
-                ]
+                gone = [row for row in known if outcomes[row["seq"]] in (UndoOutcome.ERASED, UndoOutcome.GONE)]
                 await self._commit(name, gone)
             counts.update(outcomes.values())
             if error is not None:
@@ -195,9 +179,7 @@ class JobUndo:
                 await self._sleep(wait.total_seconds())
         raise Conflict("the target keeps rate-limiting", remedy="undo again later to continue")
 
-    async def _undo_one(
-        self, name: str, item: PreparedRecord, target: SupportsErase, *, dry_run: bool
-    ) -> UndoOutcome:
+    async def _undo_one(self, name: str, item: PreparedRecord, target: SupportsErase, *, dry_run: bool) -> UndoOutcome:
         opened, target_type = self._opened, self._opened.job.type(name).target
         strategy, id_ = opened.target.strategy(target_type), item.row["target_id"]
         found: Sequence[TargetRecord] = ()
@@ -229,11 +211,7 @@ class JobUndo:
         if not rows:
             return
         n, moved = self._row["n"], Counter(row["state"] for row in rows)
-        counted = {
-            "written": moved[RecordState.WRITTEN],
-            "unchanged": moved[RecordState.UNCHANGED],
-            "size": len(rows),
-        }
+        counted = {"written": moved[RecordState.WRITTEN], "unchanged": moved[RecordState.UNCHANGED], "size": len(rows)}
         batch = {"id": self._clock.new_id(), "job": n, "type": name, "round": self._row["round"]}
         moves = [
             {

@@ -172,11 +172,7 @@ def new_job_view(id_: str, job: MigrationJob, now: int) -> JobView:
 
 def create_job_steps(id_: str, job: MigrationJob, now: int) -> list[Step]:
     """Return the steps that create a job with its types; a known pair of systems is reused."""
-    pair = {
-        "tenant": job.tenant,
-        "source": system_identity(job.source),
-        "target": system_identity(job.target),
-    }
+    pair = {"tenant": job.tenant, "source": system_identity(job.source), "target": system_identity(job.target)}
     text, hash_ = stored_definition(job), job.mapping_hash
     made = {"id": id_, "name": job.name, "mapping_hash": hash_, "definition": text, "at": now}
     waves = {name: wave for wave, names in enumerate(job.waves) for name in names}

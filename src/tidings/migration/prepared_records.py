@@ -78,9 +78,7 @@ class RecordResults:
         if rejected.failure is ErrorKind.PROGRAM:
             self.fingerprints[rejected.fingerprint] = ErrorKind.PROGRAM
 
-    def add_dead_letter(
-        self, seq: int, state: RecordState, error: ConnectorError, type_: str, **more: Any
-    ) -> None:
+    def add_dead_letter(self, seq: int, state: RecordState, error: ConnectorError, type_: str, **more: Any) -> None:
         """Turn a record into a dead letter."""
         mark = error_fingerprint(error.failure, type_, error.field, error.code, error.reason)
         self.move(
@@ -107,9 +105,7 @@ _SLICE = 50  # records mapped between two yields to the event loop
 class RecordPreparer:
     """Prepares records of one type. With `ahead`, links to planned records count as resolved (dry run)."""
 
-    def __init__(
-        self, store: Store, opened: OpenedJob, type_: str, round_: int, *, ahead: bool = False
-    ) -> None:
+    def __init__(self, store: Store, opened: OpenedJob, type_: str, round_: int, *, ahead: bool = False) -> None:
         self._store, self._opened = store, opened
         self._type = type_
         self._round = round_
@@ -155,9 +151,7 @@ class RecordPreparer:
 
         return known, lookup
 
-    async def first_of_each_key(
-        self, items: Sequence[PreparedRecord], results: RecordResults
-    ) -> list[PreparedRecord]:
+    async def first_of_each_key(self, items: Sequence[PreparedRecord], results: RecordResults) -> list[PreparedRecord]:
         """Of several records with one key keep the first; the others become dead letters."""
         keys = to_json([item.key for item in items])
         rows = await self._store.read(
@@ -173,9 +167,7 @@ class RecordPreparer:
                 kept.append(item)
                 continue
             other = f"{self._type} {owner['source_id']}"
-            reason = (
-                f"{self._type} {item.id}: duplicate key {item.key!r}, already used by {other} (rule: key)"
-            )
+            reason = f"{self._type} {item.id}: duplicate key {item.key!r}, already used by {other} (rule: key)"
             error = ConnectorError(ErrorKind.VALIDATION, reason, field="key", code="duplicate_key")
             results.add_dead_letter(item.seq, RecordState.REJECTED, error, self._type)
             results.add_log(item.seq, "rejected", "duplicate_key", reason)
@@ -198,7 +190,6 @@ def _item(row: Row, id_: str, made: MappedRecord, known: CrosswalkEntry | None) 
 
 
 def _action(rejected: RejectedRecord) -> PlannedAction:
-    return {
-        RecordState.SKIPPED: PlannedAction.SKIPPED,
-        RecordState.WAITING: PlannedAction.UNRESOLVED,
-    }.get(rejected.state, PlannedAction.REJECTED)
+    return {RecordState.SKIPPED: PlannedAction.SKIPPED, RecordState.WAITING: PlannedAction.UNRESOLVED}.get(
+        rejected.state, PlannedAction.REJECTED
+    )

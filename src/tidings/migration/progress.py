@@ -36,9 +36,7 @@ async def status_of(store: Store, view: JobView, now: int) -> JobStatus:
     """Return the full status of a job."""
     rows = await store.read("job_type_list", job=view.n)
     states = await store.read("job_batch_states", job=view.n, round=view.round)
-    links = {
-        row["type"]: (await store.read("job_links", job=view.n, type=row["type"]))[0]["n"] for row in rows
-    }
+    links = {row["type"]: (await store.read("job_links", job=view.n, type=row["type"]))[0]["n"] for row in rows}
     return await _status(store, view, now, rows, links, states, await _systems(store, view, now))
 
 

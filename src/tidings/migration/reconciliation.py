@@ -103,9 +103,7 @@ class RecordReconciler:
         results.move(row["seq"], RecordState.WRITTEN, target_id=found.id)
         results.add_log(row["seq"], "written", None, "lookup: found in the target")
         results.written += 1
-        taking = self._opened.crosswalk.claim_steps(
-            self._attempt.batch.job, self._type, id_, found.id, row["hash"]
-        )
+        taking = self._opened.crosswalk.claim_steps(self._attempt.batch.job, self._type, id_, found.id, row["hash"])
         try:
             await self._attempt.commit(linking=taking)
         except WriteConflict:
@@ -144,9 +142,7 @@ class RecordReconciler:
             reason=reason[:1000],
         )
 
-    async def check_plan_conflicts(
-        self, items: list[PreparedRecord], results: RecordResults
-    ) -> list[PreparedRecord]:
+    async def check_plan_conflicts(self, items: list[PreparedRecord], results: RecordResults) -> list[PreparedRecord]:
         """Return the records that may be written: new to the target, or unchanged since the plan saw them."""
         asked = [item for item in items if self._needs_lookup(item)]
         if not asked:
@@ -170,18 +166,14 @@ class RecordReconciler:
         try:
             found = await self.hits(item.id, item.key, item.fields)
         except ConnectorError as error:
-            decision = decide_lookup_error(
-                error, self._opened.job.retry, item.attempts, chance=self._clock.chance()
-            )
+            decision = decide_lookup_error(error, self._opened.job.retry, item.attempts, chance=self._clock.chance())
             self._attempt.follow(decision, error, self._opened.looks)
             wait = decision.park or decision.after
             results.add_log(item.seq, "lookup failed", error.code or error.failure, error.reason)
             if decision.state is RecordState.UNKNOWN:  # not sent yet, so it is retried
                 attempts = None if decision.attempts is None else to_json(decision.attempts)
                 due_at = self._attempt.now + micros(wait) if wait else None
-                results.move(
-                    item.seq, RecordState.READY, due_at=due_at, attempts=attempts, reason=error.reason[:1000]
-                )
+                results.move(item.seq, RecordState.READY, due_at=due_at, attempts=attempts, reason=error.reason[:1000])
             else:
                 results.add_dead_letter(item.seq, RecordState.FAILED, error, self._type)
             return False
@@ -196,9 +188,7 @@ class RecordReconciler:
     def _matches_plan(self, item: PreparedRecord, found: TargetRecord | None, results: RecordResults) -> bool:
         before = item.row["before"]
         if before is not None and target_snapshot(self._opened, self._type, found) != before:
-            if found is not None and not changed_fields(
-                self._opened.mapper, self._type, item.fields, found.fields
-            ):
+            if found is not None and not changed_fields(self._opened.mapper, self._type, item.fields, found.fields):
                 item.known = found.id
                 results.add_unchanged(item)
                 return False

@@ -61,9 +61,7 @@ def status(found: JobStatus) -> JsonObject:
         "set_aside": dead_letter_count(found.counts),
         "per_second": round(found.per_second, 2),
         "seconds_left": None if found.seconds_left is None else round(found.seconds_left, 1),
-        "left": format_duration(found.seconds_left)
-        if found.seconds_left and found.job.state in WORKING
-        else None,
+        "left": format_duration(found.seconds_left) if found.seconds_left and found.job.state in WORKING else None,
         "problem": found.problem,
         "counts": _counted(found.counts),
         "types": [type_(one) for one in found.types],

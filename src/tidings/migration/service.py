@@ -83,12 +83,7 @@ class MigrationService:
         return job_view(await self._row(id, tenant))
 
     async def page(
-        self,
-        *,
-        tenant: str | None = None,
-        state: JobState | None = None,
-        before: int | None = None,
-        limit: int = 50,
+        self, *, tenant: str | None = None, state: JobState | None = None, before: int | None = None, limit: int = 50
     ) -> list[JobView]:
         """Return jobs, newest first; `before` is the `n` of the last job of the previous page."""
         rows = await self._store.read(
@@ -179,9 +174,7 @@ class MigrationService:
         self._expect(row, "cancelled", set(JobState) - ENDED)
         return await self._move(row, by, "cancelled", JobState.CANCELLED, reason, event="migration.cancelled")
 
-    async def _begin(
-        self, row: Row, by: str, state: JobState, *, looks: bool, planned: bool, anew: bool
-    ) -> JobView:
+    async def _begin(self, row: Row, by: str, state: JobState, *, looks: bool, planned: bool, anew: bool) -> JobView:
         if row["state"] in ENDED:
             refuse_during_undo(row, self._clock.now())
         begin = {
@@ -292,9 +285,7 @@ class MigrationService:
         async with self._connections.use(row["n"], row["version"]) as opened:
             ledger = StoredJobRecords(self._store, opened.crosswalk, row["n"], row["round"])
             try:
-                return await verify(
-                    opened.job, opened.source, opened.target, opened.mapper, ledger, tell=tell
-                )
+                return await verify(opened.job, opened.source, opened.target, opened.mapper, ledger, tell=tell)
             except ConnectorError as error:
                 raise Conflict(f"verification failed: {error.reason}", remedy="fix it, then retry") from None
 

@@ -10,15 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from .connectors.port import (
-    Fields,
-    Record,
-    RecordPage,
-    RecordSource,
-    RecordTarget,
-    UnreadableRecord,
-    WriteStrategy,
-)
+from .connectors.port import Fields, Record, RecordPage, RecordSource, RecordTarget, UnreadableRecord, WriteStrategy
 from .external_sort import LARGEST_RUN, SortedRuns
 from .extractor import encode_record, source_id_of
 from .field_diff import changed_fields
@@ -29,13 +21,7 @@ from .mapping.mapper import Mapper
 from .mapping.paths import value_at
 from .mapping.rules import TypeMap
 from .record_states import RecordState
-from .verification_report import (
-    EXPLAINED_CODES,
-    DifferenceCode,
-    RecordDifference,
-    TypeVerification,
-    VerificationReport,
-)
+from .verification_report import EXPLAINED_CODES, DifferenceCode, RecordDifference, TypeVerification, VerificationReport
 
 MOST_GROUPS = 200
 _SIDE_BY_SIDE = 10  # records of one key that are compared
@@ -129,9 +115,7 @@ class _TypeCheck:
         while True:
             page = await source.page(type_.source, cursor)
             report.source += len(page.records) + len(page.unreadable)
-            records, unreadable, ids = (
-                _unrepaired(page, repairs) if repairs else (page.records, page.unreadable, [])
-            )
+            records, unreadable, ids = _unrepaired(page, repairs) if repairs else (page.records, page.unreadable, [])
             used += len(ids)
             repaired = await ledger.repaired_fields(type_.name, ids) if ids else {}
             expected = [Record(type_.name, one.id, one.fields) for one in records]
@@ -207,9 +191,7 @@ class _TypeCheck:
             if place % _BREATH == 0:
                 await asyncio.sleep(0)
 
-    def _sides(
-        self, key: str, rows: Iterable[list[Any]]
-    ) -> tuple[list[_ExpectedRecord], list[_ActualRecord]]:
+    def _sides(self, key: str, rows: Iterable[list[Any]]) -> tuple[list[_ExpectedRecord], list[_ActualRecord]]:
         """Return the first records of one key per side; report all beyond the first."""
         expected: list[_ExpectedRecord] = []
         actual: list[_ActualRecord] = []
@@ -232,9 +214,7 @@ class _TypeCheck:
                     actual.append(_ActualRecord(*values))
         return expected, actual
 
-    def _classify(
-        self, key: str, expected: Sequence[_ExpectedRecord], actual: Sequence[_ActualRecord]
-    ) -> None:
+    def _classify(self, key: str, expected: Sequence[_ExpectedRecord], actual: Sequence[_ActualRecord]) -> None:
         """Classify the records of one key: one of them should be in the target, or none."""
         wanted = [one for one in expected if one.fields is not None]
         for one in expected:
@@ -251,9 +231,7 @@ class _TypeCheck:
         self._count(wanted[0], "target")
         self._same_or_not(key, wanted, actual)
 
-    def _same_or_not(
-        self, key: str, wanted: Sequence[_ExpectedRecord], actual: Sequence[_ActualRecord]
-    ) -> None:
+    def _same_or_not(self, key: str, wanted: Sequence[_ExpectedRecord], actual: Sequence[_ActualRecord]) -> None:
         first, there = wanted[0], actual[0]
         if there.fields is None:
             note = "the target does not return fields: only existence was compared"

@@ -122,8 +122,7 @@ class VerificationReport:
             "mapping_hash": self.mapping_hash,
             "types": [one.plainly() for one in self.types],
             "not_migrated": {
-                name: {"reason": reason, "count": count}
-                for name, (reason, count) in self.not_migrated.items()
+                name: {"reason": reason, "count": count} for name, (reason, count) in self.not_migrated.items()
             },
         }
 
@@ -132,9 +131,7 @@ class VerificationReport:
         return "\n".join(self._lines(most))
 
     def _lines(self, most: int | None) -> Iterator[str]:
-        yield (
-            "passed: nothing unexplained" if self.passed else f"NOT passed: {self.unexplained:,} unexplained"
-        )
+        yield ("passed: nothing unexplained" if self.passed else f"NOT passed: {self.unexplained:,} unexplained")
         yield f"map {self.mapping_hash}"
         for one in self.types:
             counts = "".join(f", {count:,} {code}" for code, count in sorted(one.counts.items()))

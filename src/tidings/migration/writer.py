@@ -47,9 +47,7 @@ def share_of(row: Row) -> int:
 class Writer:
     """Sends records for one attempt."""
 
-    def __init__(
-        self, attempt: BatchAttempt, clock: Clock, reconciler: RecordReconciler, sleep: Sleep
-    ) -> None:
+    def __init__(self, attempt: BatchAttempt, clock: Clock, reconciler: RecordReconciler, sleep: Sleep) -> None:
         self._attempt, self._clock, self._reconciler, self._sleep = attempt, clock, reconciler, sleep
         self._opened: OpenedJob = attempt.opened
         self._type = attempt.batch.type
@@ -113,11 +111,7 @@ class Writer:
         return self._clock.monotonic()
 
     async def _call_all(
-        self,
-        groups: Sequence[Sequence[PreparedRecord]],
-        instants: Sequence[int] | None,
-        share: int,
-        claimed_at: float,
+        self, groups: Sequence[Sequence[PreparedRecord]], instants: Sequence[int] | None, share: int, claimed_at: float
     ) -> list[PreparedRecord]:
         """Make all calls with the given concurrency; return what was not sent."""
         line = iter(zip(groups, instants or [0] * len(groups), strict=False))
@@ -236,17 +230,13 @@ class Writer:
                 **_unknown_fields(decision.state, error, self._type),
             )
             return
-        results.add_dead_letter(
-            item.seq, decision.state, error, self._type, attempts=attempts, key=_own_key(item)
-        )
+        results.add_dead_letter(item.seq, decision.state, error, self._type, attempts=attempts, key=_own_key(item))
         results.written -= self._attempt.batch.phase == "links"
 
     async def _log_merged_records(self) -> None:
         """Note source records that the target has merged into one, since one was overwritten."""
         results = self._attempt.results
-        owners = await self._opened.crosswalk.owners(
-            self._type, {target_id for _, target_id, _ in results.links}
-        )
+        owners = await self._opened.crosswalk.owners(self._type, {target_id for _, target_id, _ in results.links})
         places = {target_id: seq for seq, target_id, _ in results.plain}
         for id_, target_id, _ in results.links:
             owner = owners.setdefault(target_id, id_)

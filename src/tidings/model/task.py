@@ -31,9 +31,7 @@ TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
     TaskState.PENDING: frozenset(
         {TaskState.PROCESSING, TaskState.CANCELLED, TaskState.EXPIRED, TaskState.DONE, TaskState.FAILED}
     ),
-    TaskState.PROCESSING: frozenset(
-        {TaskState.DONE, TaskState.FAILED, TaskState.PENDING, TaskState.CANCELLED}
-    ),
+    TaskState.PROCESSING: frozenset({TaskState.DONE, TaskState.FAILED, TaskState.PENDING, TaskState.CANCELLED}),
     TaskState.FAILED: frozenset({TaskState.PENDING, TaskState.CANCELLED, TaskState.EXPIRED, TaskState.DONE}),
 }
 FINAL_STATES = frozenset(TaskState) - frozenset(TRANSITIONS)

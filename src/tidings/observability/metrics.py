@@ -19,22 +19,7 @@ from .counters import counter_increments, timings
 disable_created_metrics()  # type: ignore[no-untyped-call]
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 LAG_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)  # seconds
-DURATION_BUCKETS = (
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    25.0,
-    50.0,
-    100.0,
-    250.0,
-    500.0,
-    1000.0,
-    2500.0,
-    5000.0,
-    10_000.0,
-    30_000.0,
-)
+DURATION_BUCKETS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 30_000.0)
 _COUNTERS = (
     ("messages_processed", "Attempts whose results were stored."),
     ("messages_succeeded", "Attempts that succeeded."),
@@ -92,15 +77,11 @@ class Metrics:
             "schedule_execution_lag_seconds": BatchHistogram(
                 "schedule_execution_lag_seconds", "Seconds from due to started.", LAG_BUCKETS
             ),
-            "processing_time_ms": BatchHistogram(
-                "processing_time_ms", "Milliseconds per attempt.", DURATION_BUCKETS
-            ),
+            "processing_time_ms": BatchHistogram("processing_time_ms", "Milliseconds per attempt.", DURATION_BUCKETS),
         }
         for own in self._tallies.values():
             registry.register(own)
-        self._stopped = Gauge(
-            "channel_stopped", "1 while the channel sends nothing.", ["channel"], registry=registry
-        )
+        self._stopped = Gauge("channel_stopped", "1 while the channel sends nothing.", ["channel"], registry=registry)
         self._gauges: dict[str, Gauge] = {}
 
     def take(self, event: events.Event) -> None:

@@ -26,12 +26,10 @@ class OtelSink:
         provider = self._provider = _provider(reader)
         meter = provider.get_meter("tidings", __version__)
         self._counters: dict[str, Any] = {
-            name: meter.create_counter(f"{PREFIX}.{name.removesuffix('_total')}")
-            for name in counters.COUNTERS
+            name: meter.create_counter(f"{PREFIX}.{name.removesuffix('_total')}") for name in counters.COUNTERS
         }
         self._times: dict[str, Any] = {
-            name: meter.create_histogram(f"{PREFIX}.{_bare(name)}", unit=_unit(name))
-            for name in counters.TIMES
+            name: meter.create_histogram(f"{PREFIX}.{_bare(name)}", unit=_unit(name)) for name in counters.TIMES
         }
 
     def take(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""The board of channels: how each one stands, and the two switches a person has (pause, resume)."""
+"""List channels with their state; pause and resume them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from datetime import timedelta
 
 from ..kernel import breaker
 from ..kernel.lanes import Lane
-from ..model.errors import Invalid, NotFound
 from ..model.time import SECOND, iso
 from ..store.port import Row, Step, Store
 from . import channel_probes, destination_breakers
 from .channel_probes import ProbeResult
 from .channels import signing_secrets
-from .channels.base import Channel
-from .events import event_types
+from .channels.base import Channel, unknown_channel
+from .message_validation import check_line
 from .sessions import qr_codes
 
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 
 
 class ChannelControl:
-    """Channels as people see them: what is configured here, and what all processes share."""
+    """Channels with their local configuration and the state that all processes share."""
 
     def __init__(
         self,
         store: Store,
         channels: Mapping[str, Channel],
         lanes: Mapping[str, Lane],
-        callback: Callable[[str], str | None] = lambda _name: None,  # where its provider is to call
+        callback: Callable[[str], str | None] = lambda _name: None,  # the callback URL
     ) -> None:
         self._store = store
         self._channels = channels
@@ -36,7 +35,7 @@ class ChannelControl:
         self._callback = callback
 
     async def all(self) -> list[Row]:
-        """Every channel that any process has made known, by name; not the queues of the engine itself."""
+        """All channels that any process has registered, by name, without internal queues."""
         return [row for row in await self._queues() if row["kind"] != "engine"]
 
     async def _queues(self) -> list[Row]:
@@ -49,48 +48,40 @@ class ChannelControl:
         for one in await self._store.read("destination_list"):
             waiting.setdefault(one["queue"], []).append(destination_breakers.serialize_destination(one, now))
         return [
-            {
-                **self._described(row, now, busy=row["name"] in busy),
-                "destinations": waiting.get(row["name"], []),
-            }
+            {**self._described(row, now, busy=row["name"] in busy), "destinations": waiting.get(row["name"], [])}
             for row in rows
         ]
 
     async def one(self, name: str) -> Row:
-        """One channel."""
+        """One channel; raises NotFound."""
         for row in await self._queues():
             if row["name"] == name:
                 return row
-        known = ", ".join(sorted(self._channels.keys() - {event_types.EVENTS_CHANNEL})) or "none"
-        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+        raise unknown_channel(name, self._channels)
 
     async def pause(self, name: str, *, reason: str = "paused by hand") -> Row:
-        """Start nothing more on it; what is being sent at this moment ends as it would."""
-        if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
-            remedy = f"use 1 to {LONGEST_REASON} printable characters, or leave it out"
-            raise Invalid(
-                "the reason is empty, too long or has control characters", field="reason", remedy=remedy
-            )
+        """Pause the channel; attempts in flight finish normally."""
+        check_line(reason, "reason", MAX_REASON_LENGTH)
         await self._store.write([Step("queue_pause", {"name": name, "reason": reason})])
         return await self.one(name)
 
     async def resume(self, name: str) -> Row:
-        """Start again: lifts a pause, a parking and an open breaker, those of its destinations among them."""
+        """Resume the channel: clears a pause, a throttle and open breakers, including destinations."""
         which = {"name": name}
         await self._store.write([Step("queue_resume", which), Step("destination_clear", which)])
         await self._store.hint()
         return await self.one(name)
 
     async def probe_channel(self, name: str) -> ProbeResult:
-        """Whether its account works, found out without sending anything."""
+        """Test the channel's account without sending anything."""
         return await channel_probes.probe_channel(self._channels, name)
 
     async def endpoint_secrets(self, name: str, to: str, *, tenant: str = "default") -> Row:
-        """The secrets with which one receiver of this tenant verifies what it gets, newest first."""
+        """The signing secrets of one receiver of this tenant, newest first."""
         return dict(signing_secrets.endpoint_secrets(self._channels, name, to, tenant=tenant))
 
     async def scan(self, name: str) -> qr_codes.SessionQrCode:
-        """How its session stands at this moment, and the code that links a phone to it, if it wants one."""
+        """The current session status, and the QR code to link a phone if one is needed."""
         return await qr_codes.read_qr_code(self._channels, name)
 
     def _described(self, row: Row, now: int, *, busy: bool) -> Row:
@@ -125,7 +116,7 @@ class ChannelControl:
 
 
 def _state(row: Row, *, blocked: bool, busy: bool) -> str:
-    """One word: whether it sends, and if not, what it waits for; `pausing` until nothing is in flight."""
+    """The state as one word; `pausing` until nothing is in flight."""
     if row["paused"]:
         return "pausing" if busy else "paused"
     if row["session_state"] not in (None, "connected"):

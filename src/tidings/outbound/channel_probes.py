@@ -1,6 +1,6 @@
-"""Trying a channel out: whether its account works, found out without sending anything.
+"""Test a channel's account without sending anything.
 
-The database is not asked, so a channel can be tried before there is one.
+No database is needed, so a channel can be tested before one exists.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from ..model import durations
-from ..model.errors import NotFound
 from ..model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
 from ..model.task import Category
-from .channels.base import Channel, probe
+from .channels.base import Channel, probe, unknown_channel
 
-PROBE_GRACE = timedelta(seconds=2)  # what a probe may take beyond the channel's own deadline
+PROBE_GRACE = timedelta(seconds=2)  # added to the channel's own deadline
 
 
 class ProbeResult(NamedTuple):
-    """What came of it. `works` None means that it cannot be told without sending."""
+    """The result of a probe; `works` is None if only a send can tell."""
 
     name: str
     kind: str
@@ -31,11 +30,10 @@ class ProbeResult(NamedTuple):
 
 
 async def probe_channel(channels: Mapping[str, Channel], name: str) -> ProbeResult:
-    """Ask one channel's provider who we are; raises NotFound for a name that is not configured."""
+    """Probe one channel's account; raises NotFound for an unknown channel."""
     channel = channels.get(name)
     if channel is None:
-        known = ", ".join(sorted(channels)) or "none"
-        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+        raise unknown_channel(name, channels)
     within = channel.traits.deadline + PROBE_GRACE
     try:
         async with asyncio.timeout(within.total_seconds()):
@@ -46,28 +44,26 @@ async def probe_channel(channels: Mapping[str, Channel], name: str) -> ProbeResu
 
 
 def probe_result(name: str, kind: str, outcome: Outcome) -> ProbeResult:
-    """The verdict, and what to do about it."""
+    """The result of an outcome, with a remedy."""
     match outcome:
         case Done(receipt=receipt):
-            return ProbeResult(name, kind, True, receipt or "it answers")
+            return ProbeResult(name, kind, True, receipt or "the provider answered")
         case Skip(why=why):
-            remedy = f"send something: tidings send --channel {name} --to WHO --text hello --wait"
+            remedy = f"send a message: tidings send --channel {name} --to ADDRESS --text hello --wait"
             return ProbeResult(name, kind, None, why, remedy=remedy)
         case Offline(reason=reason, needs_person=True):
-            remedy = f"link the session again (tidings channels qr {name}), or mend its key and name"
+            remedy = f"link the session again (tidings channels qr {name}), or fix its key and name"
             return ProbeResult(name, kind, False, reason, Category.PERMANENT, remedy)
         case Offline(reason=reason):
-            remedy = "it mends itself; if it stays, look at the server that holds the session"
+            remedy = "it reconnects automatically; if it does not, check the server that holds the session"
             return ProbeResult(name, kind, False, reason, Category.TEMPORARY, remedy)
         case Reject(category=category, reason=reason, whole_channel=True):
-            remedy = f"mend the credentials or the account, see [channels.{name}]"
+            remedy = f"fix the credentials or the account, see [channels.{name}]"
             return ProbeResult(name, kind, False, reason, category, remedy)
         case Reject(category=category, reason=reason):
-            return ProbeResult(
-                name, kind, False, reason, category, f"look at the options of [channels.{name}]"
-            )
+            return ProbeResult(name, kind, False, reason, category, f"check the options of [channels.{name}]")
         case Retry(category=category, reason=reason):
-            remedy = "try again in a while; if it stays, look at the network and the channel's address"
+            remedy = "try again later; if it persists, check the network and the channel's address"
             return ProbeResult(name, kind, False, reason, category, remedy)
         case Unknown(evidence=said) | Defer(why=said):
-            return ProbeResult(name, kind, False, said, None, "try again in a while")
+            return ProbeResult(name, kind, False, said, None, "try again later")

@@ -1,8 +1,8 @@
-"""Dead letters: messages that failed for good and wait for a person.
+"""Dead letters: messages that failed permanently and wait for a person.
 
-Two kinds that are never mixed up by accident: those that certainly were not sent, and those in doubt
-(`unknown`), where a retry may deliver twice. Many are moved a bounded transaction at a time, oldest first;
-each move names the state it expects, so whatever somebody else changed meanwhile is left alone.
+Messages that certainly were not sent are kept apart from uncertain ones (`unknown`), where a retry may
+deliver twice. Bulk moves run in bounded transactions, oldest first; each names the state it expects, so
+concurrent changes are left alone.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .message_validation import MESSAGE_KIND, MessageLimits
 
 MAX_MOVED = 10_000  # moved by one call
 BATCH = 500  # moved by one transaction
-WINDOW = 5_000  # looked at by one page
-MAX_COUNTED = 10_000  # looked at by one count of causes
+WINDOW = 5_000  # scanned for one page
+MAX_COUNTED = 10_000  # scanned for one count of causes
 MAX_GROUPS = 100
-MIN_RETRY_RATE, MAX_RETRY_RATE = 0.01, 10_000.0  # retried a second
+MIN_RETRY_RATE, MAX_RETRY_RATE = 0.01, 10_000.0  # retries per second
 
 Move = Callable[[Row], Step]
 
@@ -38,14 +38,14 @@ class DeadLetterMoves(NamedTuple):
 
 
 class _DeadLetterFilter(NamedTuple):
-    """Which dead letters are meant; None stands for any."""
+    """Selects dead letters; None matches any value."""
 
     tenant: str
     channel: str | None
     category: str | None
     unknown: bool | None
 
-    def takes(self, row: Row) -> bool:
+    def matches(self, row: Row) -> bool:
         return (
             (row["kind"], row["tenant"]) == (MESSAGE_KIND, self.tenant)
             and self.channel in (None, row["queue"])
@@ -55,9 +55,9 @@ class _DeadLetterFilter(NamedTuple):
 
 
 class DeadLetters:
-    """What faces may do with many dead letters; a single one is moved through `Messages`.
+    """Bulk operations on dead letters; `MessageService` moves single ones.
 
-    `grace` is how long a retried message may still go out, as for a new one.
+    `grace` is how long after its due time a retried message may still be sent.
     """
 
     def __init__(self, store: Store, *, grace: timedelta = MessageLimits().grace) -> None:
@@ -74,7 +74,7 @@ class DeadLetters:
         limit: int = 50,
         after: str | None = None,
     ) -> Page:
-        """Newest first, each with its last error. Like any list it may be short before the end."""
+        """Dead letters, newest first, each with its last error. A page may be short before the end."""
         where: dict[str, Any] = {"before": decode_position(after), "window": WINDOW}
         which = _DeadLetterFilter(tenant, channel, _category(category), unknown)
         rows = await self._store.read("dead_page", **where, **which._asdict(), limit=page_size(limit))
@@ -85,7 +85,7 @@ class DeadLetters:
         return Page(items, str(floor["floor"]) if floor["seen"] >= WINDOW else None)
 
     async def groups(self, *, tenant: str = "default") -> list[Row]:
-        """The newest dead letters counted by channel, category and doubt, most frequent first."""
+        """Counts of the newest dead letters by channel, category and uncertainty, largest first."""
         rows = await self._store.read(
             "dead_groups", tenant=tenant, kind=MESSAGE_KIND, window=MAX_COUNTED, limit=MAX_GROUPS
         )
@@ -101,9 +101,9 @@ class DeadLetters:
         tenant: str = "default",
         limit: int = MAX_MOVED,
     ) -> DeadLetterMoves:
-        """Start many afresh. Those in doubt only when asked for, because they may then arrive twice.
+        """Retry many; uncertain ones only if asked for, because they may then arrive twice.
 
-        With `per_second` they are due one after the other, so that what has just been mended is not run over.
+        `per_second` staggers their due times, to avoid a thundering herd on a provider that just recovered.
         """
         if per_second is not None and not MIN_RETRY_RATE <= per_second <= MAX_RETRY_RATE:
             remedy = f"use {MIN_RETRY_RATE:g} to {MAX_RETRY_RATE:,.0f}"
@@ -131,7 +131,7 @@ class DeadLetters:
         tenant: str = "default",
         limit: int = MAX_MOVED,
     ) -> DeadLetterMoves:
-        """Give many up."""
+        """Discard many."""
 
         def cancel(row: Row) -> Step:
             return Step("cancel", {"id": row["id"], "expected": TaskState.FAILED.value})
@@ -142,22 +142,20 @@ class DeadLetters:
     async def _sweep(
         self, which: _DeadLetterFilter, limit: int, move: Move, to: TaskState, reason: str
     ) -> DeadLetterMoves:
-        """Go through all dead letters once, in order; what fails again meanwhile is not met a second time."""
+        """Visit each dead letter once, in order; one that fails again meanwhile is not visited again."""
         if not 1 <= limit <= MAX_MOVED:
             raise Invalid(f"limit is {limit}", field="limit", remedy=f"use 1 to {MAX_MOVED}")
         moved, after = 0, 0
         while rows := await self._store.read("dead_batch", after=after, limit=BATCH):
             after = rows[-1]["id"]
-            chosen = [row for row in rows if which.takes(row)]
+            chosen = [row for row in rows if which.matches(row)]
             if moved + len(chosen) > limit:
-                return DeadLetterMoves(
-                    moved + await self._move(chosen[: limit - moved], move, to, reason), more=True
-                )
+                return DeadLetterMoves(moved + await self._move(chosen[: limit - moved], move, to, reason), more=True)
             moved += await self._move(chosen, move, to, reason)
         return DeadLetterMoves(moved, more=False)
 
     async def _move(self, rows: Sequence[Row], move: Move, to: TaskState, reason: str) -> int:
-        """Move these in one transaction, each with its history line; gives how many were still there."""
+        """Move these in one transaction with their history lines; returns how many still matched."""
         if not rows:
             return 0
         steps: list[Step] = []
@@ -194,7 +192,5 @@ def _group(row: Row, history: Sequence[Row]) -> Row:
 def _category(category: str | None) -> str | None:
     known = [str(name) for name in Category]
     if category is not None and category not in known:
-        raise Invalid(
-            f"there is no category {category!r}", field="category", remedy=f"use one of: {', '.join(known)}"
-        )
+        raise Invalid(f"there is no category {category!r}", field="category", remedy=f"use one of: {', '.join(known)}")
     return category

@@ -1,4 +1,4 @@
-"""Delivery: what the kernel runs for a message. Loads in batches, asks the channel to send one."""
+"""The task handler for messages: loads them in batches and sends each on its channel."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from .recipient_rate_limits import RecipientSlots
 from .rollout.shadow import content_digest
 from .send_checks import SHADOWED, check_send
 
-_ENDS: Mapping[TaskState, tuple[str, ...]] = {  # what a move out of `processing` may be told as
+_ENDS: Mapping[TaskState, tuple[str, ...]] = {  # events of a transition out of `processing`
     TaskState.DONE: ("message.sent",),
     TaskState.FAILED: ("message.failed", "message.unknown"),
     TaskState.CANCELLED: ("message.cancelled", "message.skipped"),
-    TaskState.PENDING: ("message.cancelled",),  # if a person had asked for it meanwhile
+    TaskState.PENDING: ("message.cancelled",),  # if cancellation was requested meanwhile
 }
 
 _BUSY = "this recipient gets one message at a time on this channel"
-_CLEAR = (None, None, None, None)  # nothing that might keep a message from being sent
+_CLEAR = (None, None, None, None)  # nothing for `check_send` to evaluate
 
 
 class Delivery:
-    """The handler of kind `message`."""
+    """Handles tasks of kind `message`."""
 
     def __init__(
         self,
@@ -58,50 +58,47 @@ class Delivery:
         self._listeners = listeners
         self._lines = RecipientSlots()
         self._destinations = destinations or DestinationBreakers(store, {}, rule=BreakerRule(), now=now)
-        self._readers = readers  # of channels whose providers tell later what became of a message
+        self._readers = readers  # for channels whose providers send receipts
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message | Skip | Defer]:
-        """The messages of these tasks, or why one is not to be sent."""
+        """Load the messages of these tasks; Skip or Defer for those that must not be sent now."""
         attempts = {task.id: task.attempts for task in tasks}
         rows = await self._store.load("message_load", list(attempts))
         loaded = {
             row[0]: (row[7:11] != _CLEAR and check_send(row[4], *row[7:11], now=self._now))
-            or Message(
-                row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], row[11]
-            )
+            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], row[11])
             for row in rows
         }
         if shadowed := [row for row in rows if loaded[row[0]] is SHADOWED]:
-            await self._note(shadowed)
+            await self._record_shadowed(shadowed)
         return loaded
 
-    async def _note(self, rows: Sequence[Sequence[Any]]) -> None:
-        """What would have been sent, before it ends as skipped; a second time changes nothing."""
+    async def _record_shadowed(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Record what shadow mode would have sent, before the task ends as skipped. Idempotent."""
         noted = [{"task": row[0], "digest": content_digest(orjson.loads(row[5]))} for row in rows]
         await self._store.write([Step("shadow_ours", {"rows": orjson.dumps(noted).decode()})])
 
     @property
     def listens(self) -> bool:
-        """Whether anybody is to be told of what becomes of messages, or will tell us."""
+        """Whether transitions have effects: events for subscribers, or receipts to expect."""
         return bool(self._readers) or (self._listeners is not None and self._listeners.has_any)
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """The events of these moves where somebody wants them, and the names by which receipts will come."""
-        return [*self._told(moves), *expect_receipts(moves, self._readers)]
+        """Steps for the events that have subscribers, and for the provider ids of expected receipts."""
+        return [*self._events(moves), *expect_receipts(moves, self._readers)]
 
-    def _told(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+    def _events(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
         if self._listeners is None or not self._listeners.has_any:
             return ()
-        told = [
+        events = [
             {"id": move.id, "claim_no": move.claim_no, "state": move.to, "detail": move.detail}
             for task, move in moves
-            if task.queue != event_types.EVENTS_CHANNEL
-            and self._listeners.has_subscriber(task.tenant, _ENDS[move.to])
+            if task.queue != event_types.EVENTS_CHANNEL and self._listeners.has_subscriber(task.tenant, _ENDS[move.to])
         ]
-        return [Step("outbox_moves", {"moves": orjson.dumps(told).decode()})] if told else ()
+        return [Step("outbox_moves", {"moves": orjson.dumps(events).decode()})] if events else ()
 
     async def take_slots(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
-        """An instant for each whose recipient is free; the others wait until it may be."""
+        """Reserve a start for each message whose recipient is free; defer the others."""
         turns: dict[TaskId, ReservedSlot | Defer] = {}
         for queue, line in _lines(tasks, contents).items():
             traits = self._channels[queue].traits
@@ -118,18 +115,16 @@ class Delivery:
         return turns
 
     async def move_slot(self, task: Task, turn: ReservedSlot, by: int | None) -> None:
-        """Its recipient waits so much longer; or, for something that was not sent (None), no more."""
+        """Move the recipient's next start by `by`; None releases the slot of a message that was not sent."""
         gap = self._channels[task.queue].traits.per_recipient
         if gap is not None and type(turn.content) is Message:
             place = {"queue": task.queue, "key": turn.content.recipient}
             taken = turn.at + slot_interval(micros(gap))
             free = turn.at if by is None else taken + by
-            await self._store.write(
-                [Step("recipient_rate_limit_move", {**place, "taken": taken, "free": free})]
-            )
+            await self._store.write([Step("recipient_rate_limit_move", {**place, "taken": taken, "free": free})])
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""
+        """Make one attempt. With `on_unknown` ask, look up an uncertain attempt before sending again."""
         has_turn = type(content) is ReservedSlot
         if has_turn:
             content = content.content
@@ -151,7 +146,7 @@ class Delivery:
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
     async def outgoing(self, task: Task, content: Any) -> Message | Outcome:
-        """What a transport is to send; a recipient's next start is reserved here, where the database is."""
+        """What a transport is to send. Reserves the recipient's slot, because transports have no database."""
         has_turn = type(content) is ReservedSlot
         message = content.content if has_turn else content
         if type(message) is not Message:
@@ -162,7 +157,7 @@ class Delivery:
         return early or message
 
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
-        """What a transport says came of it, with the sender's own wait."""
+        """Apply a transport's outcome; the sender's own retry delay wins."""
         message = content.content if type(content) is ReservedSlot else content
         if type(message) is not Message:
             return outcome
@@ -170,7 +165,7 @@ class Delivery:
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
     async def _early(self, task: Task, message: Message) -> Defer | None:
-        """Reserve this recipient's next start, or say when it is."""
+        """Reserve the recipient's next start; Defer until then if it is taken."""
         place = {"queue": task.queue, "key": message.recipient}
         gap = self._channels[task.queue].traits.per_recipient
         if (
@@ -188,7 +183,7 @@ class Delivery:
 
 
 def _lines(tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[str, Sequence[tuple[Task, str]]]:
-    """By channel: the messages that are to be sent, each with its recipient."""
+    """The messages to send by channel, each with its recipient."""
     lines: dict[str, list[tuple[Task, str]]] = {}
     for task in tasks:
         if type(message := contents[task.id]) is Message:
@@ -197,7 +192,7 @@ def _lines(tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[str
 
 
 def _retried_in(outcome: Outcome, length: int) -> Outcome:
-    """The sender's own wait between two tries, unless the other side or its limits say otherwise."""
+    """Apply the sender's retry delay, unless the provider or a rate limit set one."""
     if not isinstance(outcome, Retry) or outcome.category is Category.THROTTLING:
         return outcome
     if outcome.after is not None or outcome.whole_channel:

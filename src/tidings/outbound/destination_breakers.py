@@ -1,7 +1,7 @@
-"""Destinations: a breaker and a Retry-After for each host that a channel calls, kept apart by tenant.
+"""A circuit breaker and Retry-After for each destination host of a channel, per tenant.
 
-One receiver that fails, or asks for a pause, delays its own messages and spends none of their attempts. What
-is known stands in rows that all processes share; each keeps a copy, so an ordinary attempt costs nothing.
+A failing or throttling receiver delays only its own messages and uses none of their attempts. The state is
+stored in rows shared by all processes; each keeps a copy, so an attempt needs no query.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .channels.base import Channel
 MAX_DESTINATIONS = 1000  # rows of one channel
 _KEPT = timedelta(days=1)  # after its wait has ended
 _LONGEST_REASON = 200
-_SECONDS = 1.0  # between two looks at the rows
+_SECONDS = 1.0  # between two reads of the rows
 
 
 @runtime_checkable
 class HasDestinations(Protocol):
-    """What a channel may fill besides: its recipients are on hosts of their own."""
+    """Optional protocol of channels whose recipients are on different hosts."""
 
     def destination(self, recipient: str) -> str | None:
-        """The host and port that a recipient is on."""
+        """The host and port of a recipient."""
 
 
 class Destination(NamedTuple):
-    """A host, as one tenant's messages of one channel reach it."""
+    """A destination host of one tenant on one channel."""
 
     queue: str
     tenant: str
@@ -41,7 +41,7 @@ class Destination(NamedTuple):
 
 
 class DestinationBreakers:
-    """What is known of the destinations; as an actor it shares that with other processes."""
+    """Breaker state of the destinations; an actor that shares it with other processes."""
 
     name = "destinations"
 
@@ -51,26 +51,24 @@ class DestinationBreakers:
         self._store = store
         self._channels = {name: one for name, one in channels.items() if isinstance(one, HasDestinations)}
         self._breakers: ReceiverBreakers[Destination] = ReceiverBreakers(rule, now, longest=rule.cooldown)
-        self._unwritten: dict[Destination, BreakerWait | None] = {}  # None: it works again
+        self._unwritten: dict[Destination, BreakerWait | None] = {}  # None: recovered
         self._shared: frozenset[Destination] = frozenset()
 
     @property
     def has_any(self) -> bool:
-        """Whether any channel has recipients on hosts of their own."""
+        """Whether any channel has per-host destinations."""
         return bool(self._channels)
 
     def wait(self, message: Message) -> Defer | None:
-        """Why a message must wait for its destination; None when it may be sent."""
+        """Defer for a message whose destination is blocked; None if it may be sent."""
         place = self._place(message)
         blocked = None if place is None else self._breakers.blocked(place)
         if place is None or blocked is None:
             return None
-        return Defer(
-            blocked.until, f"{place.host} is left alone until {iso(blocked.until)}: {blocked.reason}"
-        )
+        return Defer(blocked.until, f"no attempts to {place.host} until {iso(blocked.until)}: {blocked.reason}")
 
     def learn(self, message: Message, outcome: Outcome) -> None:
-        """What an attempt says about its destination."""
+        """Update the destination's breaker from an attempt's outcome."""
         place = self._place(message)
         if place is None:
             return
@@ -87,13 +85,13 @@ class DestinationBreakers:
             self._unwritten[place] = wait
 
     async def step(self) -> float:
-        """Write down what is new, and take over what others have found."""
+        """Write local changes and read those of other processes."""
         await self._write()
         await self._read()
         return _SECONDS
 
     async def _write(self) -> None:
-        """Write each row in a transaction of its own, so that processes cannot deadlock."""
+        """Write each row in its own transaction, so that processes cannot deadlock."""
         for place, wait in sorted(self._unwritten.items(), key=lambda item: item[0]):
             which = place._asdict()
             if wait is None:
@@ -130,7 +128,7 @@ class DestinationBreakers:
 
 
 def serialize_destination(row: Row, now: int) -> Row:
-    """A row as people see it."""
+    """A destination row as API fields."""
     return {
         "tenant": row["tenant"],
         "host": row["host"],

@@ -1,4 +1,4 @@
-"""Drafts from what a caller wrote: names and types are checked, times are read; the rest is for `accept`."""
+"""Parse a message request into a draft: field names, types and times. `accept` validates the rest."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from .templates.depth_limit import check_depth
 _REMEMBERED = 1000
 
 TIME_FIELDS: Mapping[str, Field] = {
-    "at": Field("string", "when: ISO 8601 with its zone, or words", "tomorrow 9am"),
-    "in": Field("string", "how long from now, instead of `at`", "10 min"),
+    "at": Field("string", "send time: ISO 8601 with offset, or words", "tomorrow 9am"),
+    "in": Field("string", "delay from now, instead of `at`", "10 min"),
 }
 MESSAGE_FIELDS: Mapping[str, Field] = {
     "channel": Field("string", "name of a configured channel", "phone", required=True),
-    "to": Field("string", "who gets it, as the channel names people", "ada", required=True),
-    "text": Field("string", "the words", "Hello"),
-    "subject": Field("string", "a headline, for channels that have one"),
-    "data": Field("object", "anything else that the channel understands"),
+    "to": Field("string", "recipient, in the channel's address format", "ada", required=True),
+    "text": Field("string", "message text", "Hello"),
+    "subject": Field("string", "subject line, for channels that support one"),
+    "data": Field("object", "additional channel-specific fields"),
     "template": Field("string", "name or id of a template, instead of text, subject and data", "welcome"),
-    "template_version": Field("integer", "which version of it; without it the newest", 1),
-    "variables": Field("object", "values for the gaps of the template", {"name": "Ada"}),
+    "template_version": Field("integer", "template version (default: the newest)", 1),
+    "variables": Field("object", "template variables", {"name": "Ada"}),
     **TIME_FIELDS,
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
-    "ordering_key": Field("string", "messages of one key are sent one after the other", "customer-7"),
-    "expires_at": Field("string", "not sent after this: ISO 8601 with its zone, or words", "tomorrow 6pm"),
-    "expires_in": Field("string", "how long after its time it may still go out", "2h"),
-    "max_attempts": Field("integer", "attempts at the most, the first one included", 6),
+    "ordering_key": Field(
+        "string", "messages with the same ordering key are sent one at a time, in order", "customer-7"
+    ),
+    "expires_at": Field("string", "expiry time: ISO 8601 with offset, or words", "tomorrow 6pm"),
+    "expires_in": Field("string", "how long after its due time it may still be sent", "2h"),
+    "max_attempts": Field("integer", "maximum attempts, including the first", 6),
 }
 
 
 class DraftParser:
-    """Reads requests as of one moment, in one zone: the same words mean the same time throughout a call."""
+    """Parses requests relative to one instant and time zone, so equal words mean equal times in a call."""
 
     def __init__(self, *, now: int, timezone: ZoneInfo, tenant: str = "default") -> None:
         self.now = now
@@ -49,7 +51,7 @@ class DraftParser:
         self._known: dict[tuple[str, str], int] = {}
 
     def draft(self, body: object, *, keep: bool = False) -> Draft:
-        """A draft; `keep` keeps the request's own words with it, so that a repeated call can be told."""
+        """Parse a draft; `keep` stores the original request in it, to recognize a repeated call."""
         given = check_fields(body, MESSAGE_FIELDS)
         data = given.get("data")
         if data is not None:
@@ -87,21 +89,17 @@ class DraftParser:
         if at is None:
             return None if length is None else due + self._length(length, "expires_in")
         if length is not None:
-            raise Invalid(
-                "both `expires_at` and `expires_in` are given", field="expires_at", remedy="give one of them"
-            )
+            raise Invalid("both `expires_at` and `expires_in` are given", field="expires_at", remedy="give one of them")
         return self._instant(at, "expires_at")
 
     def _instant(self, text: str, field: str) -> int:
-        return self._read(
-            (field, text), lambda: parse_when(text, now=self.now, timezone=self._zone, field=field)
-        )
+        return self._read((field, text), lambda: parse_when(text, now=self.now, timezone=self._zone, field=field))
 
     def _length(self, text: str, field: str) -> int:
         return self._read((field, text), lambda: micros(parse_in(text, field=field)))
 
     def _read(self, words: tuple[str, str], read: Callable[[], int]) -> int:
-        """Reading words is slow, and many lines of one call say the same."""
+        """Cache parsed times: parsing is slow and the lines of one call often repeat them."""
         known = self._known.get(words)
         if known is None:
             if len(self._known) >= _REMEMBERED:
@@ -111,7 +109,7 @@ class DraftParser:
 
 
 def _of_template(draft: Draft, given: Mapping[str, Any]) -> Draft:
-    """A template brings the whole content; what belongs to one means nothing without it."""
+    """Add the template to a draft; rejects its fields without one, and content beside one."""
     if given.get("template") is None:
         for name in ("variables", "template_version"):
             if given.get(name) is not None:
@@ -122,7 +120,5 @@ def _of_template(draft: Draft, given: Mapping[str, Any]) -> Draft:
             raise Invalid(f"both `template` and `{name}` are given", field=name, remedy="give one of them")
     check_depth(given.get("variables"), "variables")
     return draft._replace(
-        template=given["template"],
-        template_version=given.get("template_version"),
-        variables=given.get("variables"),
+        template=given["template"], template_version=given.get("template_version"), variables=given.get("variables")
     )

@@ -1,7 +1,7 @@
-"""Health: whether work gets done, judged from what all processes did in the last fifteen minutes.
+"""Health status from the attempts of all processes in the last fifteen minutes.
 
-Down: nobody works. Degraded: under nine in ten attempts succeed, or one category of errors is over one in
-ten, counted from ten attempts on; or the clocks disagree by more than ten seconds.
+Down: no process is working. Degraded: less than 90 % of attempts succeed or one error category exceeds 10 %
+(from ten attempts on), a process cannot use RabbitMQ, or the clock is off by more than ten seconds.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ..store.port import Row, Store
 from .events import event_types
 
 HEALTH_WINDOW = 15 * MINUTE
-MIN_ATTEMPTS = 10  # attempts below which a share says nothing
+MIN_ATTEMPTS = 10  # minimum for a meaningful rate
 MIN_SUCCESS_RATE = 0.9
 MAX_ERROR_RATE = 0.1
 NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"} | {"late", "again", "stubborn"})
-"""What is counted beside attempts, and says nothing about how they went."""
+"""Tallies that are not outcomes of attempts."""
 
 
 class HealthStatus(StrEnum):
-    """What a monitor should think."""
+    """The status that a monitor reads."""
 
     UP = "up"
     DEGRADED = "degraded"
@@ -40,7 +40,7 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """The verdict and the figures it came from."""
+    """The status and the values it was derived from."""
 
     status: HealthStatus
     reasons: tuple[str, ...]
@@ -51,32 +51,28 @@ class HealthReport:
 
 
 async def check_health(store: Store, clock: Clock, *, lease: timedelta) -> HealthReport:
-    """Ask the database and judge."""
+    """Read the tallies and evaluate them."""
     now: int = (await store.read("now"))[0]["now"]
     nodes = await store.read("node_list")
     sums = await store.read("attempt_tally_sums", since=now - HEALTH_WINDOW)
-    counted = [
-        row for row in sums if row["queue"] != event_types.EVENTS_CHANNEL
-    ]  # not what others do with our events
+    counted = [row for row in sums if row["queue"] != event_types.EVENTS_CHANNEL]
     alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
     cut_off = len(node_problems(nodes))
     live = sum(node["state"] == "live" for node in nodes)
-    told = [f"{cut_off} of {live} processes cannot use RabbitMQ"] if cut_off else []
-    return evaluate_health(counted, alive=alive, drift=clock.drift(), troubles=told)
+    problems = [f"{cut_off} of {live} processes cannot use RabbitMQ"] if cut_off else []
+    return evaluate_health(counted, alive=alive, drift=clock.drift(), troubles=problems)
 
 
 def node_problems(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What living processes say they cannot reach."""
-    said = [
-        (node["name"], orjson.loads(node["info"]).get("broker")) for node in nodes if node["state"] == "live"
-    ]
+    """Broker problems reported by live processes."""
+    said = [(node["name"], orjson.loads(node["info"]).get("broker")) for node in nodes if node["state"] == "live"]
     return [f"{name}: {broker}" for name, broker in said if broker not in (None, "connected")]
 
 
 def evaluate_health(
     tallies: Sequence[Row], *, alive: int, drift: timedelta, troubles: Sequence[str] = ()
 ) -> HealthReport:
-    """The verdict, from values alone."""
+    """The report, from values alone (pure)."""
     total = succeeded = spent = 0
     errors: Counter[str] = Counter()
     for row in tallies:
@@ -104,8 +100,6 @@ def _shares(total: int, success: float | None, errors: dict[str, float]) -> list
         return []
     low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < MIN_SUCCESS_RATE else []
     high = [
-        f"{share:.0%} of attempts ended in a {name} error"
-        for name, share in errors.items()
-        if share > MAX_ERROR_RATE
+        f"{share:.0%} of attempts ended in a {name} error" for name, share in errors.items() if share > MAX_ERROR_RATE
     ]
     return low + high

@@ -1,6 +1,6 @@
-"""Repeats: the same key and body get the first answer again; another body is refused.
+"""Idempotency keys: the same key and body get the first answer again; another body is refused.
 
-The key is kept with what it made, in one transaction: both or neither. A twin still under way is refused by
+The key is written in the transaction of what it created. A concurrent call with the same key is refused by
 the store's try-lock.
 """
 
@@ -19,7 +19,7 @@ MAX_KEY_LENGTH = 255
 
 
 class CreateResult(NamedTuple):
-    """What a creating call answers; `replayed` when the same key had been answered before."""
+    """The answer of a create call; `replayed` if the key had been answered before."""
 
     answer: Any
     replayed: bool = False
@@ -28,7 +28,7 @@ class CreateResult(NamedTuple):
 def idempotency_key(
     scope: str, key: str, said: object, answer: object, *, tenant: str, until: int
 ) -> IdempotencyRecord:
-    """A key with the caller's own words, by which a repeat is told, and the answer to give again."""
+    """An idempotency record: the key, a digest of the request, and the answer to replay."""
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         raise Invalid(
             "the idempotency key is empty or too long",
@@ -39,8 +39,15 @@ def idempotency_key(
     return IdempotencyRecord(f"{tenant}/{scope}", key, digest, orjson.dumps(answer).decode(), until)
 
 
+def optional_key(
+    scope: str, key: str | None, said: object, answer: object, *, tenant: str, until: int
+) -> IdempotencyRecord | None:
+    """The record of a key, or None for a call without one."""
+    return None if key is None else idempotency_key(scope, key, said, answer, tenant=tenant, until=until)
+
+
 def replayed_answer(earlier: Row, once: IdempotencyRecord) -> Any:
-    """The first answer, if the body is the same."""
+    """The first answer; raises Invalid if the body differs."""
     if earlier["digest"] != once.digest:
         raise Invalid(
             f"the key {once.key!r} was used before with another body",
@@ -50,10 +57,8 @@ def replayed_answer(earlier: Row, once: IdempotencyRecord) -> Any:
     return orjson.loads(earlier["answer"])
 
 
-async def create_once(
-    store: Store, steps: Sequence[Step], answer: Any, key: IdempotencyRecord | None
-) -> CreateResult:
-    """Write something new; with a key, once."""
+async def create_once(store: Store, steps: Sequence[Step], answer: Any, key: IdempotencyRecord | None) -> CreateResult:
+    """Write the steps; with a key, exactly once."""
     done = await store.enqueue([], once=key, also=steps)
     if done.earlier is not None and key is not None:
         return CreateResult(replayed_answer(done.earlier, key), replayed=True)
@@ -61,7 +66,7 @@ async def create_once(
 
 
 async def find_replay(store: Store, key: IdempotencyRecord | None) -> CreateResult | None:
-    """What was answered to this key before, looked up before anything is judged."""
+    """The earlier answer to this key, looked up before validation."""
     if key is None:
         return None
     earlier = await store.read("idempotency_key_find", scope=key.scope, key=key.key)

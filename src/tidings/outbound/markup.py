@@ -1,6 +1,6 @@
-"""Markup: how a channel reads a part of a message, and how a value is kept from meaning anything in it.
+"""Escape template values for a channel's markup, to prevent markup injection.
 
-Only values are escaped; what the author of a template wrote stays as it is. Plain parts are left alone.
+Only values are escaped, not the template's own text. Plain-text parts are unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Escape = Callable[[str], str]
 _MARKDOWN_V2 = re.compile(r"([_*\[\]()~`>#+\-=|{}.!\\])")
 _MARKDOWN = re.compile(r"([_*`\[])")
 _DISCORD = re.compile(r"@(?=everyone|here)|<(?=[@#/:]|a:|t:|id:)|\](?=\()")
-_APART = "\u200b"  # a space without width: it is not seen, and what it parts means nothing any more
+_APART = "\u200b"  # a zero-width space breaks the token invisibly
 
 
 def _slack(text: str) -> str:
@@ -24,7 +24,7 @@ def _slack(text: str) -> str:
 
 
 class Markup(Enum):
-    """What a part is read as; the value escapes a text for it."""
+    """A markup language; the value is its escape function."""
 
     HTML = (html.escape,)
     SLACK = (_slack,)  # mrkdwn: links, people and @channel need < and >
@@ -34,13 +34,13 @@ class Markup(Enum):
 
     @property
     def escape(self) -> Escape:
-        """A text that says the same in this markup, and nothing else."""
+        """The function that escapes plain text for this markup."""
         escape: Escape = self.value[0]
         return escape
 
 
 class MarkupSpot(NamedTuple):
-    """A text within a content: its place (`data.blocks[0].text`), the object around it, and all of `data`."""
+    """A text within a content: its path (`data.blocks[0].text`), the enclosing object, and all of `data`."""
 
     place: str
     inside: Mapping[str, object]
@@ -49,7 +49,7 @@ class MarkupSpot(NamedTuple):
 
 @runtime_checkable
 class HasMarkup(Protocol):
-    """What a channel may fill besides: it reads markup in some parts of a message."""
+    """Optional protocol of channels that interpret markup."""
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
-        """What the text there is read as; None: as plain text."""
+        """The markup of the text at this spot; None for plain text."""

@@ -1,6 +1,6 @@
-"""A message as people see it: words instead of codes, ISO times, no kernel ids. Pure.
+"""A message and its history as API fields: public states, ISO times, no kernel ids. Pure.
 
-Domain words on top of the kernel's: `done` is `sent`, and what ended without anybody's wish is `skipped`.
+The public state `sent` is the kernel's `done`; `skipped` is `cancelled` without a request to cancel.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from ..model.errors import Invalid
+from ..model.errors import Invalid, TidingsError
 from ..model.time import iso
 from ..store.port import Row
 
@@ -18,28 +18,26 @@ _STATES = ("pending", "processing", "sent", "failed", "cancelled", "expired", "s
 
 
 def public_state(state: str | None) -> str:
-    """The domain's word for a state of the kernel."""
+    """The public name of a kernel state."""
     return _WORDS.get(str(state), str(state))
 
 
 def is_skipped(row: Row) -> bool:
-    """It ended without having been sent, and nobody asked for that: opted out, or only observed."""
+    """Whether it ended unsent without a request: the recipient opted out, or the channel observes."""
     return bool(row["state"] == "cancelled" and not row["cancel_requested"])
 
 
 def kernel_state(state: str | None) -> str | None:
-    """The kernel's word for a state that people name; raises Invalid for one that there is not."""
+    """The kernel state of a public one; raises Invalid if unknown."""
     if state is None:
         return None
     if state not in _STATES:
-        raise Invalid(
-            f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}"
-        )
+        raise Invalid(f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}")
     return {"sent": "done", "skipped": "cancelled"}.get(state, state)
 
 
 def serialize_message(row: Row) -> Row:
-    """A message as people see it: words instead of codes, ISO times, no kernel ids."""
+    """A message row as API fields."""
     content = orjson.loads(row["content"])
     return {
         "id": row["id"],
@@ -67,7 +65,7 @@ def serialize_message(row: Row) -> Row:
 
 
 def attempt_times(row: Row, history: Sequence[Row]) -> Row:
-    """What only the history knows: first and last attempt, the last error, the receipt."""
+    """First and last attempt, last error and receipt, from the history."""
     begun = [entry["at"] for entry in history if entry["state"] == "processing"]
     failed = [entry for entry in history if entry["origin"] == "processing" and entry["detail"]]
     errors = [entry for entry in failed if entry["state"] in ("pending", "failed")]
@@ -81,7 +79,7 @@ def attempt_times(row: Row, history: Sequence[Row]) -> Row:
 
 
 def serialize_history_entry(entry: Row) -> Row:
-    """One line of the history."""
+    """A history row as API fields."""
     return {
         "at": iso(entry["at"]),
         "from": public_state(entry["origin"]),
@@ -92,3 +90,8 @@ def serialize_history_entry(entry: Row) -> Row:
         "category": entry["category"],
         "detail": entry["detail"],
     }
+
+
+def error_fields(error: TidingsError) -> Row:
+    """An error as fields of a report: field, problem and remedy."""
+    return {"field": error.field, "problem": error.problem, "remedy": error.remedy}

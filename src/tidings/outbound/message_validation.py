@@ -1,4 +1,4 @@
-"""Judging drafts: everything that can be wrong with one, before anything is written."""
+"""Validate a draft (channel, size, recipient, expiry, priority) before anything is written."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ MAX_RECIPIENT_LENGTH = 512
 
 @dataclass(frozen=True, slots=True)
 class MessageLimits:
-    """Limits of what is accepted."""
+    """Limits for accepted messages."""
 
-    grace: timedelta = timedelta(hours=24)  # a message overdue by more than this expires
+    grace: timedelta = timedelta(hours=24)  # messages overdue by more than this expire
     max_body: int = 256 * 1024
     keep_keys: timedelta = timedelta(hours=24)
     tenants: TenantQuotas = field(default_factory=TenantQuotas)
 
 
 class MessageValidator:
-    """Knows the channels and the limits."""
+    """Validates drafts against the configured channels and limits."""
 
     def __init__(self, clock: Clock, channels: Mapping[str, Channel], rules: MessageLimits) -> None:
         self._clock = clock
@@ -48,18 +48,16 @@ class MessageValidator:
         self._tenants = rules.tenants
 
     def knows(self, channel: str) -> bool:
-        """Whether this process has that channel configured."""
+        """Whether the channel is configured in this process."""
         return channel in self._channels
 
     def prepare(self, draft: Draft, now: int, id_: str | None = None) -> tuple[NewTask, tuple[Any, ...]]:
-        """A draft as a task and a row of COLUMNS; raises Invalid with field and remedy."""
+        """Return the draft's task and its row of MESSAGE_COLUMNS; raises Invalid with field and remedy."""
         channel = self._channels.get(draft.channel)
         if channel is None:
             known = ", ".join(sorted(self._channels.keys() - {event_types.EVENTS_CHANNEL})) or "none"
             raise Invalid(
-                f"there is no channel {draft.channel!r}",
-                field="channel",
-                remedy=f"configured channels: {known}",
+                f"there is no channel {draft.channel!r}", field="channel", remedy=f"configured channels: {known}"
             )
         self._tenants.check_channel(draft.tenant, draft.channel)
         content = _content(draft)
@@ -73,7 +71,7 @@ class MessageValidator:
             expires = (due if due > now else now) + self._grace
         elif expires <= max(due, now):
             raise Invalid(
-                f"it would expire at {iso(expires)}, before it is due at {iso(max(due, now))}",
+                f"the message would expire at {iso(expires)}, before it is due at {iso(max(due, now))}",
                 field="expires_at",
                 remedy="give a later expiry, or leave it out",
             )
@@ -81,14 +79,7 @@ class MessageValidator:
         if ordering_key is None and channel.traits.in_order:
             ordering_key = draft.to
         task = NewTask(
-            draft.channel,
-            MESSAGE_KIND,
-            due,
-            draft.tenant,
-            draft.priority,
-            ordering_key,
-            expires,
-            draft.max_attempts,
+            draft.channel, MESSAGE_KIND, due, draft.tenant, draft.priority, ordering_key, expires, draft.max_attempts
         )
         id_ = id_ or self._clock.new_id()
         return task, (now, due, id_, draft.tenant, draft.channel, draft.to, kept, own_expiry)
@@ -103,8 +94,26 @@ def _content(draft: Draft) -> dict[str, Any]:
     return content
 
 
+def check_line(text: str, field: str, longest: int) -> str:
+    """The stripped text; raises Invalid if it is empty, too long or has control characters."""
+    if not text.strip() or len(text) > longest or not text.isprintable():
+        raise Invalid(
+            f"{field} is empty, too long or has control characters",
+            field=field,
+            remedy=f"use 1 to {longest} printable characters",
+        )
+    return text.strip()
+
+
+def check_size(content: str, max_body: int, field: str = "text") -> None:
+    """Raise TooLarge if the encoded content exceeds the setting max_body."""
+    if (size := len(content.encode())) > max_body:
+        remedy = f"at most {max_body:,} are accepted (setting max_body)"
+        raise TooLarge(f"the message has {size:,} bytes", field=field, remedy=remedy)
+
+
 def encode_content(content: Mapping[str, Any]) -> str:
-    """A content as it is kept; raises Invalid."""
+    """Encode a content as stored JSON; raises Invalid."""
     try:
         return orjson.dumps(content).decode()
     except (TypeError, ValueError) as error:
@@ -116,9 +125,9 @@ def encode_content(content: Mapping[str, Any]) -> str:
 
 
 def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
-    """Everything that can be wrong with a draft whatever its channel."""
+    """Check the fields that do not depend on the channel."""
     if not draft.to.strip():
-        raise Invalid("the recipient is empty", field="to", remedy="say who should get it")
+        raise Invalid("the recipient is empty", field="to", remedy="give the recipient's address")
     if len(draft.to) > MAX_RECIPIENT_LENGTH or not draft.to.isprintable():
         raise Invalid(
             "the recipient is too long or has control characters",
@@ -127,12 +136,8 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         )
     if not draft.text and not draft.data:
         raise Invalid("the message is empty", field="text", remedy="give a text, or data")
-    if len(encoded) > max_body and len(encoded.encode()) > max_body:
-        raise TooLarge(
-            f"the message has {len(encoded.encode()):,} bytes",
-            field="text",
-            remedy=f"at most {max_body:,} are accepted (setting max_body)",
-        )
+    if len(encoded) > max_body:
+        check_size(encoded, max_body)
     if not 0 <= draft.priority <= 9:
         raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
     if draft.max_attempts is not None and not 1 <= draft.max_attempts <= 1000:
@@ -140,12 +145,7 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
     if draft.ordering_key is not None and not (
         0 < len(draft.ordering_key) <= MAX_KEY_LENGTH and draft.ordering_key.isprintable()
     ):
-        raise Invalid(
-            "ordering_key is empty, too long or has control characters",
-            field="ordering_key",
-            remedy=f"use 1 to {MAX_KEY_LENGTH} printable characters",
-        )
+        remedy = f"use 1 to {MAX_KEY_LENGTH} printable characters"
+        raise Invalid("ordering_key is empty, too long or has control characters", field="ordering_key", remedy=remedy)
     if draft.at is not None and draft.at > now + MAX_SCHEDULE_AHEAD:
-        raise Invalid(
-            f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time"
-        )
+        raise Invalid(f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time")

@@ -1,7 +1,7 @@
-"""Messages: accepting them, finding them, and what a person may do to them.
+"""Accept messages, find them, and cancel, retry, reschedule or discard them.
 
-Accept validates everything first and writes everything at once: a message and its task exist together or not
-at all. Domain words on top of the kernel's: `done` is `sent`.
+Accept validates first and then writes a message and its task in one transaction. The public state `sent` is
+the kernel's `done`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..inputs.pagination import Page
-from ..kernel import task_actions as people
+from ..inputs.pagination import Page, decode_position, page_size
+from ..kernel import task_actions
 from ..kernel.clock import Clock
 from ..kernel.task_actions import TaskActionResult
 from ..model.errors import Conflict, Invalid, NotFound, RateLimited, TidingsError
@@ -20,26 +20,20 @@ from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
 from ..store.port import EnqueueResult, IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
 from .channels.base import Channel
-from .idempotency import idempotency_key, replayed_answer
-from .message_serializer import (
-    attempt_times,
-    kernel_state,
-    public_state,
-    serialize_history_entry,
-    serialize_message,
-)
+from .idempotency import optional_key, replayed_answer
+from .message_serializer import attempt_times, kernel_state, public_state, serialize_history_entry, serialize_message
 from .message_validation import MAX_SCHEDULE_AHEAD, MESSAGE_COLUMNS, MessageLimits, MessageValidator
 from .receipts.delivery_status import overall_status, serialize_receipts
 from .templates.service import TemplateService
 
-CHUNK_SIZE = 4 << 20  # characters of content that one bulk transaction takes, at the most
-CHUNKS_AHEAD = 1  # chunks that are judged while one is written
-SLICE = 50  # messages that are judged without giving way
-WINDOW = 20_000  # tasks that one page of a list looks at, at the most
+CHUNK_SIZE = 4 << 20  # maximum characters of content in one bulk transaction
+CHUNKS_AHEAD = 1  # chunks validated while one is being written
+SLICE = 50  # messages validated before yielding to the event loop
+WINDOW = 20_000  # maximum tasks scanned for one page
 
 
 class AcceptedMessage(NamedTuple):
-    """The answer to an accepted message; `replayed` when the same key had been answered before."""
+    """An accepted message; `replayed` if the idempotency key had been answered before."""
 
     id: str
     at: int
@@ -47,7 +41,7 @@ class AcceptedMessage(NamedTuple):
 
 
 class BulkLineResult(NamedTuple):
-    """What became of one line of a bulk call."""
+    """The result of one line of a bulk call: an id or an error."""
 
     number: int
     id: str | None
@@ -65,7 +59,7 @@ class _BulkChunk(NamedTuple):
 
 
 class MessageService:
-    """All that faces may do with messages."""
+    """Message operations of the API, CLI and dashboard."""
 
     def __init__(
         self,
@@ -80,34 +74,28 @@ class MessageService:
         self._judge = MessageValidator(clock, channels, rules)
         self._rules = rules
         self._grace = micros(rules.grace)
-        self.templates = templates or TemplateService(
-            store, clock, max_body=rules.max_body, channels=channels
-        )
+        self.templates = templates or TemplateService(store, clock, max_body=rules.max_body, channels=channels)
 
     def knows(self, channel: str) -> bool:
-        """Whether this process has that channel configured."""
+        """Whether the channel is configured in this process."""
         return self._judge.knows(channel)
 
     # -- accepting
 
     async def accept(self, draft: Draft, *, key: str | None = None) -> AcceptedMessage:
-        """Make one message durable. The same `key` with the same draft gives the first answer again."""
+        """Store one message. Repeating the idempotency key with the same draft returns the first answer."""
         now = self._clock.now()
         id_ = self._clock.new_id()
-        once = None
-        if key is not None:
-            answer = [id_, now if draft.at is None else draft.at]
-            once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
+        answer = [id_, now if draft.at is None else draft.at]
+        once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
         try:
             if draft.template is not None:
                 draft = await self.templates.filling().fill(draft)
             task, row = self._judge.prepare(draft, now, id_)
         except TidingsError:
-            if once is None or not (
-                found := await self._store.read("idempotency_key_find", scope=once.scope, key=key)
-            ):
+            if once is None or not (found := await self._store.read("idempotency_key_find", scope=once.scope, key=key)):
                 raise
-            return _replay(found[0], once)  # what was right then may be too late now
+            return _replay(found[0], once)  # a draft that was valid then may be invalid now
         accepted = AcceptedMessage(id_, task.due_at)
         done = await self._enqueue([task], [row], once, now)
         if done.earlier is not None and once is not None:
@@ -122,10 +110,10 @@ class MessageService:
         key: str | None = None,
         tenant: str = "default",
     ) -> AsyncIterator[list[BulkLineResult]]:
-        """Accept a stream, a chunk a transaction. Each line stands alone: a bad one is reported and skipped.
+        """Accept a stream, one transaction per chunk. An invalid line is reported and skipped.
 
-        With a key, which is the tenant's own, a broken call can simply be repeated: chunks that were accepted
-        are answered as before.
+        With an idempotency key (scoped to the tenant) an interrupted call can be repeated: chunks that were
+        accepted return their first answer.
         """
         ahead: asyncio.Queue[_BulkChunk | None] = asyncio.Queue(CHUNKS_AHEAD)
 
@@ -133,7 +121,7 @@ class MessageService:
             try:
                 async for chunk in self._judged(drafts, key, tenant):
                     await ahead.put(chunk)
-            finally:  # a stream that broke: what was judged before is accepted, and told
+            finally:  # if the stream breaks, the chunks validated so far are still accepted and reported
                 await ahead.put(None)
 
         judging = asyncio.create_task(judge())
@@ -150,13 +138,13 @@ class MessageService:
         finally:
             judging.cancel()
             await asyncio.wait([judging])
-            if writing is not None and not writing.done():  # broken off: what was begun is finished
+            if writing is not None and not writing.done():  # the caller stopped: finish the write in progress
                 await asyncio.wait([writing])
 
     async def _judged(
         self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], key: str | None, tenant: str
     ) -> AsyncIterator[_BulkChunk]:
-        """Validate a stream, a chunk at a time; nothing is written. Gives way often, for one is written."""
+        """Validate a stream chunk by chunk without writing; yields often to a concurrent write."""
         chunk = _BulkChunk([], [], [], self._clock.now())
         filling = self.templates.filling()
         said: list[object] = []
@@ -185,11 +173,9 @@ class MessageService:
             yield self._named(chunk, key, said, tenant)
 
     def _named(self, chunk: _BulkChunk, key: str | None, said: list[object], tenant: str) -> _BulkChunk:
-        """A chunk with the key it is known by when the call is repeated."""
-        if key is None:
-            return chunk
+        """The chunk with its idempotency key, which identifies it when the call is repeated."""
         answer = [line.id for line in chunk.lines]
-        place = f"{key}#{chunk.lines[0].number}"
+        place = None if key is None else f"{key}#{chunk.lines[0].number}"
         return chunk._replace(once=self._once("messages.bulk", place, said, answer, chunk.now, tenant))
 
     async def _write(self, judged: _BulkChunk) -> list[BulkLineResult]:
@@ -197,9 +183,7 @@ class MessageService:
             try:
                 done = await self._enqueue(judged.tasks, judged.rows, judged.once, judged.now)
             except RateLimited as error:
-                return [
-                    line if line.error else BulkLineResult(line.number, None, error) for line in judged.lines
-                ]
+                return [line if line.error else BulkLineResult(line.number, None, error) for line in judged.lines]
             if done.earlier is not None and judged.once is not None:
                 ids = replayed_answer(done.earlier, judged.once)
                 return [line._replace(id=id_) for line, id_ in zip(judged.lines, ids, strict=True)]
@@ -207,51 +191,44 @@ class MessageService:
         return judged.lines
 
     async def _enqueue(
-        self,
-        tasks: Sequence[NewTask],
-        rows: Sequence[tuple[Any, ...]],
-        once: IdempotencyRecord | None,
-        now: int,
+        self, tasks: Sequence[NewTask], rows: Sequence[tuple[Any, ...]], once: IdempotencyRecord | None, now: int
     ) -> EnqueueResult:
-        """Write messages of one tenant, with their share of its quota."""
+        """Write the messages of one tenant and count them against its quota."""
         tenant, tenants = tasks[0].tenant, self._rules.tenants
         quota = tenants.take(tenant, len(tasks), now)
         try:
-            return await self._store.enqueue(
-                tasks, TableRows("messages", MESSAGE_COLUMNS, rows), once=once, also=quota
-            )
+            return await self._store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows), once=once, also=quota)
         except WriteConflict:
             raise tenants.used_up(tenant, now) from None
 
     async def check_quota(self, tenant: str, now: int) -> list[Step]:
-        """Raise TooOften where the tenant has no message left today; gives the step that counts one."""
+        """Return the step that counts one message; raises RateLimited if today's quota is used up."""
         tenants = self._rules.tenants
         await tenants.check_left(self._store, tenant, 1, now)
         return [step._replace(name="quota_add", needed=False) for step in tenants.take(tenant, 1, now)]
 
     async def prepare(self, draft: Draft, now: int) -> tuple[NewTask, tuple[Any, ...]]:
-        """A message, validated and ready for a transaction of somebody else's; nothing is written."""
+        """Return a validated task and row, to be written in the caller's transaction."""
         if draft.template is not None:
             draft = await self.templates.filling().fill(draft)
         return self._judge.prepare(draft, now)
 
     def _once(
-        self, scope: str, key: str, body: object, answer: object, now: int, tenant: str
-    ) -> IdempotencyRecord:
-        return idempotency_key(
-            scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys)
-        )
+        self, scope: str, key: str | None, body: object, answer: object, now: int, tenant: str
+    ) -> IdempotencyRecord | None:
+        until = now + micros(self._rules.keep_keys)
+        return optional_key(scope, key, body, answer, tenant=tenant, until=until)
 
     async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:
-        """Only what is due within a second needs a hint; the rest is seen in time anyway."""
+        """Notify workers if a task is due within a second; polling finds later ones in time."""
         if any(task.due_at <= now + SECOND for task in tasks):
             await self._store.hint()
 
     # -- finding
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
-        """One message with its standing, its times and its whole history."""
-        row = await self._find(id_, tenant)
+        """One message with its state, times, receipts and history."""
+        row = await self.find(id_, tenant=tenant)
         history = await self._store.read("history_of", task=row["task"])
         told = await self._store.read("receipt_of", task=row["task"])
         return {
@@ -261,10 +238,6 @@ class MessageService:
             "receipts": serialize_receipts(told),
             "history": [serialize_history_entry(entry) for entry in history],
         }
-
-    async def find(self, id_: str, *, tenant: str = "default") -> Row:
-        """One message as stored, for those who explain it."""
-        return await self._find(id_, tenant)
 
     async def page(
         self,
@@ -277,11 +250,9 @@ class MessageService:
         limit: int = 50,
         after: str | None = None,
     ) -> Page:
-        """Messages, newest first. A page looks at a bounded number of rows, so it may be short."""
-        if not 1 <= limit <= 1000:
-            raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
-        before = _place(after)
-        params: dict[str, Any] = {"before": before, "tenant": tenant, "window": WINDOW}
+        """Messages, newest first. Each page scans a bounded number of rows, so it may be short."""
+        page_size(limit)
+        params: dict[str, Any] = {"before": decode_position(after), "tenant": tenant, "window": WINDOW}
         kept = kernel_state(state)
         if to is not None:
             (rows_of, floor_of), params["recipient"] = ("message_to", "to_floor"), to
@@ -298,7 +269,8 @@ class MessageService:
         more = floor["seen"] >= WINDOW
         return Page(items, str(floor["floor"]) if more else None)
 
-    async def _find(self, id_: str, tenant: str) -> Row:
+    async def find(self, id_: str, *, tenant: str = "default") -> Row:
+        """One message as stored; raises NotFound."""
         rows = await self._store.read("message_find", id=id_, tenant=tenant) or await self._store.read(
             "message_frozen", id=id_, tenant=tenant
         )
@@ -307,21 +279,21 @@ class MessageService:
         return rows[0]
 
     async def _taken(self, id_: str, tenant: str) -> Row:
-        """A message that stands for itself: one that still waits in its broadcast moves with that only."""
-        row = await self._find(id_, tenant)
+        """One message; raises Conflict while it is an unfed recipient of a broadcast."""
+        row = await self.find(id_, tenant=tenant)
         if row.get("broadcast_state") is not None:
             raise Conflict(
-                f"it still waits in its broadcast {row['broadcast']}",
-                remedy="pause or cancel the broadcast, or keep the recipient out: tidings suppressions add",
+                f"the message still waits in its broadcast {row['broadcast']}",
+                remedy="pause or cancel the broadcast, or suppress the recipient: tidings suppressions add",
             )
         return row
 
     # -- what a person may do
 
     async def cancel(self, id_: str, *, tenant: str = "default", reason: str = "cancelled by hand") -> Row:
-        """Cancel what waits; ask what is at work, and say so."""
+        """Cancel a pending message; request cancellation of one that is being sent (`answer`: cancelling)."""
         row = await self._taken(id_, tenant)
-        answer, state = await people.cancel(self._store, row["task"], reason=reason)
+        answer, state = await task_actions.cancel(self._store, row["task"], reason=reason)
         if answer is TaskActionResult.REFUSED:
             raise Conflict(_too_late("cancelled", public_state(state)), remedy=_SEE.format(id_))
         return {
@@ -330,49 +302,39 @@ class MessageService:
         }
 
     async def retry(self, id_: str, *, tenant: str = "default", at: int | None = None) -> Row:
-        """Start a dead letter afresh, with all its tries."""
-        row = await self._find(id_, tenant)
+        """Retry a dead letter with a fresh set of attempts."""
+        row = await self.find(id_, tenant=tenant)
         now = self._clock.now()
         due = now if at is None else at
-        answer, state = await people.retry(
-            self._store,
-            row["task"],
-            due_at=due,
-            expires_at=max(due, now) + self._grace,
-            reason="retried by hand",
+        answer, state = await task_actions.retry(
+            self._store, row["task"], due_at=due, expires_at=max(due, now) + self._grace, reason="retried by hand"
         )
         if answer is TaskActionResult.REFUSED:
             raise Conflict(
-                f"only a failed message can be retried; this one is {public_state(state)}",
-                remedy=_SEE.format(id_),
+                f"only a failed message can be retried; this one is {public_state(state)}", remedy=_SEE.format(id_)
             )
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
 
     async def reschedule(self, id_: str, at: int, *, tenant: str = "default") -> Row:
-        """Another time for what has not begun."""
+        """Change the time of a pending message."""
         row = await self._taken(id_, tenant)
         now = self._clock.now()
         if at > now + MAX_SCHEDULE_AHEAD:
-            raise Invalid(
-                f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time"
-            )
-        expires = max(at, now) + max(
-            0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"])
-        )
-        answer, state = await people.reschedule(self._store, row["task"], due_at=at, expires_at=expires)
+            raise Invalid(f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time")
+        expires = max(at, now) + max(0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"]))
+        answer, state = await task_actions.reschedule(self._store, row["task"], due_at=at, expires_at=expires)
         if answer is TaskActionResult.REFUSED:
             raise Conflict(
-                f"only a pending message can be rescheduled; this one is {public_state(state)}",
-                remedy=_SEE.format(id_),
+                f"only a pending message can be rescheduled; this one is {public_state(state)}", remedy=_SEE.format(id_)
             )
         if at <= now + SECOND:
             await self._store.hint()
         return await self.show(id_, tenant=tenant)
 
     async def discard(self, id_: str, *, tenant: str = "default") -> Row:
-        """Give a dead letter up."""
-        row = await self._find(id_, tenant)
+        """Discard a dead letter."""
+        row = await self.find(id_, tenant=tenant)
         if row["state"] != "failed":
             raise Conflict(
                 f"only a dead letter can be discarded; this one is {public_state(row['state'])}",
@@ -386,25 +348,15 @@ _SEE = "see: tidings messages show {}"
 
 def _too_late(what: str, state: str) -> str:
     if state == "sent":
-        return "too late: it was sent"
-    return f"it cannot be {what}: it is {state}"
+        return "the message has already been sent"
+    return f"the message is {state} and cannot be {what}"
 
 
 def _said(draft: Draft | TidingsError) -> object:
-    """What a repeat is told by: the caller's own words, because "in 10 min" is another instant each time."""
+    """What identifies a repeat: the original request, because "in 10 min" is a different time each call."""
     return draft.said if isinstance(draft, Draft) and draft.said is not None else draft
 
 
 def _replay(earlier: Row, once: IdempotencyRecord) -> AcceptedMessage:
     id_, at = replayed_answer(earlier, once)
     return AcceptedMessage(id_, at, replayed=True)
-
-
-def _place(after: str | None) -> int:
-    if after is None:
-        return 1 << 62
-    if not after.isascii() or not after.isdigit() or len(after) > 18:
-        raise Invalid(
-            f"{after!r} is not a place in a list", field="after", remedy="use the `next` of the page before"
-        )
-    return int(after)

@@ -1,7 +1,6 @@
-"""The overview: how much waits, is due, is at work, was sent and failed; who works; what came last.
+"""Counts for the dashboard: waiting, due, in flight, sent and failed messages; nodes; the newest messages.
 
-Everything is counted up to a bound and by index, so that a page that is looked at all day costs the engine
-next to nothing, however much is stored.
+All counts are indexed and bounded, so an open dashboard costs little however much is stored.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from .message_serializer import serialize_message
 from .message_validation import MESSAGE_KIND
 from .trend_sampler import ThroughputTrend, TrendSampler
 
-MAX_COUNTED = 10_000  # counted up to here; more is shown as "10,000+"
-MOST_DUE = 1_000  # the same for each priority of a channel
+MAX_COUNTED = 10_000  # more is shown as "10,000+"
+MAX_DUE = 1_000  # per priority of a channel
 RECENT_WINDOW = 15 * MINUTE
 WINDOW = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCounts:
-    """How much there is, over all channels. `MAX_COUNTED` stands for as many or more."""
+    """Message counts over all channels. `MAX_COUNTED` means that many or more."""
 
-    waiting: int  # for their time, their turn or their channel
+    waiting: int  # for a due time, an ordering key or a channel
     due: int
     processing: int
     sent: int  # in the last fifteen minutes
@@ -35,18 +34,18 @@ class MessageCounts:
 
 
 class Overview:
-    """What a person sees first."""
+    """The data of the dashboard's overview."""
 
     def __init__(self, store: Store, watch: TrendSampler) -> None:
         self._store = store
         self._watch = watch
 
     async def counts(self) -> MessageCounts:
-        """How much there is now."""
+        """The current counts."""
         now: int = (await self._store.read("now"))[0]["now"]
         row = (await self._store.read("counts", most=MAX_COUNTED))[0]
         pending = row["heads"] + row["lined"]
-        due = sum(int(queue["due"]) for queue in await self._store.read("counts_due", most=MOST_DUE))
+        due = sum(int(queue["due"]) for queue in await self._store.read("counts_due", most=MAX_DUE))
         sums = await self._store.read("attempt_tally_sums", since=now - RECENT_WINDOW)
         return MessageCounts(
             waiting=min(MAX_COUNTED, pending) if pending >= MAX_COUNTED else max(0, pending - due),
@@ -58,18 +57,16 @@ class Overview:
         )
 
     async def trend(self) -> ThroughputTrend:
-        """The last quarter of an hour, up to this moment."""
+        """The throughput of the last fifteen minutes."""
         return await self._watch.trend()
 
     async def newest(self, *, tenant: str = "default", limit: int = 25) -> list[Row]:
-        """The newest messages, whatever their state."""
-        rows = await self._store.read(
-            "message_newest", kind=MESSAGE_KIND, tenant=tenant, window=WINDOW, limit=limit
-        )
+        """The newest messages in any state."""
+        rows = await self._store.read("message_newest", kind=MESSAGE_KIND, tenant=tenant, window=WINDOW, limit=limit)
         return [serialize_message(row) for row in rows]
 
     async def nodes(self) -> list[Row]:
-        """Every process that works or may still hold something."""
+        """All nodes that work or may still hold tasks."""
         return [
             {
                 "id": row["id"],

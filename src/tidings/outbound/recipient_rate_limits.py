@@ -1,7 +1,7 @@
-"""Lines: where a message that waits for its recipient is put, so that not all of them look at once.
+"""Per-recipient rate limit: wait slots that spread the retries of messages to one recipient.
 
-Only a hint of this process: whoever comes too early all the same is put back again, whoever finds its
-recipient free goes first.
+The slots are a hint within one process. `delivery` reserves the start in the database (`store.rate_limits`)
+and defers a message that comes too early.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 
-MAX_SLOTS = 16  # places of a line; then it begins again, for those in front may have gone meanwhile
+MAX_SLOTS = 16  # slots before numbering starts again, because earlier messages may have left
 _REMEMBERED = 10_000
 
 
 class RecipientSlots:
-    """The last place given in each line: one per channel, recipient and priority."""
+    """The last wait slot given per channel, recipient and priority."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, int] = OrderedDict()
 
     def place(self, line: Hashable, free_at: int, gap: int, now: int) -> int:
-        """When the next of this line may try; whoever is only a little early waits for just that."""
+        """When the next message may try. One that is early by half a gap or less waits until `free_at`."""
         if free_at - now <= gap // 2:
             return free_at
         at = max(free_at, self._last.get(line, 0) + gap)

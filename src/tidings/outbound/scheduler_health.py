@@ -1,4 +1,4 @@
-"""The scheduler's pulse: whether somebody looks for due messages, keeps up, and knows the time."""
+"""Scheduler health: whether due messages are polled, the queue keeps up and the clock is right."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ..model.time import MINUTE, SECOND
 from ..store.port import Store
 
 MAX_SILENCE = 2 * MINUTE
-MAX_QUEUE_DEPTH = 10_000  # due messages over this say that nobody keeps up
-_MOST = MAX_QUEUE_DEPTH + 1  # counted for each priority of a channel
+MAX_QUEUE_DEPTH = 10_000  # more due messages mean that the workers do not keep up
+_MAX_COUNTED = MAX_QUEUE_DEPTH + 1  # per priority of a channel
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerHealth:
-    """The verdict and what it was judged by."""
+    """The verdict and its inputs."""
 
     healthy: bool
     reasons: tuple[str, ...]
-    last_poll_seconds: float | None  # ago; None: nobody ever looked
+    last_poll_seconds: float | None  # ago; None: never polled
     queue_depth: int
     clock_drift_seconds: float
 
 
 async def check_scheduler_health(store: Store, clock: Clock) -> SchedulerHealth:
-    """Ask the database and judge. A node that beats looks for work at least as often."""
+    """Evaluate scheduler health. A node polls at least as often as it sends heartbeats."""
     now: int = (await store.read("now"))[0]["now"]
     seen = [row["seen_at"] for row in await store.read("node_list") if row["state"] == "live"]
-    depth = sum(int(row["due"]) for row in await store.read("counts_due", most=_MOST))
+    depth = sum(int(row["due"]) for row in await store.read("counts_due", most=_MAX_COUNTED))
     drift = clock.drift()
     silence = now - max(seen) if seen else None
     reasons = []
     if silence is None or silence > MAX_SILENCE:
-        reasons.append("nobody has looked for due messages in the last 2 min")
+        reasons.append("no process has polled for due messages in the last 2 min")
     if depth > MAX_QUEUE_DEPTH:
         reasons.append(f"over {MAX_QUEUE_DEPTH:,} messages are due")
     if classify_drift(drift) is DriftLevel.UNHEALTHY:

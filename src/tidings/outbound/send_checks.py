@@ -1,4 +1,4 @@
-"""Objections: what keeps a message from being sent although its time has come. Judged last. Pure."""
+"""Last checks before a send: suppression, broadcast state, rollout mode and percentage. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from ..model.outcome import Defer, Skip
 from ..model.time import SECOND
 
-_PAUSED = 5 * SECOND  # by then its pump has set it aside
-OBSERVED = Skip("the channel only observes: nothing is sent")
-SHADOWED = Skip("the channel is a shadow: noted for a comparison, not sent")
+_PAUSED = 5 * SECOND  # by then the feeder has moved it to the pause queue
+OBSERVED = Skip("the channel is in observe mode: not sent")
+SHADOWED = Skip("the channel is in shadow mode: recorded for comparison, not sent")
 
 
 def check_send(
@@ -22,9 +22,9 @@ def check_send(
     *,
     now: Callable[[], int],
 ) -> Skip | Defer | None:
-    """Why not now, or why not at all; None: send it. `broadcast` is the state of the one it belongs to."""
+    """Return Skip, Defer, or None to send. `broadcast` is the state of the message's broadcast."""
     if suppressed is not None:
-        return Skip(f"the recipient does not want it: {suppressed}")
+        return Skip(f"the recipient is suppressed: {suppressed}")
     if broadcast == "paused":
         return Defer(now() + _PAUSED, "its broadcast is paused")
     if broadcast in ("cancelled", "expired"):
@@ -34,12 +34,10 @@ def check_send(
     if mode == "shadow":
         return SHADOWED
     if share is not None and share < 100 and rollout_bucket(recipient) >= share:
-        return Skip(
-            f"only {share} % of the recipients are served on this channel, and this one is not among them"
-        )
+        return Skip(f"the recipient is not among the {share} % that the channel is rolled out to")
     return None
 
 
 def rollout_bucket(recipient: str) -> int:
-    """A number from 0 to 99 that stays the same for a recipient: whoever is among 10 % is among 50 % too."""
+    """A stable number from 0 to 99: a recipient within 10 % is also within 50 %."""
     return int.from_bytes(hashlib.sha256(recipient.encode()).digest()[:8]) % 100

@@ -1,4 +1,4 @@
-"""The log of all that was sent: to whom, when, with what result."""
+"""The log of sent messages with recipient, time and receipt, and its export."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SENT_LOG_COLUMNS = (
     "accepted_at",
     "scheduled_at",
 )
-WINDOW = 20_000  # tasks that one page looks at, at the most
+WINDOW = 20_000  # maximum tasks scanned for one page
 EXPORT_PAGE = 500
 
 
 class SentLog:
-    """Reads what was sent, newest first by the time of acceptance."""
+    """Reads sent messages, newest first by acceptance time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class SentLog:
         limit: int = 50,
         after: str | None = None,
     ) -> Page:
-        """One page. It looks at a bounded number of rows, so it may be short before the end."""
+        """One page; it scans a bounded number of rows, so it may be short before the end."""
         size, before = page_size(limit), await self._below(decode_position(after))
         if before is None:
             return Page([], None)
@@ -56,14 +56,14 @@ class SentLog:
         return Page(items, None if further is None else str(further))
 
     async def _below(self, before: int) -> int | None:
-        """Just above the newest task below a place: a walk begins there, and leaps over what was pruned."""
+        """Just above the newest task below a position; skips ranges that were pruned."""
         newest: int | None = (await self._store.read("sent_below", before=before))[0]["newest"]
         return None if newest is None else newest + 1
 
     async def export(
         self, *, tenant: str = "default", channel: str | None = None, to: str | None = None
     ) -> AsyncIterator[list[Row]]:
-        """All of it, page by page; no transaction stays open in between."""
+        """The whole log page by page, without an open transaction in between."""
         after: str | None = None
         while True:
             page = await self.page(tenant=tenant, channel=channel, to=to, limit=EXPORT_PAGE, after=after)

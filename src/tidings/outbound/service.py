@@ -1,4 +1,4 @@
-"""The desk: all that a face may do with outbound messages, in one place, so that every face does the same."""
+"""The outbound service: the operations shared by the API, CLI and dashboard."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .upcoming import Upcoming
 
 @dataclass(frozen=True, slots=True)
 class OutboundService:
-    """The parts, each with its own rules."""
+    """Groups the outbound services."""
 
     store: Store
     clock: Clock
@@ -63,24 +63,24 @@ class OutboundService:
 
     @property
     def templates(self) -> TemplateService:
-        """Those that messages are made of."""
+        """The template service."""
         return self.messages.templates
 
     @property
     def ahead(self) -> Upcoming:
-        """What will go out, and when."""
+        """Messages, schedule occurrences and broadcasts that are due in a period."""
         return Upcoming(self.store, self.clock)
 
     async def why(self, id_: str, *, tenant: str = "default") -> Explanation:
-        """What one message waits for, or what became of it."""
+        """Explain why a message waits, or its outcome."""
         return await explain_message(self.store, self.messages, id_, tenant=tenant)
 
     async def health(self) -> HealthReport:
-        """Whether work gets done."""
+        """The health report of the last fifteen minutes."""
         return await check_health(self.store, self.clock, lease=self.lease)
 
     async def ping(self) -> None:
-        """Raises when the database does not answer."""
+        """Raise if the database does not answer."""
         await self.store.read("now")
 
 
@@ -99,22 +99,23 @@ def build_outbound_service(
     watch: TrendSampler | None = None,
     figures: AlertMeasurements | None = None,
 ) -> OutboundService:
-    """Put the parts together."""
+    """Build the outbound service from its dependencies."""
     callbacks = callbacks or CallbackService(store, clock, {})
-    board = ChannelControl(store, channels, lanes, callbacks.address)
+    channel_control = ChannelControl(store, channels, lanes, callbacks.address)
     dead = DeadLetters(store, grace=grace)
     callable_at: SsrfRules = getattr(channels.get(event_types.EVENTS_CHANNEL), "rules", SsrfRules())
     subscriptions = SubscriptionService(store, clock, cipher, callable_at)
     reachable = [name for name in channels if name != event_types.EVENTS_CHANNEL]
-    own = frozenset({event_types.EVENTS_CHANNEL, *lanes} - set(reachable))  # queues of the engine itself
+    own = frozenset({event_types.EVENTS_CHANNEL, *lanes} - set(reachable))  # internal queues
     contacts = ContactService(store, clock, reachable)
     audience = ContactListService(store, clock, contacts)
     broadcast_creator = broadcast_creator or BroadcastCreator(
         store, clock, channels, messages.templates, audience, webhooks=callable_at
     )
     return OutboundService(
-        store, clock, lease, messages, dead, board, Overview(store, watch or TrendSampler(store, clock)),
-        SentLog(store), subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
+        store, clock, lease, messages, dead, channel_control,
+        Overview(store, watch or TrendSampler(store, clock)), SentLog(store),
+        subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
         schedules=ScheduleService(
             store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}
         ),

@@ -1,6 +1,6 @@
-"""A glance at everything: what is due, how fast it goes, how well, who works, what stands still, what failed.
+"""One snapshot of the engine for `tidings top`: counts, rate, nodes, channels, failures and alerts.
 
-Counted up to bounds and by index like the overview; one look costs a handful of small statements.
+Bounded and indexed like the overview.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ MAX_ALERTS = 5
 
 @dataclass(frozen=True, slots=True)
 class EngineSummary:
-    """How it stands at one moment."""
+    """The engine at one instant."""
 
     at: str
     counts: dict[str, int]
     sent_per_minute: float
-    success: float | None  # of the attempts of the last quarter of an hour; None without any
-    lag_s: float  # how long the oldest due message waits
+    success: float | None  # of attempts in the last fifteen minutes; None without any
+    lag_s: float  # age of the oldest due message
     nodes: list[Row]
     channels: list[Row]
     failures: list[Row]
     alerts: list[Row]
 
     def plainly(self) -> dict[str, Any]:
-        """For programs."""
+        """As plain JSON values."""
         return asdict(self)
 
 
-async def read_summary(desk: OutboundService) -> EngineSummary:
-    """Look once."""
-    trend = await desk.overview.trend()
+async def read_summary(service: OutboundService) -> EngineSummary:
+    """Read one snapshot."""
+    trend = await service.overview.trend()
     return EngineSummary(
         at=iso(trend.now) or "",
-        counts=asdict(await desk.overview.counts()),
+        counts=asdict(await service.overview.counts()),
         sent_per_minute=round(trend.rate, 1),
         success=trend.success,
         lag_s=round(trend.samples[-1].lag, 1),
-        nodes=await desk.overview.nodes(),
-        channels=await desk.channels.all(),
-        failures=(await desk.dead.page(limit=MAX_FAILURES)).items,
-        alerts=(await desk.alerts.page(limit=MAX_ALERTS)).items,
+        nodes=await service.overview.nodes(),
+        channels=await service.channels.all(),
+        failures=(await service.dead.page(limit=MAX_FAILURES)).items,
+        alerts=(await service.alerts.page(limit=MAX_ALERTS)).items,
     )

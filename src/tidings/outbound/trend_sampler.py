@@ -1,6 +1,6 @@
-"""The watch: an actor that looks at what is due and how late the oldest is, and remembers 15 minutes of it.
+"""Sample queue depth and lag for the charts of the last fifteen minutes.
 
-Memory only, for the charts of the first page: whoever starts anew begins with what the database counted.
+Samples are kept in memory only; after a restart the charts begin with the database's tallies.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .health import NOT_ATTEMPTS
 
 SAMPLE_INTERVAL = 10.0  # seconds between two samples
 TREND_WINDOW = 15 * MINUTE
-MOST_DUE = 1_000  # counted for each priority of a channel
+MAX_DUE = 1_000  # per priority of a channel
 
 
 class QueueSample(NamedTuple):
-    """One look."""
+    """Queue depth and lag at one instant."""
 
     at: int
     due: int
-    lag: float  # seconds since the oldest of them was due
+    lag: float  # seconds since the oldest was due
 
 
 class MinuteCounts(NamedTuple):
-    """What came of the attempts of one minute."""
+    """Attempts and successes of one minute."""
 
     at: int
     sent: int
@@ -37,27 +37,27 @@ class MinuteCounts(NamedTuple):
 
 
 class ThroughputTrend(NamedTuple):
-    """The last quarter of an hour."""
+    """Throughput of the last fifteen minutes."""
 
     now: int
     samples: Sequence[QueueSample]
-    minutes: Sequence[MinuteCounts]  # every minute of it, the running one last
+    minutes: Sequence[MinuteCounts]  # every minute, the current one last
 
     @property
     def rate(self) -> float:
-        """Messages sent in the last sixty seconds, as far as minutes tell."""
+        """Messages sent in the last sixty seconds, interpolated from whole minutes."""
         running, before = self.minutes[-1], self.minutes[-2]
         return running.sent + before.sent * (1 - (self.now - running.at) / MINUTE)
 
     @property
     def success(self) -> float | None:
-        """The share of attempts that did it; None without any."""
+        """The share of successful attempts; None without any."""
         attempts = sum(minute.attempts for minute in self.minutes)
         return sum(minute.sent for minute in self.minutes) / attempts if attempts else None
 
 
 class TrendSampler:
-    """An actor: one look every ten seconds."""
+    """An actor that takes a sample every ten seconds."""
 
     name = "watch"
 
@@ -71,29 +71,27 @@ class TrendSampler:
         now = self._clock.now()
         last = self._samples[-1].at if self._samples else None
         if last is None or not 0 <= now - last < SAMPLE_INTERVAL * SECOND:
-            self._samples.append(await self._look())
+            self._samples.append(await self._sample())
         return SAMPLE_INTERVAL
 
     async def trend(self) -> ThroughputTrend:
-        """All that is remembered, with how it stands at this moment."""
-        sample = await self._look()
+        """The remembered samples, with one taken now."""
+        sample = await self._sample()
         since = sample.at - TREND_WINDOW
         first = since // MINUTE * MINUTE + MINUTE
-        rows = await self._store.read(
-            "attempt_tally_minutes", since=first, without=event_types.EVENTS_CHANNEL
-        )
+        rows = await self._store.read("attempt_tally_minutes", since=first, without=event_types.EVENTS_CHANNEL)
         kept = [past for past in self._samples if since <= past.at < sample.at]
         return ThroughputTrend(sample.at, [*kept, sample], counts_per_minute(rows, first, sample.at))
 
-    async def _look(self) -> QueueSample:
+    async def _sample(self) -> QueueSample:
         now: int = (await self._store.read("now"))[0]["now"]
-        due = sum(int(row["due"]) for row in await self._store.read("counts_due", most=MOST_DUE))
+        due = sum(int(row["due"]) for row in await self._store.read("counts_due", most=MAX_DUE))
         oldest = [row["due_at"] for row in await self._store.read("oldest_due") if row["due_at"] is not None]
         return QueueSample(now, due, max(0, now - min(oldest, default=now)) / SECOND)
 
 
 def counts_per_minute(rows: Sequence[Row], first: int, now: int) -> list[MinuteCounts]:
-    """One entry for every minute, also for those in which nothing happened. Pure."""
+    """One entry per minute, including minutes without attempts. Pure."""
     sent: dict[int, int] = {}
     attempts: dict[int, int] = {}
     for row in rows:

@@ -1,7 +1,7 @@
-"""Ahead: what will go out, and when: messages, firings of schedules, broadcasts that wait for their time.
+"""Upcoming messages, schedule occurrences and broadcasts of a period.
 
-Counted and listed by index and up to a bound, however much is planned. A message that stands behind another
-of its order key is counted at its own time, though it may have to wait for the one in front.
+Counts and lists are indexed and bounded, however much is planned. A message that waits behind another of its
+ordering key is counted at its own due time.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .message_validation import MESSAGE_KIND
 from .schedules.recurrence import RecurrenceSeries
 from .schedules.schedule_state import series_of
 
-MAX_MESSAGES = 300  # messages counted for each channel and priority of a span
-WINDOW = 5_000  # rows looked at behind order keys, and among schedules and broadcasts
-MAX_SCHEDULES = 100  # whose firings are worked out
+MAX_MESSAGES = 300  # messages counted per channel and priority of a span
+WINDOW = 5_000  # rows scanned behind ordering keys, and of schedules and broadcasts
+MAX_SCHEDULES = 100  # schedules whose firings are computed
 MAX_FIRINGS = 24  # of one schedule in one span
-MAX_COUNTED_FIRINGS = 500  # firings of a schedule that ends after so many
+MAX_COUNTED_FIRINGS = 500  # firings of a schedule with an occurrence limit
 MAX_BROADCASTS = 100
 
 
 class UpcomingSpan(NamedTuple):
-    """What goes out from one instant to another."""
+    """What is due between two instants."""
 
     since: int
     until: int
@@ -41,36 +41,34 @@ class UpcomingSpan(NamedTuple):
 
 
 class UpcomingSpans(NamedTuple):
-    """Some spans, one after the other."""
+    """Consecutive spans."""
 
     spans: list[UpcomingSpan]
-    more_schedules: bool  # more fire in this time than were worked out
+    more_schedules: bool  # more schedules fire in this period than were computed
 
 
 class UpcomingMessages(NamedTuple):
-    """Messages in the order of their time; `next` is the instant to go on from, None at the end."""
+    """Messages by due time; `next` is the instant to continue from, None at the end."""
 
     items: list[Row]
     next: int | None
 
 
 class Upcoming:
-    """Reads what is planned."""
+    """Reads planned messages, occurrences and broadcasts."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def plans(self, edges: Sequence[int], *, tenant: str = "default") -> UpcomingSpans:
-        """What goes out between each two neighbouring instants."""
+        """What is due between each two neighboring instants."""
         first, last, now = edges[0], edges[-1], self._clock.now()
         rows = await self._store.read(
             "schedule_upcoming", tenant=tenant, until=last, window=WINDOW, limit=MAX_SCHEDULES + 1
         )
         within = {"since": first, "until": last, "tenant": tenant, "window": WINDOW}
-        lined = [
-            row["due_at"] for row in await self._store.read("upcoming_ordered", kind=MESSAGE_KIND, **within)
-        ]
+        lined = [row["due_at"] for row in await self._store.read("upcoming_ordered", kind=MESSAGE_KIND, **within)]
         broadcasts = await self._store.read("broadcast_upcoming", limit=MAX_BROADCASTS, **within)
         planned = list(_compiled(rows[:MAX_SCHEDULES]))
         spans = []
@@ -89,27 +87,23 @@ class Upcoming:
             )
         return UpcomingSpans(spans, len(rows) > MAX_SCHEDULES)
 
-    async def messages(
-        self, since: int, until: int, *, limit: int = 100, tenant: str = "default"
-    ) -> UpcomingMessages:
-        """The first messages of a time, earliest first."""
+    async def messages(self, since: int, until: int, *, limit: int = 100, tenant: str = "default") -> UpcomingMessages:
+        """The first messages of a period, earliest first."""
         within: dict[str, Any] = {"since": since, "until": until, "tenant": tenant}
         found = await self._store.read(
             "upcoming_ordered_page", kind=MESSAGE_KIND, window=WINDOW, limit=limit + 1, **within
         )
         for queue, priority in await self._counts(since, until, tenant):
-            found += await self._store.read(
-                "upcoming_page", queue=queue, priority=priority, limit=limit + 1, **within
-            )
+            found += await self._store.read("upcoming_page", queue=queue, priority=priority, limit=limit + 1, **within)
         found.sort(key=lambda row: (row["due_at"], row["task"]))
         if len(found) <= limit:
             return UpcomingMessages([serialize_message(row) for row in found], None)
         last: int = found[limit]["due_at"]
-        going_on = last if last > found[0]["due_at"] else last + 1  # never the same page again
-        return UpcomingMessages([serialize_message(row) for row in found[:limit]], going_on)
+        continue_at = last if last > found[0]["due_at"] else last + 1  # never the same page again
+        return UpcomingMessages([serialize_message(row) for row in found[:limit]], continue_at)
 
     async def _counts(self, since: int, until: int, tenant: str) -> dict[tuple[str, int], int]:
-        """How many there are, by queue and priority; those with none are left out."""
+        """Message counts by queue and priority, without empty ones."""
         rows = await self._store.read(
             "upcoming_counts", since=since, until=until, tenant=tenant, kind=MESSAGE_KIND, most=MAX_MESSAGES
         )
@@ -117,7 +111,7 @@ class Upcoming:
 
 
 def _compiled(rows: Sequence[Row]) -> Iterator[tuple[Row, RecurrenceSeries]]:
-    """Schedules with their instants; one whose rule has gone bad is left out."""
+    """Schedules with their series; those with an invalid rule are left out."""
     for row in rows:
         try:
             yield row, series_of(row)
@@ -143,11 +137,11 @@ def _firings(planned: Sequence[tuple[Row, RecurrenceSeries]], since: int, until:
 
 
 def _times(row: Row, series: RecurrenceSeries, since: int, until: int) -> list[int]:
-    """The instants of one schedule within a span, one more than are shown at the most."""
+    """The instants of one schedule within a span, at most one more than are shown."""
     following = row["next_at"]
     if row["most"] is None:
         instants = series.after(max(since, following) - 1)
-    else:  # which of them are left can only be counted from the next one
+    else:  # the remaining ones must be counted from the next
         instants = islice(series.after(following - 1), min(row["most"] - row["fired"], MAX_COUNTED_FIRINGS))
     within = takewhile(lambda firing: firing.at < until, instants)
     return [firing.at for firing in islice((one for one in within if one.at >= since), MAX_FIRINGS + 1)]

@@ -11,10 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 FIRST = ("Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Radia", "Ken", "Margaret", "Tim")
-LAST = (
-    *("Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov"),
-    *("Knuth", "Perlman", "Thompson", "Hamilton", "Lee"),
-)
+LAST = (*("Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov"), *("Knuth", "Perlman", "Thompson", "Hamilton", "Lee"))
 DEFECTS = ("no_email", "broken_email", "null_byte", "missing_company")
 KINDS = ("organizations", "persons", "opportunities", "lists", "list_entries", "notes")
 
@@ -29,9 +26,7 @@ def generate_records(told: Mapping[str, int], bad_every: int) -> Content:
     content: Content = {kind: [] for kind in KINDS}
     content["organizations"] = [_organization(n) for n in range(1, organizations + 1)]
     content["persons"] = [_person(n, organizations, bad_every) for n in range(1, persons + 1)]
-    content["opportunities"] = [
-        _opportunity(n, organizations) for n in range(1, told.get("opportunities", 0) + 1)
-    ]
+    content["opportunities"] = [_opportunity(n, organizations) for n in range(1, told.get("opportunities", 0) + 1)]
     content["lists"] = [
         {"id": 400_000 + n, "type": 0, "name": f"List {n}", "public": True, "owner_id": 1, "list_size": 0}
         for n in range(1, told.get("lists", 0) + 1)
@@ -87,10 +82,7 @@ def _spoilt(way: str) -> dict[str, Any]:
 def defective_persons(persons: int, bad_every: int) -> dict[str, str]:
     """Return the defective persons by id, and what is wrong with each."""
     return (
-        {
-            str(200_000 + n): DEFECTS[n // bad_every % len(DEFECTS)]
-            for n in range(bad_every, persons + 1, bad_every)
-        }
+        {str(200_000 + n): DEFECTS[n // bad_every % len(DEFECTS)] for n in range(bad_every, persons + 1, bad_every)}
         if bad_every
         else {}
     )
@@ -98,13 +90,7 @@ def defective_persons(persons: int, bad_every: int) -> dict[str, str]:
 
 def _opportunity(n: int, organizations: int) -> dict[str, Any]:
     company = [100_000 + (n - 1) % organizations + 1] if organizations else []
-    return {
-        "id": 300_000 + n,
-        "name": f"Deal {n}",
-        "person_ids": [],
-        "organization_ids": company,
-        "list_entries": [],
-    }
+    return {"id": 300_000 + n, "name": f"Deal {n}", "person_ids": [], "organization_ids": company, "list_entries": []}
 
 
 def _entry(n: int, persons: int, lists: int) -> dict[str, Any]:
@@ -153,11 +139,7 @@ def as_version_2(kind: str, one: Mapping[str, Any], *, with_fields: bool) -> dic
                 **fields,
             }
         case "organizations":
-            return (
-                {name: one[name] for name in ("id", "name", "domain", "domains")}
-                | {"isGlobal": False}
-                | fields
-            )
+            return {name: one[name] for name in ("id", "name", "domain", "domains")} | {"isGlobal": False} | fields
         case "list_entries":
             return {
                 "id": one["id"],
@@ -172,13 +154,7 @@ def as_version_2(kind: str, one: Mapping[str, Any], *, with_fields: bool) -> dic
         case "notes":
             content = {"html": f"<p>{one['content']}</p>"}
             at = one["created_at"].replace("+00:00", "Z")
-            return {
-                "id": one["id"],
-                "type": "entities",
-                "content": content,
-                "creator": {"id": 1},
-                "createdAt": at,
-            }
+            return {"id": one["id"], "type": "entities", "content": content, "creator": {"id": 1}, "createdAt": at}
     return {"id": one["id"], "name": one["name"], "listId": 0}
 
 

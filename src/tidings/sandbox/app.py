@@ -50,9 +50,7 @@ class _SandboxApp(Starlette):
     """Dispatches bare provider endpoints without routing and middleware, which would cost a drill as much as
     the request itself."""
 
-    def __init__(
-        self, access: SandboxAccess, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]
-    ) -> None:
+    def __init__(self, access: SandboxAccess, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> None:
         super().__init__(routes=routes, lifespan=lifespan)
         self._access = access
         self._bare: dict[tuple[object, object], ASGIApp] = {

@@ -159,9 +159,7 @@ class AttioWorkspace:
         """Create a record; taken unique values are rejected."""
         return self._create(shelf, self._checked(shelf, given))
 
-    def change_record(
-        self, shelf: AttioCollection, id_: str, given: Mapping[str, Any], *, append: bool
-    ) -> AttioRecord:
+    def change_record(self, shelf: AttioCollection, id_: str, given: Mapping[str, Any], *, append: bool) -> AttioRecord:
         """Update a record by id; multi-value attributes are extended or replaced."""
         held, values = self.held(shelf, id_), self._checked(shelf, given)
         if append:
@@ -335,11 +333,7 @@ class AttioWorkspace:
                     raise AttioError(400, "value_not_found", said, (slot.slug,))
                 return value
             case "personal-name" if isinstance(value, dict):
-                return {
-                    part: str(value[part])
-                    for part in ("first_name", "last_name", "full_name")
-                    if value.get(part)
-                }
+                return {part: str(value[part]) for part in ("first_name", "last_name", "full_name") if value.get(part)}
         inner = value if not isinstance(value, dict) else next(iter(value.values()), None)
         made = _scalar(slot.type, inner)
         if made is None:

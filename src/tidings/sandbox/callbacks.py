@@ -150,8 +150,7 @@ class SandboxCallbacks:
         return {
             "auto": list(self.auto),
             "targets": [
-                {"channel": channel, "account": account, "url": target.url}
-                for (channel, account), target in targets
+                {"channel": channel, "account": account, "url": target.url} for (channel, account), target in targets
             ],
             "made": [made._asdict() for made in self.made],
         }

@@ -93,9 +93,7 @@ class _ControlRoutes:
 
     async def tell(self, request: Request) -> Response:
         """Send a receipt of a message, by its ledger number or by the sender's id."""
-        return SandboxJson(
-            callback_commands.send_receipt(self._world, await self._command(request)), status_code=202
-        )
+        return SandboxJson(callback_commands.send_receipt(self._world, await self._command(request)), status_code=202)
 
     async def _command(self, request: Request) -> Mapping[str, object]:
         body = await read_command(request, "Send one JSON object")

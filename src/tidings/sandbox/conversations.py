@@ -84,8 +84,6 @@ class SandboxConversations:
         if len(latest.entries) > self._per_conversation:
             latest.entries.popleft()
             self._size -= 1
-        while len(self._by_key) > self._max_conversations or (
-            self._size > self._max_entries and len(self._by_key) > 1
-        ):
+        while len(self._by_key) > self._max_conversations or (self._size > self._max_entries and len(self._by_key) > 1):
             _, oldest = self._by_key.popitem(last=False)
             self._size -= len(oldest.entries)

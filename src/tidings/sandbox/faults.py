@@ -72,11 +72,7 @@ RECIPIENT_FAULTS: Mapping[str, str] = {
     "error-21610": "the provider's error with that code or name",
 }
 
-DEFAULT_SECONDS: Mapping[FaultKind, float] = {
-    FaultKind.THROTTLED: 5.0,
-    FaultKind.SLOW: 2.0,
-    FaultKind.DRIP: 30.0,
-}
+DEFAULT_SECONDS: Mapping[FaultKind, float] = {FaultKind.THROTTLED: 5.0, FaultKind.SLOW: 2.0, FaultKind.DRIP: 30.0}
 MAX_RULES = 100
 MAX_SLOW = 600.0
 MAX_WAIT = 86_400.0

@@ -80,9 +80,7 @@ def _view(conversation: SandboxConversation) -> _ConversationView:
 class _PhonePage:
     def __init__(self, simulator: SandboxSimulator) -> None:
         self._simulator = simulator
-        templates = Environment(
-            loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-        )
+        templates = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
         self._page = templates.get_template("page.html")
         self._macros: Any = templates.get_template("pieces.html").module
 

@@ -84,9 +84,7 @@ class ProviderEndpoint:
         await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 
 
-def provider_route(
-    world: SandboxSimulator, path: str, read: Read, answer: Answer, method: str = "POST"
-) -> Route:
+def provider_route(world: SandboxSimulator, path: str, read: Read, answer: Answer, method: str = "POST") -> Route:
     """Return the route of a provider endpoint."""
     return Route(path, ProviderEndpoint(world, read, answer), methods=[method])
 

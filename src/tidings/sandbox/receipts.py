@@ -84,9 +84,7 @@ def meta_call(url: str, secret: str, body: Mapping[str, object]) -> CallbackRequ
 
 def waha_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
     """An acknowledgement of WAHA."""
-    ack, word = {"sent": (1, "SERVER"), "delivered": (2, "DEVICE"), "read": (3, "READ")}.get(
-        what, (-1, "ERROR")
-    )
+    ack, word = {"sent": (1, "SERVER"), "delivered": (2, "DEVICE"), "read": (3, "READ")}.get(what, (-1, "ERROR"))
     payload = {"id": origin.name, "from": origin.to, "fromMe": True, "ack": ack, "ackName": word}
     return waha_call(origin.url, origin.secret, "message.ack", origin.account, payload, at)
 

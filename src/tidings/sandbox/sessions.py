@@ -39,9 +39,7 @@ class SandboxSessions:
     ) -> None:
         self._path = None if ledger is None else ledger.with_name(ledger.name + ".sessions")
         self._environment = environment
-        self._all: dict[tuple[str, str], SandboxSession] = {
-            key: SandboxSession(state) for key, state in first.items()
-        }
+        self._all: dict[tuple[str, str], SandboxSession] = {key: SandboxSession(state) for key, state in first.items()}
         self._recall()
 
     def state(self, provider: str, name: str) -> str | None:
@@ -56,9 +54,7 @@ class SandboxSessions:
         """Return the sessions of one provider."""
         return [name for of, name in self._all if of == provider]
 
-    def put(
-        self, provider: str, name: str, state: str, *, seconds: float | None = None, then: str = ""
-    ) -> None:
+    def put(self, provider: str, name: str, state: str, *, seconds: float | None = None, then: str = "") -> None:
         """Set a state, permanently or for some seconds."""
         until = None if seconds is None else self._environment.wall() + round(seconds * SECOND)
         self._keep({**self._all, (provider, name): SandboxSession(state, until, then)})

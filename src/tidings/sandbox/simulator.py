@@ -48,10 +48,7 @@ class SandboxSimulator:
     """The shared state of all simulated providers."""
 
     def __init__(
-        self,
-        ledger_path: Path | None,
-        environment: SandboxEnvironment | None = None,
-        access: SandboxAccess = LOCAL,
+        self, ledger_path: Path | None, environment: SandboxEnvironment | None = None, access: SandboxAccess = LOCAL
     ) -> None:
         self.environment = environment or SandboxEnvironment()
         self.ledger = SandboxLedger(ledger_path)

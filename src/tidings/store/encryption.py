@@ -85,18 +85,14 @@ class Cipher:
             return self._ciphers[id_].decrypt(sealed[:_NONCE], sealed[_NONCE:], _bound(place)).decode()
         except (InvalidTag, ValueError):
             problem = f"{what} was altered, or copied from another row"
-            raise StoreUnusable(
-                problem, remedy="restore it from a backup, or remove it and create it again"
-            ) from None
+            raise StoreUnusable(problem, remedy="restore it from a backup, or remove it and create it again") from None
 
     async def check(self, *, allow_clear: bool = False) -> None:
         """Raise an error if a stored secret cannot be decrypted with the available keys."""
         for row in await self._store.read("encryption_used"):
             if not row["used"].startswith(_VERSION):
                 if not allow_clear:
-                    raise StoreUnusable(
-                        "the database has unencrypted secrets", remedy="run: tidings db reencrypt"
-                    )
+                    raise StoreUnusable("the database has unencrypted secrets", remedy="run: tidings db reencrypt")
             elif (id_ := row["used"].removeprefix(_VERSION)) not in self._known(id_):
                 raise self._missing(id_)
 
@@ -117,9 +113,7 @@ class Cipher:
     def _step(self, row: dict[str, str]) -> Step:
         place, before = SecretLocation(row["place"], row["tenant"], row["id"]), row["value"]
         text = self.decrypt(place, before) if before.startswith(_VERSION) else before
-        return Step(
-            _UPDATE[row["kind"]], {"id": place.id, "before": before, "value": self._encrypt(place, text)}
-        )
+        return Step(_UPDATE[row["kind"]], {"id": place.id, "before": before, "value": self._encrypt(place, text)})
 
     def _encrypt(self, place: SecretLocation, text: str) -> str:
         id_, nonce = self._first(), os.urandom(_NONCE)

@@ -53,9 +53,7 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def page_query(
-    table: str, columns: Sequence[str], where: str | None, *, after_mark: str | None, limit: int
-) -> str:
+def page_query(table: str, columns: Sequence[str], where: str | None, *, after_mark: str | None, limit: int) -> str:
     """Return the query of one page; `after_mark` is the placeholder of the key after which it starts."""
     key = quote_identifier(columns[0])
     conditions = [f"({where}\n)"] if where else []
@@ -68,18 +66,14 @@ def page_query(
 def _unclear_of(table: str, key: str, where: str | None) -> str:
     name = quote_identifier(key)
     matching = f" where ({where}\n)" if where else ""
-    return (
-        f"select {name} from {table}{matching} group by {name} having count(*) > 1 or {name} is null limit 1"  # noqa: S608
-    )
+    return f"select {name} from {table}{matching} group by {name} having count(*) > 1 or {name} is null limit 1"  # noqa: S608
 
 
 def _unclear(key: str, found: Sequence[Sequence[Any]]) -> str | None:
     if not found:
         return None
     value = found[0][0]
-    return (
-        f"{key} is empty in some rows" if value is None else f"{key} is {str(value)[:60]!r} in several rows"
-    )
+    return f"{key} is empty in some rows" if value is None else f"{key} is {str(value)[:60]!r} in several rows"
 
 
 def _no_table(table: str, known: Sequence[str]) -> Invalid:
@@ -137,9 +131,7 @@ def _sqlite(url: str, table: str) -> Iterator[ExternalTable]:
         list(connection.execute("pragma query_only = on"))
         list(connection.execute("select count(*) from sqlite_schema"))
     except apsw.Error as error:
-        raise Invalid(
-            f"{path} cannot be read as SQLite ({error})", field="from", remedy="check the file"
-        ) from error
+        raise Invalid(f"{path} cannot be read as SQLite ({error})", field="from", remedy="check the file") from error
     try:
         yield _SqliteTable(connection, f"sqlite:///{path}#{table}", table)
     finally:
@@ -211,9 +203,7 @@ async def _postgres(url: str, table: str) -> AsyncIterator[ExternalTable]:
             f"the source database cannot be reached ({text[:200]})", field="from", remedy="check the address"
         ) from error
     try:
-        found = _PostgresTable(
-            connection, _place(url, table), ".".join(map(quote_identifier, table.split(".")))
-        )
+        found = _PostgresTable(connection, _place(url, table), ".".join(map(quote_identifier, table.split("."))))
         await found.look()
         if not found.columns:
             tables = await connection.fetch(

@@ -122,9 +122,7 @@ class GroupWriter:
             if self._thread is None:
                 self._connection.execute("commit")
             else:
-                await asyncio.get_running_loop().run_in_executor(
-                    self._thread, self._connection.execute, "commit"
-                )
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.execute, "commit")
         except BaseException:
             with contextlib.suppress(apsw.Error):
                 if self._connection.in_transaction:
@@ -165,9 +163,7 @@ def _translate(error: BaseException, *, started: bool = True) -> Exception:
     """Translate a driver error; a refusal after the start is an outage, not a wrong database."""
     match error:
         case apsw.FullError():
-            return StoreFull(
-                "the disk under the database is full", remedy="free space; work resumes automatically"
-            )
+            return StoreFull("the disk under the database is full", remedy="free space; work resumes automatically")
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable("another process holds the database", remedy="retry shortly")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
@@ -178,12 +174,8 @@ def _translate(error: BaseException, *, started: bool = True) -> Exception:
             return StoreUnusable(problem, remedy=remedy)
         case apsw.NotADBError() | apsw.CorruptError():
             return StoreUnusable("the database file is damaged or not a database", remedy="restore a backup")
-        case apsw.IOError() if (
-            getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
-        ):  # the WAL index
-            return StoreFull(
-                "the disk under the database is full", remedy="free space; work resumes automatically"
-            )
+        case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:  # the WAL index
+            return StoreFull("the disk under the database is full", remedy="free space; work resumes automatically")
         case apsw.IOError():
             problem = f"the disk reported an error ({error})"
             return StoreRefused(problem, remedy="check the disk", reason="disk error")

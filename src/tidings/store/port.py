@@ -41,9 +41,7 @@ class TableRows(NamedTuple):
     values: Sequence[tuple[Any, ...]]
 
 
-def split_task_ids(
-    rows: Sequence[TableRows], ids: Sequence[TaskId]
-) -> Iterator[tuple[TableRows, Sequence[TaskId]]]:
+def split_task_ids(rows: Sequence[TableRows], ids: Sequence[TaskId]) -> Iterator[tuple[TableRows, Sequence[TaskId]]]:
     """Assign the ids to the rows of each table."""
     first = 0
     for own in rows:

@@ -184,9 +184,7 @@ class PostgresStore:
         server = self.server
         async with self._connection() as connection:
             if self.server != server:
-                raise StoreUnavailable(
-                    "another database server responded", remedy="wait for the next heartbeat"
-                )
+                raise StoreUnavailable("another database server responded", remedy="wait for the next heartbeat")
             if not request.limited & request.rooms.keys():
                 return await self._claim(connection, node, request, request.rooms)
             async with connection.transaction():
@@ -211,9 +209,7 @@ class PostgresStore:
             return ClaimResult([t for t in tasks if t.claim_no >= 0], [t for t in tasks if t.claim_no < 0])
         return ClaimResult(tasks, [])
 
-    async def _claim_paced(
-        self, connection: asyncpg.Connection, node: NodeId, request: ClaimRequest
-    ) -> ClaimResult:
+    async def _claim_paced(self, connection: asyncpg.Connection, node: NodeId, request: ClaimRequest) -> ClaimResult:
         held = await self._fetch(connection, "rate_limit_lock", queues=sorted(request.limited))
         rooms = dict(request.rooms)
         paces = {row["queue"]: RateLimitState(row["interval"], row["next_at"]) for row in held}
@@ -231,9 +227,7 @@ class PostgresStore:
         """Reserve slots in one transaction; the queue's row serializes all nodes."""
         async with self._connection() as connection, connection.transaction():
             held = await self._steps.run(connection, Step("rate_limit_lock", {"queues": [queue]}))
-            [clock], found = await self._steps.run_all(
-                connection, [Step("now", {}), read_free_times(queue, line)]
-            )
+            [clock], found = await self._steps.run_all(connection, [Step("now", {}), read_free_times(queue, line)])
             free = {row["key"]: row["next_at"] for row in found}
             turns = assign_slots(read_rate_limit(held), line, free, gap, clock["now"])
             await self._steps.run_all(connection, reserve_steps(queue, turns))

@@ -14,16 +14,7 @@ import asyncpg
 
 from ..model.errors import InProgress, StoreFull, StoreUnavailable
 from ..model.task import NewTask, TaskId
-from .port import (
-    EnqueueRequest,
-    EnqueueResult,
-    IdempotencyRecord,
-    Row,
-    Step,
-    TableRows,
-    WriteConflict,
-    ordering_keys,
-)
+from .port import EnqueueRequest, EnqueueResult, IdempotencyRecord, Row, Step, TableRows, WriteConflict, ordering_keys
 from .postgres_steps import PostgresSteps
 from .request_batches import RequestBatcher, merge_rows, merge_steps, split_ids_by_request
 from .task_rows import COLUMNS, task_rows
@@ -46,13 +37,9 @@ class PostgresEnqueue:
         self._connection = connection
         self._steps = steps
         self._schema = schema
-        self._together: RequestBatcher[EnqueueRequest, EnqueueResult] = RequestBatcher(
-            self._enqueue_all, at_once=2
-        )
+        self._together: RequestBatcher[EnqueueRequest, EnqueueResult] = RequestBatcher(self._enqueue_all, at_once=2)
 
-    async def enqueue(
-        self, one: EnqueueRequest, *, once: IdempotencyRecord | None, together: bool
-    ) -> EnqueueResult:
+    async def enqueue(self, one: EnqueueRequest, *, once: IdempotencyRecord | None, together: bool) -> EnqueueResult:
         """See `Store.enqueue`."""
         if together and once is None and len(one.tasks) < BULK_SIZE:
             return await self._together.ask(one)
@@ -141,9 +128,7 @@ class PostgresEnqueue:
                     raise WriteConflict(steps[0].name)
         return [EnqueueResult(own) for own in ids]
 
-    async def _create(
-        self, connection: asyncpg.Connection, group: Sequence[EnqueueRequest]
-    ) -> list[Sequence[TaskId]]:
+    async def _create(self, connection: asyncpg.Connection, group: Sequence[EnqueueRequest]) -> list[Sequence[TaskId]]:
         """Create tasks with their rows; the first task of each ordering key becomes claimable."""
         tasks = [task for one in group for task in one.tasks]
         if not tasks:

@@ -63,9 +63,7 @@ async def no_reset(_connection: asyncpg.Connection) -> None:
 async def refuse_unsafe(connection: asyncpg.Connection) -> None:
     """Raise StoreUnusable if the server's settings do not guarantee durability."""
     if connection.get_server_version().major < 14:
-        raise StoreUnusable(
-            "this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer"
-        )
+        raise StoreUnusable("this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer")
     for name in ("fsync", "full_page_writes", "synchronous_commit"):
         if await connection.fetchval("select current_setting($1)", name) == "off":
             raise StoreUnusable(
@@ -113,14 +111,8 @@ def translate_postgres_errors(*, started: bool) -> Iterator[None]:
     try:
         yield
     except asyncpg.DiskFullError as error:
-        raise StoreFull(
-            "the database's disk is full", remedy="free space; work resumes automatically"
-        ) from error
-    except (
-        asyncpg.DeadlockDetectedError,
-        asyncpg.SerializationError,
-        asyncpg.LockNotAvailableError,
-    ) as error:
+        raise StoreFull("the database's disk is full", remedy="free space; work resumes automatically") from error
+    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError) as error:
         raise StoreUnavailable(f"PostgreSQL was busy ({error})", remedy="retry the call") from error
     except asyncpg.ProtocolViolationError as error:
         raise _refused(error, started) from error

@@ -44,9 +44,7 @@ class PostgresSteps:
             names = {"queues": [k[0] for k in keys], "ordering_keys": [k[1] for k in keys]}
             await connection.fetch(statement.sql, *statement.bind(names))
 
-    async def pass_turn(
-        self, connection: asyncpg.Connection, keys: Collection[OrderingKey], *, demote: bool
-    ) -> None:
+    async def pass_turn(self, connection: asyncpg.Connection, keys: Collection[OrderingKey], *, demote: bool) -> None:
         """Make the first task of each ordering key claimable; `demote`: another may have been first."""
         if keys and demote:
             statement = self.sql["demote"]

@@ -28,9 +28,7 @@ async def scratch_schema(url: str, schema: str) -> AsyncIterator[str]:
         try:
             await connection.execute(f"create schema {quote_identifier(schema)}")
         except asyncpg.DuplicateSchemaError:
-            raise Conflict(
-                f"the schema {schema} already exists", remedy="tidings drill --clean removes it"
-            ) from None
+            raise Conflict(f"the schema {schema} already exists", remedy="tidings drill --clean removes it") from None
         yield _into(url, schema)
 
 

@@ -52,9 +52,7 @@ class SqliteStore:
     server = ""  # a file cannot be replaced while the process has it open
     bulk = 1000  # written on the event loop's thread: more would delay due tasks
 
-    def __init__(
-        self, path: Path, *, now: Callable[[], int], inline: bool = False, patience: float = 10.0
-    ) -> None:
+    def __init__(self, path: Path, *, now: Callable[[], int], inline: bool = False, patience: float = 10.0) -> None:
         self.path = path
         self.newest: dict[str, int] = {}
         self._now = now
@@ -128,9 +126,7 @@ class SqliteStore:
         """Run a read statement for many ids."""
         assert self._reader is not None
         with translate_sqlite_errors():
-            rows: Sequence[Sequence[Any]] = self._reader.execute(
-                self._sql[name].sql, (int_array(ids),)
-            ).fetchall()
+            rows: Sequence[Sequence[Any]] = self._reader.execute(self._sql[name].sql, (int_array(ids),)).fetchall()
             return rows
 
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
@@ -246,9 +242,7 @@ class SqliteStore:
         def work(connection: apsw.Connection) -> set[TaskId]:
             now, sql = self._now(), self._sql["start_one"].sql
             return {
-                task.id
-                for task in tasks
-                if connection.execute(sql, (now, task.id, node, task.claim_no)).fetchall()
+                task.id for task in tasks if connection.execute(sql, (now, task.id, node, task.claim_no)).fetchall()
             }
 
         return await self._run(work)
@@ -305,9 +299,7 @@ class SqliteStore:
             connection.execute(self._sql["record_done"].sql, (node, now, int_array([m.id for m in moves])))
         return [SettleResult.KEPT] * len(moves)
 
-    def _settle_one(
-        self, connection: apsw.Connection, node: NodeId, move: Transition, now: int
-    ) -> SettleResult:
+    def _settle_one(self, connection: apsw.Connection, node: NodeId, move: Transition, now: int) -> SettleResult:
         statement = self._sql["settle_one"]
         params = {**move._asdict(), "state": move.to.value, "node": node, "now": now}
         row = connection.execute(statement.sql, statement.bind(params)).fetchone()

@@ -36,10 +36,7 @@ class SqliteClaims:
         near, of_one_kind = self._near(connection, rooms, request.room, now)
         if not of_one_kind:
             chosen = choose_candidates(
-                [ClaimCandidate(t.priority, t.due_at, t.id, t.queue) for t in near],
-                rooms,
-                request.room,
-                request.fair,
+                [ClaimCandidate(t.priority, t.due_at, t.id, t.queue) for t in near], rooms, request.room, request.fair
             )
             taken = {candidate.id for candidate in chosen}
             near = sorted((t for t in near if t.id in taken), key=lambda t: (t.priority, t.due_at, t.id))
@@ -66,11 +63,7 @@ class SqliteClaims:
             if row["name"] in queues and not row["paused"] and (row["opened_at"] is None or parked > now):
                 paced = 0 if row["next_at"] is None else row["next_at"] - MAX_AHEAD
                 open_from[row["name"]] = max(parked, paced)
-        times = [
-            max(due_at, open_from[queue])
-            for queue, _, due_at in self._heads(connection)
-            if queue in open_from
-        ]
+        times = [max(due_at, open_from[queue]) for queue, _, due_at in self._heads(connection) if queue in open_from]
         return NextDue(now, min(times, default=None))
 
     def _open_rooms(self, connection: apsw.Connection, request: ClaimRequest, now: int) -> dict[str, int]:

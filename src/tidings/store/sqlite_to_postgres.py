@@ -69,8 +69,7 @@ async def _move(path: Path, url: str, where: str, progress: ProgressCallback) ->
         if await _is_filled(target, tables):
             if not is_marked:
                 raise Conflict(
-                    "the target is not empty",
-                    remedy="use an empty database, or another schema with ?schema=NAME",
+                    "the target is not empty", remedy="use an empty database, or another schema with ?schema=NAME"
                 )
             return await _moved_before(source, target, tables)
         async with target.transaction():
@@ -100,9 +99,7 @@ def undo_move(path: Path) -> bool:
     source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         source.setbusytimeout(5000)
-        gone = list(
-            source.execute("delete from schema_migrations where number = ? returning number", (MOVED_NUMBER,))
-        )
+        gone = list(source.execute("delete from schema_migrations where number = ? returning number", (MOVED_NUMBER,)))
     finally:
         source.close()
     return bool(gone)
@@ -125,9 +122,7 @@ async def _source(path: Path) -> AsyncIterator[tuple[apsw.Connection, bool]]:
             list(connection.execute("pragma locking_mode = exclusive"))
             connection.execute("begin immediate")
         except apsw.BusyError:
-            raise Conflict(
-                "a process has this database open", remedy="stop all Tidings processes, then move"
-            ) from None
+            raise Conflict("a process has this database open", remedy="stop all Tidings processes, then move") from None
         yield connection, _check(connection)
         if connection.in_transaction:
             connection.execute("rollback")
@@ -151,9 +146,7 @@ def _check(connection: apsw.Connection) -> bool:
 async def _target(url: str) -> AsyncIterator[asyncpg.Connection]:
     dsn, schema = split_url(url)
     try:
-        connection = await asyncpg.connect(
-            dsn, timeout=10, server_settings={"search_path": quote_identifier(schema)}
-        )
+        connection = await asyncpg.connect(dsn, timeout=10, server_settings={"search_path": quote_identifier(schema)})
     except (OSError, asyncpg.PostgresError, TimeoutError) as error:
         raise StoreUnavailable(
             f"PostgreSQL does not respond ({error})", remedy="check that the server is running"
@@ -210,8 +203,7 @@ async def _copy(
             await target.copy_records_to_table(table.name, records=page, columns=table.columns)
         except asyncpg.DataError as error:
             raise StoreUnusable(
-                f"PostgreSQL rejected a row of {table.name}: {error}",
-                remedy="nothing was changed; report this",
+                f"PostgreSQL rejected a row of {table.name}: {error}", remedy="nothing was changed; report this"
             ) from None
         done += len(page)
         progress(table.name, done)
@@ -266,11 +258,7 @@ async def _compare(
 def _mark(source: apsw.Connection, where: str) -> None:
     """Mark the file as moved: from here on it is rejected, whether or not the target commits."""
     marked = (MOVED_NUMBER, f"moved to {where}", "moved")
-    list(
-        source.execute(
-            "insert or replace into schema_migrations (number, name, checksum) values (?, ?, ?)", marked
-        )
-    )
+    list(source.execute("insert or replace into schema_migrations (number, name, checksum) values (?, ?, ?)", marked))
     source.execute("commit")
 
 
@@ -282,8 +270,7 @@ def _rows(source: apsw.Connection, table: CopiedTable) -> Iterator[Sequence[Any]
             yield row
         else:
             yield tuple(
-                bool(value) if place in table.flags and value is not None else value
-                for place, value in enumerate(row)
+                bool(value) if place in table.flags and value is not None else value for place, value in enumerate(row)
             )
 
 

@@ -126,9 +126,7 @@ class PostgresCluster(PrivateServer):
         wait_until(self._is_settled, timeout)
         if not self._is_ready():
             self.kill()
-            raise OperatorError(
-                "PostgreSQL did not start", remedy=f"Its log ends with:\n{self.log()[-2000:]}"
-            )
+            raise OperatorError("PostgreSQL did not start", remedy=f"Its log ends with:\n{self.log()[-2000:]}")
         return self
 
     def stop(self, timeout: float = 30) -> None:
@@ -312,9 +310,7 @@ def _nobody() -> dict[str, Any]:
 def _candidates() -> Iterator[Path]:
     """Return folders that may hold PostgreSQL, preferred ones first."""
     system = Path("/usr/lib/postgresql").glob("*/bin")
-    yield from sorted(
-        system, key=lambda folder: int(re.sub(r"\D", "", folder.parent.name) or 0), reverse=True
-    )
+    yield from sorted(system, key=lambda folder: int(re.sub(r"\D", "", folder.parent.name) or 0), reverse=True)
     on_path = shutil.which("postgres")
     if on_path:
         yield Path(on_path).resolve().parent
@@ -346,9 +342,7 @@ def _processes() -> dict[int, tuple[int, str]]:
     """Return all processes as pid -> (parent, state), from /proc or ps."""
     if Path("/proc/self/stat").exists():
         return dict(_read_proc())
-    listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
-    )
+    listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True)
     rows = (line.split() for line in listing.stdout.splitlines())
     return {int(pid): (int(parent), state) for pid, parent, state, *_ in rows}
 

@@ -161,10 +161,7 @@ class RabbitBroker(PrivateServer):
 
     def _answers(self) -> bool:
         """Whether it speaks AMQP: it answers a wrong protocol header with the right one."""
-        with (
-            contextlib.suppress(OSError),
-            socket.create_connection(("127.0.0.1", self.port), timeout=1) as it,
-        ):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1) as it:
             it.sendall(b"AMQP\x00\x00\x00\x00")
             return it.recv(4) == b"AMQP"
         return False

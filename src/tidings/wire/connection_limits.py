@@ -175,9 +175,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self._expect_header()  # nothing is read while an earlier request is being answered
         else:
-            self._refuse(
-                408, "timeout", "the header was not received in time", "send the whole header at once"
-            )
+            self._refuse(408, "timeout", "the header was not received in time", "send the whole header at once")
 
     def _refuse_header(self) -> None:
         remedy = f"send at most {self.limits.header_bytes:,} bytes; the limit is the setting max_header"

@@ -91,9 +91,7 @@ class HttpClient:
     this process counts, if the pause ended within that time of the deadline.
     """
 
-    def __init__(
-        self, *, connect_within: timedelta, linger: timedelta = timedelta(), most: int = MOST_CLIENTS
-    ) -> None:
+    def __init__(self, *, connect_within: timedelta, linger: timedelta = timedelta(), most: int = MOST_CLIENTS) -> None:
         self._connect_within = connect_within
         self._linger = linger
         self._most = most

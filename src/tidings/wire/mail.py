@@ -252,9 +252,7 @@ def _domain(text: str) -> str:
 def _one(value: object, field: str) -> Mailbox:
     found = _several(value, field)
     if len(found) != 1:
-        raise Invalid(
-            "Exactly one address is required", remedy="Use one such as ada@example.org", field=field
-        )
+        raise Invalid("Exactly one address is required", remedy="Use one such as ada@example.org", field=field)
     return found[0]
 
 

@@ -354,9 +354,7 @@ def _why(error: Exception) -> str:
         return "the deadline passed"
     if isinstance(error, SMTPResponseException):
         return "the server does not speak SMTP"
-    return (
-        str(error.message) if isinstance(error, SMTPException) and hasattr(error, "message") else str(error)
-    )
+    return str(error.message) if isinstance(error, SMTPException) and hasattr(error, "message") else str(error)
 
 
 async def _quit(connection: _SmtpConnection) -> None:

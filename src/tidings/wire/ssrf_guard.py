@@ -54,8 +54,7 @@ _UNICAST = IPv6Address("2000::"), IPv6Address("3fff:ffff:ffff:ffff:ffff:ffff:fff
 
 # Ranges that `allow_private` opens. Link-local and these stay closed: clouds serve credentials there.
 _PRIVATE = tuple(
-    ip_network(text)
-    for text in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
+    ip_network(text) for text in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 )
 _METADATA = tuple(
     ip_network(text)
@@ -187,9 +186,7 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]  # raises OSError or Timeout
 class SsrfGuard:
     """Checks URLs against one set of rules, and caches results."""
 
-    def __init__(
-        self, rules: SsrfRules, resolve: Resolve, *, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, rules: SsrfRules, resolve: Resolve, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._rules = rules
         self._resolve = resolve
         self._monotonic = monotonic

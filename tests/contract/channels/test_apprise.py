@@ -142,9 +142,7 @@ async def test_a_closed_channel_sends_nothing() -> None:
     assert isinstance(await made.send(message()), Retry)
 
 
-async def test_no_part_of_the_url_is_ever_shown(
-    receiver: Receiver, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_no_part_of_the_url_is_ever_shown(receiver: Receiver, capfd: pytest.CaptureFixture[str]) -> None:
     """S9: in no reason, log, repr or error, whatever level the log has and whatever the service says."""
     root, apprise = logging.getLogger(), logging.getLogger("apprise")
     printing, level = logging.StreamHandler(sys.stderr), root.level  # as a program that logs everything

@@ -36,9 +36,7 @@ def message(to: str = "default", **content: Any) -> Message:
     return Message("0190-a1", "default", "guild", to, {"text": "hello", **content}, NOW)
 
 
-async def send(
-    url: str, to: str = "default", options: dict[str, Any] | None = None, **content: Any
-) -> Outcome:
+async def send(url: str, to: str = "default", options: dict[str, Any] | None = None, **content: Any) -> Outcome:
     """What came of one attempt."""
     made = channel(url, **(options or {}))
     try:
@@ -80,14 +78,7 @@ async def test_a_thread_is_a_recipient(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize(
     ("code", "category", "whole"),
-    [
-        (50006, V, False),
-        (50035, V, False),
-        (50027, P, True),
-        (40333, P, True),
-        (10015, P, True),
-        (10003, P, False),
-    ],
+    [(50006, V, False), (50035, V, False), (50027, P, True), (40333, P, True), (10015, P, True), (10003, P, False)],
 )
 async def test_each_code_has_its_category_and_its_consequence(
     sandbox: Sandbox, code: int, category: Category, whole: bool
@@ -196,7 +187,7 @@ async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:
     with pytest.raises(Invalid, match="long_text"):
         channel(sandbox.url).check("default", {"text": text})
     split = {"long_text": "split"}
-    with pytest.raises(Invalid, match="open a thread"):
+    with pytest.raises(Invalid, match="start a thread"):
         channel(sandbox.url, **split).check("default", {"text": text, "data": {"thread_name": "x"}})
 
     data = {"username": "Owl", "embeds": [{"title": "x"}]}
@@ -252,4 +243,4 @@ def test_limits_and_doubts_are_as_discord_has_them() -> None:
     traits = channel("http://127.0.0.1:1", webhook_id=int(HOOK)).traits
 
     assert (traits.per_second, traits.on_unknown) == (2.5, OnUnknown.HOLD)
-    assert "no key" in traits.why_on_unknown
+    assert "no idempotency keys" in traits.why_on_unknown

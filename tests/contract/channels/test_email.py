@@ -149,9 +149,7 @@ async def test_several_recipients_html_and_files_arrive(
         "bcc": "carol@example.org",
         "reply_to": "desk@example.org",
         "headers": {"X-Order": "7", "List-Unsubscribe": "<https://example.org/off>"},
-        "attachments": [
-            {"name": "Plan ä.pdf", "type": "application/pdf", "content": b64encode(file).decode()}
-        ],
+        "attachments": [{"name": "Plan ä.pdf", "type": "application/pdf", "content": b64encode(file).decode()}],
     }
     what = message("Ada <ada@example.org>, ada2@example.org", data=data)
     assert isinstance(await send(box.port, what), Done)
@@ -169,11 +167,7 @@ async def test_several_recipients_html_and_files_arrive(
     assert plain is not None and html is not None
     assert (plain.get_content(), html.get_content()) == ("Grüße\r\n", "<p>Grüße</p>\r\n")
     (got,) = mail.iter_attachments()
-    assert (got.get_filename(), got.get_content_type(), got.get_content()) == (
-        "Plan ä.pdf",
-        "application/pdf",
-        file,
-    )
+    assert (got.get_filename(), got.get_content_type(), got.get_content()) == ("Plan ä.pdf", "application/pdf", file)
     assert {entry.to: entry.copy for entry in world.recent} == {
         f"{name}@example.org": 1 for name in ("ada", "ada2", "bob", "carol")
     }
@@ -367,9 +361,7 @@ async def test_one_refused_recipient_and_nobody_gets_it(server: SmtpServer, worl
     assert not any(entry.delivered for entry in world.recent)
 
 
-async def test_those_who_can_never_be_reached_may_be_left_out(
-    server: SmtpServer, world: SandboxSimulator
-) -> None:
+async def test_those_who_can_never_be_reached_may_be_left_out(server: SmtpServer, world: SandboxSimulator) -> None:
     """`partial`: the others get it, and the receipt names who did not."""
     outcome = await send(server.port, message("ada@example.org, gone@example.org"), partial=True)
 
@@ -397,9 +389,7 @@ async def test_nobody_left_is_a_refusal(server: SmtpServer) -> None:
 # Where doubt begins: at the final dot
 
 
-@pytest.mark.parametrize(
-    "act", [HANG_UP, SILENCE, "Huh? What was that?", "354 End data", "250-\x00" + "x" * 40_000]
-)
+@pytest.mark.parametrize("act", [HANG_UP, SILENCE, "Huh? What was that?", "354 End data", "250-\x00" + "x" * 40_000])
 async def test_no_answer_after_the_final_dot_is_unknown(box: Postbox, act: str) -> None:
     """RFC 5321: the server may have taken it. Cut, silent or senseless: on_unknown decides."""
     box.say("DOT", act)
@@ -411,9 +401,7 @@ async def test_no_answer_after_the_final_dot_is_unknown(box: Postbox, act: str) 
 
 @pytest.mark.parametrize("verb", ["GREETING", "EHLO", "MAIL", "RCPT", "DATA"])
 @pytest.mark.parametrize("act", [HANG_UP, SILENCE, "Huh?"])
-async def test_whatever_breaks_before_the_dot_was_certainly_not_sent(
-    box: Postbox, verb: str, act: str
-) -> None:
+async def test_whatever_breaks_before_the_dot_was_certainly_not_sent(box: Postbox, verb: str, act: str) -> None:
     """F22, F24: no doubt, a plain retry; the server has not seen the end of the mail."""
     box.say(verb, act)
     outcome = await send(box.port, message(), deadline=SHORT if act == SILENCE else PATIENT)
@@ -454,13 +442,7 @@ async def test_a_connection_that_is_never_made_was_not_sent() -> None:
 
 @pytest.mark.parametrize(
     ("word", "kind", "copies"),
-    [
-        ("lost", Unknown, 1),
-        ("cut", Unknown, 0),
-        ("down", Retry, 0),
-        ("throttle-5", Retry, 0),
-        ("slow-1", Done, 1),
-    ],
+    [("lost", Unknown, 1), ("cut", Unknown, 0), ("down", Retry, 0), ("throttle-5", Retry, 0), ("slow-1", Done, 1)],
 )
 async def test_the_faults_of_the_sandbox_work_by_name(
     server: SmtpServer, world: SandboxSimulator, word: str, kind: type, copies: int
@@ -542,9 +524,7 @@ async def test_a_server_without_a_login_pauses_the_channel(box: Postbox) -> None
     assert isinstance(outcome, Reject) and outcome.whole_channel
 
 
-async def test_the_password_is_in_no_reason_receipt_log_or_repr(
-    box: Postbox, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_password_is_in_no_reason_receipt_log_or_repr(box: Postbox, caplog: pytest.LogCaptureFixture) -> None:
     """S9: even if the server says it back."""
     caplog.set_level("DEBUG")
     options = {"username": "ada", "password": PASSWORD}
@@ -681,9 +661,7 @@ async def test_the_settings_can_be_tried_without_sending(server: SmtpServer, wor
     assert len(world.recent) == 0
 
 
-async def test_the_well_known_client_works_with_the_pretend_server(
-    server: SmtpServer, world: SandboxSimulator
-) -> None:
+async def test_the_well_known_client_works_with_the_pretend_server(server: SmtpServer, world: SandboxSimulator) -> None:
     """aiosmtplib as anybody would use it: with login, several recipients, a refused one among them."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "me@example.org", "ada@example.org", "Hi"

@@ -141,13 +141,8 @@ async def test_each_status_has_its_category_and_its_consequence(
         assert outcome.after == expected.after
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [(404, Reject(P, "", whole_channel=True)), (409, Reject(P, ""))],
-)
-async def test_a_bot_that_nobody_knows_pauses_the_channel(
-    sandbox: Sandbox, status: int, expected: Reject
-) -> None:
+@pytest.mark.parametrize(("status", "expected"), [(404, Reject(P, "", whole_channel=True)), (409, Reject(P, ""))])
+async def test_a_bot_that_nobody_knows_pauses_the_channel(sandbox: Sandbox, status: int, expected: Reject) -> None:
     """A bot's id is our own setting; and a bot's post has no guard that a 409 could come from."""
     sandbox.break_("error", code=str(status))
     outcome = await send(sandbox.url, "bot")
@@ -167,10 +162,7 @@ async def test_every_2xx_is_done(receiver: Receiver, to: str, status: int) -> No
 
 async def test_errors_may_be_an_object(receiver: Receiver) -> None:
     """Seen in practice instead of the list; both are shown."""
-    for errors, words in (
-        ({"filter": "cannot be blank"}, "filter cannot be blank"),
-        (["no", "way"], "no; way"),
-    ):
+    for errors, words in (({"filter": "cannot be blank"}, "filter cannot be blank"), (["no", "way"], "no; way")):
         body = orjson.dumps({"response": None, "meta": {"code": 400, "errors": errors}})
         receiver.script(answer(400, body))
         outcome = await send(receiver.url)
@@ -193,9 +185,7 @@ async def test_the_same_guid_again_within_a_minute_is_known_to_have_arrived(sand
 
 @pytest.mark.parametrize("to", [ADA, SQUAD])
 @pytest.mark.parametrize(("fault", "found"), [("lost", True), ("cut", False)])
-async def test_a_message_in_doubt_is_looked_up_by_its_guid(
-    sandbox: Sandbox, to: str, fault: str, found: bool
-) -> None:
+async def test_a_message_in_doubt_is_looked_up_by_its_guid(sandbox: Sandbox, to: str, fault: str, found: bool) -> None:
     """`ask`: it arrived and its receipt is found, or it certainly did not and may be sent again."""
     made = channel(sandbox.url)
     sandbox.break_(fault, times=1)
@@ -241,12 +231,9 @@ async def test_who_was_never_written_to_did_not_get_it(sandbox: Sandbox) -> None
 
 
 @pytest.mark.parametrize(
-    ("status", "body"),
-    [(500, b""), (401, b"{}"), (200, b"<html>"), (200, b'{"response": {"direct_messages": 7}}')],
+    ("status", "body"), [(500, b""), (401, b"{}"), (200, b"<html>"), (200, b'{"response": {"direct_messages": 7}}')]
 )
-async def test_a_question_without_a_clear_answer_leaves_the_doubt(
-    receiver: Receiver, status: int, body: bytes
-) -> None:
+async def test_a_question_without_a_clear_answer_leaves_the_doubt(receiver: Receiver, status: int, body: bytes) -> None:
     """R1: nothing is sent again on a guess."""
     receiver.script(answer(status, body))
     made = channel(receiver.url)

@@ -122,9 +122,7 @@ async def test_a_message_arrives_on_the_phone_under_its_channel(sandbox: Sandbox
     + [(error, Unknown("")) for error in ("internal_error", "fatal_error")]
     + [("something_new", Reject(P, ""))],
 )
-async def test_each_error_has_its_category_and_its_consequence(
-    sandbox: Sandbox, error: str, expected: Outcome
-) -> None:
+async def test_each_error_has_its_category_and_its_consequence(sandbox: Sandbox, error: str, expected: Outcome) -> None:
     """A4: one row per error of the table. What may have partly happened is a doubt, not a retry."""
     sandbox.break_("error", code=error)
     outcome = await send(channel(sandbox.url))
@@ -141,20 +139,13 @@ async def test_each_error_has_its_category_and_its_consequence(
     ]
     + [
         (word, Reject(P, "", whole_channel=True))
-        for word in (
-            "action_prohibited",
-            "invalid_token",
-            "posting_to_general_channel_denied",
-            "team_disabled",
-        )
+        for word in ("action_prohibited", "invalid_token", "posting_to_general_channel_denied", "team_disabled")
     ]
     + [(word, Reject(P, "", whole_channel=True)) for word in ("no_service", "no_service_id", "no_team")]
     + [(word, Reject(P, "")) for word in ("channel_not_found", "channel_is_archived")]
     + [("rollup_error", Retry(T, ""))],
 )
-async def test_each_word_of_a_webhook_has_its_category(
-    sandbox: Sandbox, word: str, expected: Outcome
-) -> None:
+async def test_each_word_of_a_webhook_has_its_category(sandbox: Sandbox, word: str, expected: Outcome) -> None:
     """A4: one row per word. A webhook that is gone pauses the channel: it is all that the channel has."""
     assert word in HOOK_ERRORS
     sandbox.break_("error", code=word)
@@ -183,9 +174,7 @@ async def test_a_429_slows_the_whole_channel_for_as_long_as_slack_says(sandbox: 
     assert outcome.whole_channel
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"), [("500", Retry), ("503", Retry), ("502", Unknown), ("504", Unknown)]
-)
+@pytest.mark.parametrize(("status", "expected"), [("500", Retry), ("503", Retry), ("502", Unknown), ("504", Unknown)])
 async def test_a_gateways_error_is_a_doubt_and_slacks_own_is_not(
     sandbox: Sandbox, status: str, expected: type[Outcome]
 ) -> None:
@@ -247,9 +236,7 @@ async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:
     assert (set(first) - set(second), second["thread_ts"]) == ({"blocks"}, "1.2")
 
 
-@pytest.mark.parametrize(
-    "to", ["", "general", "#", "# general", "@ada", "c0123456789", "+15551234567", "#a,b"]
-)
+@pytest.mark.parametrize("to", ["", "general", "#", "# general", "@ada", "c0123456789", "+15551234567", "#a,b"])
 def test_a_recipient_that_slack_does_not_know_is_refused(to: str) -> None:
     """Bad input, with what would be right."""
     with pytest.raises(Invalid, match="C0123456789") as caught:
@@ -326,4 +313,4 @@ def test_limits_and_doubts_are_as_slack_has_them() -> None:
     traits = channel("http://127.0.0.1:1").traits
 
     assert (traits.per_recipient, traits.on_unknown) == (timedelta(seconds=1), OnUnknown.HOLD)
-    assert "no key" in traits.why_on_unknown
+    assert "no idempotency keys" in traits.why_on_unknown

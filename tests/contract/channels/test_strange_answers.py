@@ -44,12 +44,7 @@ PAGE = b"<!doctype html><html><body>" + b"Bad gateway " * 1_000_000  # 12 MB
 
 # How to make each, where its recipient is, and below which path of the sandbox it lives.
 CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "twilio": (
-        "twilio",
-        {"account_sid": ACCOUNT, "auth_token": SECRET, "sender": "Tidings"},
-        "+15551234567",
-        "",
-    ),
+    "twilio": ("twilio", {"account_sid": ACCOUNT, "auth_token": SECRET, "sender": "Tidings"}, "+15551234567", ""),
     "slack": ("slack", {"token": f"xoxb-{SECRET}"}, "C0123456789", "/api"),
     "slack webhook": ("slack", {"webhook_token": f"T1/B1/{SECRET}"}, "default", "/services"),
     "discord": ("discord", {"webhook_id": "1", "webhook_token": SECRET}, "default", "/api/v10"),
@@ -128,9 +123,7 @@ async def test_a_refused_connection_was_certainly_not_sent(case: str) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 203])
-async def test_a_page_that_says_200_is_not_the_providers_yes(
-    case: str, receiver: Receiver, status: int
-) -> None:
+async def test_a_page_that_says_200_is_not_the_providers_yes(case: str, receiver: Receiver, status: int) -> None:
     """A captive portal or a proxy answers in HTML: nobody can say what became of the message."""
     receiver.script(answer(status, PAGE[:1000], content_type="text/html"))
 

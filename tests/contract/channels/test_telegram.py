@@ -21,18 +21,7 @@ from tidings.outbound.channels.telegram import TelegramSettings
 from tidings.sandbox.providers.telegram import ERRORS
 from tidings.wire.http_client import MAX_SHOWN
 
-from ..receiver import (
-    Act,
-    Receiver,
-    answer,
-    black_hole,
-    cut,
-    drip_head,
-    endless,
-    hang_up_in_body,
-    receiving,
-    refusing,
-)
+from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, hang_up_in_body, receiving, refusing
 from .conftest import Sandbox
 
 SECRET = "AAcanary-canary_canary0123456789abcde"
@@ -81,9 +70,7 @@ async def test_the_request_is_telegrams_byte_for_byte(sandbox: Sandbox) -> None:
     (seen,) = sandbox.requests
     assert (seen.method, seen.path) == ("POST", f"/bot{TOKEN}/sendMessage")
     assert seen.headers["content-type"] == "application/json"
-    assert seen.body == (
-        b'{"chat_id":123456789,"text":"hello","parse_mode":"HTML","disable_notification":true}'
-    )
+    assert seen.body == (b'{"chat_id":123456789,"text":"hello","parse_mode":"HTML","disable_notification":true}')
     assert outcome == Done("123456789/1")
 
 
@@ -162,13 +149,13 @@ async def test_a_public_name_is_a_recipient_too(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("to", "content", "field", "words"),
     [
-        ("ada", {}, "to", "no Telegram chat"),
+        ("ada", {}, "to", "not a Telegram chat"),
         ("+15551234567", {}, "to", "phone number"),
-        ("0", {}, "to", "no Telegram chat"),
-        ("12345678901234567", {}, "to", "no Telegram chat"),
-        ("@no", {}, "to", "no Telegram chat"),
-        ("１２３", {}, "to", "no Telegram chat"),
-        (ANN, {"text": " \n"}, "text", "nothing to send"),
+        ("0", {}, "to", "not a Telegram chat"),
+        ("12345678901234567", {}, "to", "not a Telegram chat"),
+        ("@no", {}, "to", "not a Telegram chat"),
+        ("１２３", {}, "to", "not a Telegram chat"),
+        (ANN, {"text": " \n"}, "text", "message is empty"),
         (ANN, {"text": "x" * 4097}, "text", "4,097"),
         (ANN, {"text": "x" * 32_769, "data": {"parse_mode": "HTML"}}, "text", "32,768"),
         (ANN, {"data": {"parse_mode": "BBCode"}}, "data", "parse_mode"),
@@ -306,9 +293,7 @@ async def test_each_error_has_its_category_and_its_consequence(
 
 
 @pytest.mark.parametrize(("to", "account"), [(ANN, True), (GROUP, False), ("@durov_channel", False)])
-async def test_a_flood_is_waited_out_for_as_long_as_telegram_says(
-    sandbox: Sandbox, to: str, account: bool
-) -> None:
+async def test_a_flood_is_waited_out_for_as_long_as_telegram_says(sandbox: Sandbox, to: str, account: bool) -> None:
     """A4: people are paced by us, so their 429 is the bot's and parks all; a group has its own limit."""
     sandbox.break_("429", seconds=17)
     outcome = await send(sandbox.url, to)
@@ -353,13 +338,9 @@ async def test_a_group_that_moved_gets_its_message_at_the_new_place(sandbox: San
 
 
 @pytest.mark.parametrize(("rule", "done"), [("reject", False), ("plain", True)])
-async def test_wrong_markup_is_a_dead_letter_or_goes_out_plain(
-    sandbox: Sandbox, rule: str, done: bool
-) -> None:
+async def test_wrong_markup_is_a_dead_letter_or_goes_out_plain(sandbox: Sandbox, rule: str, done: bool) -> None:
     """As configured; the pretend Telegram reads HTML strictly."""
-    outcome = await send(
-        sandbox.url, options={"bad_markup": rule, "parse_mode": "HTML"}, text="a <b>bold move"
-    )
+    outcome = await send(sandbox.url, options={"bad_markup": rule, "parse_mode": "HTML"}, text="a <b>bold move")
 
     assert isinstance(outcome, Done) is done
     if done:
@@ -383,7 +364,7 @@ async def test_a_lost_answer_is_a_doubt_and_is_held(receiver: Receiver, act: Act
 
     assert isinstance(outcome, Unknown)
     assert made.traits.on_unknown is OnUnknown.HOLD
-    assert "cannot be asked" in made.traits.why_on_unknown
+    assert "cannot be looked up" in made.traits.why_on_unknown
     assert isinstance(await made.lookup(message()), Unknown)
 
 
@@ -426,11 +407,7 @@ PAGE = b"<html><body>" + b"Bad Gateway " * 900_000 + b"</body></html>"  # 10 MB
     ],
 )
 async def test_a_page_instead_of_json_is_judged_by_its_status(
-    receiver: Receiver,
-    status: int,
-    kind: type[Outcome],
-    category: Category | None,
-    account: bool,
+    receiver: Receiver, status: int, kind: type[Outcome], category: Category | None, account: bool
 ) -> None:
     """Bad input: not Telegram's words, so a gateway's 5xx is a doubt; shown short, parsed by nobody."""
     receiver.script(answer(status, PAGE if status in (200, 502) else b"<html>hello</html>"))
@@ -503,9 +480,7 @@ async def test_the_token_is_in_nothing_that_can_be_seen(
         outcomes.append(await send(url))
     await made.close()
 
-    assert (
-        "canary" not in f"{outcomes} {caplog.text} {made!r} {made.traits!r} {TelegramSettings(token=TOKEN)!r}"
-    )
+    assert "canary" not in f"{outcomes} {caplog.text} {made!r} {made.traits!r} {TelegramSettings(token=TOKEN)!r}"
 
 
 @pytest.mark.parametrize("token", ["canary", "1:canary canary", f"bot{TOKEN}", f"{TOKEN}/canary", 5, ""])
@@ -540,13 +515,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, object], field: str, 
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "https://example.com",
-        "http://127.0.0.1:8025",
-        "http://[::1]:8025",
-        "http://sandbox:8025/",
-        "http://10.1.2.3",
-    ],
+    ["https://example.com", "http://127.0.0.1:8025", "http://[::1]:8025", "http://sandbox:8025/", "http://10.1.2.3"],
 )
 def test_a_base_url_may_be_anywhere_over_https_and_near_over_http(url: str) -> None:
     """A self-hosted Bot API server, or the sandbox."""
@@ -601,9 +570,7 @@ async def client(sandbox: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
         yield ready
 
 
-async def test_parameters_come_as_json_form_query_or_files(
-    sandbox: Sandbox, client: httpx.AsyncClient
-) -> None:
+async def test_parameters_come_as_json_form_query_or_files(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
     """As Telegram takes them; method names in any case; nested objects in a form are JSON text."""
     path = f"/bot{TOKEN}/SENDmessage"
     markup = '{"force_reply":true}'
@@ -611,9 +578,7 @@ async def test_parameters_come_as_json_form_query_or_files(
         await client.post(path, json={"chat_id": 5, "text": "a"}),
         await client.post(path, data={"chat_id": "5", "text": "b", "reply_markup": markup}),
         await client.get(path, params={"chat_id": "5", "text": "c"}),
-        await client.post(
-            f"/bot{TOKEN}/sendPhoto", data={"chat_id": "5", "caption": "d"}, files={"photo": b"x"}
-        ),
+        await client.post(f"/bot{TOKEN}/sendPhoto", data={"chat_id": "5", "caption": "d"}, files={"photo": b"x"}),
     ]
 
     assert [one.status_code for one in answers] == [200] * 4
@@ -632,18 +597,8 @@ async def test_parameters_come_as_json_form_query_or_files(
         (f"/bot{TOKEN}/sendMessage", {"text": "a"}, 400, "Bad Request: chat_id is empty"),
         (f"/bot{TOKEN}/sendMessage", {"chat_id": "ann", "text": "a"}, 400, "Bad Request: chat not found"),
         (f"/bot{TOKEN}/sendMessage", {"chat_id": 5}, 400, "Bad Request: message text is empty"),
-        (
-            f"/bot{TOKEN}/sendMessage",
-            {"chat_id": 5, "text": "x" * 4097},
-            400,
-            "Bad Request: message is too long",
-        ),
-        (
-            f"/bot{TOKEN}/sendMessage",
-            {"chat_id": 5, "text": "x" * 40_000},
-            400,
-            "Bad Request: text is too long",
-        ),
+        (f"/bot{TOKEN}/sendMessage", {"chat_id": 5, "text": "x" * 4097}, 400, "Bad Request: message is too long"),
+        (f"/bot{TOKEN}/sendMessage", {"chat_id": 5, "text": "x" * 40_000}, 400, "Bad Request: text is too long"),
         (
             f"/bot{TOKEN}/sendMessage",
             {"chat_id": 5, "text": "x", "parse_mode": "x"},
@@ -680,13 +635,7 @@ async def test_a_well_known_client_works_unchanged(sandbox: Sandbox) -> None:
         pictures = [await bot.send_photo(5, photo, caption="look") for photo in (b"bytes", "https://a.b/c")]
         others = [
             await send(5, "https://a.b/c")
-            for send in (
-                bot.send_document,
-                bot.send_video,
-                bot.send_audio,
-                bot.send_voice,
-                bot.send_animation,
-            )
+            for send in (bot.send_document, bot.send_video, bot.send_audio, bot.send_voice, bot.send_animation)
         ]
         sandbox.break_("429", seconds=7, times=1)
         with pytest.raises(telegram.error.RetryAfter) as flood:

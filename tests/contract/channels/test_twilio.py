@@ -71,11 +71,7 @@ async def test_the_request_is_twilios_byte_for_byte(sandbox: Sandbox) -> None:
             {},
             f"To=%2B15551234567&MessagingServiceSid=MG{'a' * 32}&Body=hello",
         ),
-        (
-            {"via": "whatsapp"},
-            {},
-            "To=whatsapp%3A%2B15551234567&From=whatsapp%3A%2B15550001111&Body=hello",
-        ),
+        ({"via": "whatsapp"}, {}, "To=whatsapp%3A%2B15551234567&From=whatsapp%3A%2B15550001111&Body=hello"),
         (
             {"status_callback": "https://example.com/in?a=1", "validity": "5m"},
             {},
@@ -91,8 +87,7 @@ async def test_the_request_is_twilios_byte_for_byte(sandbox: Sandbox) -> None:
         (
             {},
             {"text": "", "data": {"content_sid": "HX" + "0" * 32, "content_variables": {"1": "Ada"}}},
-            f"To=%2B15551234567&From=%2B15550001111&ContentSid=HX{'0' * 32}"
-            "&ContentVariables=%7B%221%22%3A%22Ada%22%7D",
+            f"To=%2B15551234567&From=%2B15550001111&ContentSid=HX{'0' * 32}&ContentVariables=%7B%221%22%3A%22Ada%22%7D",
         ),
     ],
 )
@@ -184,14 +179,7 @@ def test_every_code_of_the_table_has_a_row_and_a_stranger_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [
-        ("503", Retry),
-        ("500", Retry),
-        ("429", Retry),
-        ("401", Reject),
-        ("404", Reject),
-        ("99999", Reject),
-    ],
+    [("503", Retry), ("500", Retry), ("429", Retry), ("401", Reject), ("404", Reject), ("99999", Reject)],
 )
 async def test_a_stranger_among_the_codes_is_judged_by_its_status(
     sandbox: Sandbox, code: str, expected: type[Outcome]
@@ -273,7 +261,7 @@ async def test_a_part_that_fails_leaves_the_message_in_doubt(sandbox: Sandbox) -
     ("to", "words"),
     [
         ("5551234567", "such as +15551234567"),
-        ("+1 (555) 123-4567", "without spaces and signs: +15551234567"),
+        ("+1 (555) 123-4567", "without spaces and punctuation: +15551234567"),
         ("0049 151 2345678", "+ instead of 00: +491512345678"),
         ("+0551234567", "such as"),
         ("+1555123456789012", "such as"),
@@ -363,10 +351,7 @@ def test_limits_and_doubts_are_as_twilio_has_them() -> None:
 
 @pytest.mark.parametrize(
     ("options", "expected"),
-    [
-        ({}, Done("Sandbox")),
-        ({"auth_token": None, "api_key": KEY, "api_secret": "s"}, Done(ACCOUNT)),
-    ],
+    [({}, Done("Sandbox")), ({"auth_token": None, "api_key": KEY, "api_secret": "s"}, Done(ACCOUNT))],
 )
 async def test_the_account_can_be_tested_without_sending(
     sandbox: Sandbox, options: dict[str, Any], expected: Outcome

@@ -90,8 +90,7 @@ async def test_waha_gets_the_request_byte_for_byte(sandbox: Sandbox) -> None:
     assert request.headers["x-api-key"] == KEY
     assert request.headers["content-type"].startswith("application/json")
     assert request.body == (
-        b'{"session":"default","chatId":"15551234567@c.us","text":"hello","reply_to":null,'
-        b'"linkPreview":true,"id":null}'
+        b'{"session":"default","chatId":"15551234567@c.us","text":"hello","reply_to":null,"linkPreview":true,"id":null}'
     )
     assert outcome == Done(receipt=f"true_{CHAT}_waha-1")
     assert [(entry.channel, entry.to, entry.text) for entry in sandbox.ledger] == [("waha", CHAT, "hello")]
@@ -305,9 +304,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status_and_shown_short(
     ],
 )
 @pytest.mark.parametrize("make", [waha, gateway])
-async def test_the_faults_of_the_sandbox_work(
-    sandbox: Sandbox, make: Any, word: str, kind: type, copies: int
-) -> None:
+async def test_the_faults_of_the_sandbox_work(sandbox: Sandbox, make: Any, word: str, kind: type, copies: int) -> None:
     """By command; the ledger knows what the sender cannot."""
     sandbox.break_(word, **({"seconds": 0.01} if word == "slow" else {}))
     outcome = await send(make(sandbox))
@@ -378,9 +375,7 @@ async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str,
         (cut, SessionStatus.RECONNECTING),
     ],
 )
-async def test_a_status_that_cannot_be_read_is_no_surprise(
-    receiver: Receiver, act: Act, link: SessionStatus
-) -> None:
+async def test_a_status_that_cannot_be_read_is_no_surprise(receiver: Receiver, act: Act, link: SessionStatus) -> None:
     """E7: within `status_timeout`, whatever the server does."""
     receiver.script(act)
     made = channel(receiver.url, status_timeout=SHORT)
@@ -422,9 +417,7 @@ async def test_the_settings_can_be_tried_without_sending(sandbox: Sandbox) -> No
         (ADA, {"data": []}, "data"),
     ],
 )
-def test_what_could_never_be_sent_is_refused_with_a_remedy(
-    to: str, content: dict[str, Any], field: str
-) -> None:
+def test_what_could_never_be_sent_is_refused_with_a_remedy(to: str, content: dict[str, Any], field: str) -> None:
     """Bad input: a number that is none (with the right form in the remedy), too long, media that it lacks."""
     with pytest.raises(CallerError) as caught:
         channel("http://127.0.0.1:3000").check(to, {"text": "hello", **content})
@@ -493,9 +486,7 @@ async def test_the_pretend_waha_has_sessions_that_live(sandbox: Sandbox) -> None
             assert (moved.status_code, moved.json()["status"]) == (201, state)
         assert (await client.post("/api/sessions/two/dance")).status_code == 404
         assert {one["name"] for one in (await client.get("/api/sessions")).json()} == {"default", "two"}
-        exists = await client.get(
-            "/api/contacts/check-exists", params={"phone": "+1555404", "session": "two"}
-        )
+        exists = await client.get("/api/contacts/check-exists", params={"phone": "+1555404", "session": "two"})
         assert exists.json() == {"numberExists": False}
         assert (await client.delete("/api/sessions/two")).status_code == 200
         assert (await client.delete("/api/sessions/two")).status_code == 200

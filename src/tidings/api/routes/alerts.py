@@ -42,8 +42,6 @@ def routes(outbound: OutboundService) -> APIRouter:
     @requires(OPERATE, whole=True)
     async def acknowledge(id: str, request: Request) -> Response:
         """Acknowledge an alert."""
-        return json_response(
-            await outbound.alerts.acknowledge(id, (await read_fields(request, PERSON))["by"])
-        )
+        return json_response(await outbound.alerts.acknowledge(id, (await read_fields(request, PERSON))["by"]))
 
     return router

@@ -29,8 +29,6 @@ def routes(access: AccessService) -> APIRouter:
         after: After = None,
     ) -> Response:
         """List audit entries, newest first."""
-        return page_response(
-            await access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
-        )
+        return page_response(await access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after))
 
     return router

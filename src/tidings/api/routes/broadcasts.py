@@ -18,27 +18,12 @@ from ...outbound.broadcasts.service import CHANGES
 from ...outbound.contacts.uploads import read_rows, upload_format
 from ...outbound.service import OutboundService
 from ...store.port import Row
-from ..bodies import (
-    REASON,
-    created_response,
-    json_response,
-    page_response,
-    read_fields,
-    read_json,
-    read_reason,
-)
+from ..bodies import REASON, created_response, json_response, page_response, read_fields, read_json, read_reason
 from ..body_limits import reject_oversized_upload
 from ..csv_export import FORMS, csv_header, csv_rows
 from ..errors import MalformedBody
 from ..ndjson_streams import CSV, UPLOAD
-from ..openapi_responses import (
-    CONFLICT,
-    ERROR_RESPONSES,
-    NOT_FOUND,
-    action_options,
-    content_options,
-    create_options,
-)
+from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, content_options, create_options
 from ..query_parameters import STRICT_QUERY, After, State
 
 RECIPIENTS = "/v1/broadcasts/{id}/recipients"
@@ -77,9 +62,7 @@ def _create_routes(router: APIRouter, outbound: OutboundService, largest: int, m
         form = upload_format(request.headers.get("content-type", ""))
         found = read_rows(request.stream(), form, largest=largest, most_lines=most)
         try:
-            return json_response(
-                await outbound.broadcast_creator.upload(id, found, freezes=freeze, expected=expect)
-            )
+            return json_response(await outbound.broadcast_creator.upload(id, found, freezes=freeze, expected=expect))
         except ClientDisconnect:
             raise MalformedBody(
                 "the upload was interrupted", remedy="repeat it unchanged; it continues where it stopped"
@@ -96,17 +79,13 @@ def _create_routes(router: APIRouter, outbound: OutboundService, largest: int, m
 def _read_routes(router: APIRouter, outbound: OutboundService) -> None:
     @router.get("/v1/broadcasts", dependencies=STRICT_QUERY)
     @requires(READ)
-    async def page(
-        *, state: State = None, xref: str | None = None, limit: int = 50, after: After = None
-    ) -> Response:
+    async def page(*, state: State = None, xref: str | None = None, limit: int = 50, after: After = None) -> Response:
         """List broadcasts, newest first, with exact counts."""
         return page_response(await outbound.broadcasts.page(state=state, xref=xref, limit=limit, after=after))
 
     @router.get("/v1/broadcasts/counts", dependencies=STRICT_QUERY)
     @requires(READ)
-    async def counts(
-        ids: Annotated[str, Query(description="Up to 100 ids, separated by commas.")],
-    ) -> Response:
+    async def counts(ids: Annotated[str, Query(description="Up to 100 ids, separated by commas.")]) -> Response:
         """Return state and counts of several broadcasts in one consistent snapshot."""
         wanted = [id_ for id_ in ids.split(",") if id_]
         return json_response({"items": await outbound.broadcasts.counts(wanted)})
@@ -136,9 +115,7 @@ def _read_routes(router: APIRouter, outbound: OutboundService) -> None:
         """List recipients in upload order, with attempts and the provider's receipt or error."""
         return page_response(await outbound.broadcasts.recipients(id, state=state, limit=limit, after=after))
 
-    @router.get(
-        "/v1/broadcasts/{id}/export", dependencies=STRICT_QUERY, **content_options(CSV, errors=NOT_FOUND)
-    )
+    @router.get("/v1/broadcasts/{id}/export", dependencies=STRICT_QUERY, **content_options(CSV, errors=NOT_FOUND))
     @requires(READ)
     async def export(
         id: str,

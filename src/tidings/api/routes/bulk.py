@@ -49,9 +49,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
         lines = read_lines(request.stream(), largest=largest, most_lines=most, most_bytes=MAX_UPLOAD_BYTES)
         drafts = _drafts(lines, parser, keep=key is not None)
         exchange = NdjsonStreamResponse(
-            request_id_of(request),
-            ("accepted", "refused"),
-            remedy="repeat it with the same Idempotency-Key",
+            request_id_of(request), ("accepted", "refused"), remedy="repeat it with the same Idempotency-Key"
         )
         exchange.start(_results(outbound.messages.accept_many(drafts, key=key), request_id_of(request)))
         await exchange.first_answer()
@@ -60,9 +58,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
     return router
 
 
-async def _results(
-    chunks: AsyncIterator[list[BulkLineResult]], request_id: str
-) -> AsyncIterator[StreamChunk]:
+async def _results(chunks: AsyncIterator[list[BulkLineResult]], request_id: str) -> AsyncIterator[StreamChunk]:
     async for lines in chunks:
         good = sum(line.error is None for line in lines)
         yield StreamChunk(

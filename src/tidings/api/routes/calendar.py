@@ -37,9 +37,7 @@ def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | 
     @router.get("/v1/calendar/changes", dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
     async def changes(
-        day: Annotated[str | None, Query(description="Filter by day.")] = None,
-        limit: int = 50,
-        after: After = None,
+        day: Annotated[str | None, Query(description="Filter by day.")] = None, limit: int = 50, after: After = None
     ) -> Response:
         """List requested changes with their results, newest first."""
         return page_response(await shifts.changes(day=day, limit=limit, after=after))
@@ -65,9 +63,7 @@ def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | 
         given = await read_fields(request, UNDO)
         return json_response({"items": await shifts.undo(change, who=given.get("who") or "by hand")}, 202)
 
-    @router.get(
-        CALENDAR_FEED_PATH, dependencies=STRICT_QUERY, **content_options("text/calendar", errors=NOT_FOUND)
-    )
+    @router.get(CALENDAR_FEED_PATH, dependencies=STRICT_QUERY, **content_options("text/calendar", errors=NOT_FOUND))
     @requires(OPEN)
     async def feed(
         request: Request,

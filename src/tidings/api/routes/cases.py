@@ -59,17 +59,13 @@ def routes(workflows: WorkflowService) -> APIRouter:
     @requires(OPERATE)
     async def hand_back(id: str, request: Request) -> Response:
         """Hand the conversation back to the bot."""
-        return json_response(
-            await cases.hand_back(id, verdict=(await read_fields(request, HANDBACK)).get("verdict"))
-        )
+        return json_response(await cases.hand_back(id, verdict=(await read_fields(request, HANDBACK)).get("verdict")))
 
     @router.post("/v1/cases/{id}/close", **action_options(CLOSE))
     @requires(OPERATE)
     async def close(id: str, request: Request) -> Response:
         """Close a case."""
-        return json_response(
-            await cases.close(id, note=(await read_fields(request, CLOSE)).get("note") or "")
-        )
+        return json_response(await cases.close(id, note=(await read_fields(request, CLOSE)).get("note") or ""))
 
     @router.get("/v1/notices", dependencies=STRICT_QUERY)
     @requires(READ)

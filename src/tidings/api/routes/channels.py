@@ -12,9 +12,7 @@ from ..bodies import REASON, json_response, read_fields, read_reason
 from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, body_schema
 from ..query_parameters import STRICT_QUERY
 
-ENDPOINT = {
-    "to": Field("string", "the receiver's URL, or default", "https://example.com/hooks", required=True)
-}
+ENDPOINT = {"to": Field("string", "the receiver's URL, or default", "https://example.com/hooks", required=True)}
 
 
 def routes(outbound: OutboundService) -> APIRouter:
@@ -33,9 +31,7 @@ def routes(outbound: OutboundService) -> APIRouter:
         """Show one channel."""
         return json_response(await outbound.channels.one(name))
 
-    @router.get(
-        "/channels/{name}/code", tags=["channels"], responses=NOT_FOUND | CONFLICT, dependencies=STRICT_QUERY
-    )
+    @router.get("/channels/{name}/code", tags=["channels"], responses=NOT_FOUND | CONFLICT, dependencies=STRICT_QUERY)
     @requires(OPERATE, whole=True)
     async def code(name: str) -> Response:
         """Return the live session state, and the QR code to scan if it is logged out."""

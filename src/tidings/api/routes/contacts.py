@@ -75,9 +75,7 @@ def routes(outbound: OutboundService, *, largest: int, most: int) -> APIRouter:
             wanted = read_filter(filters, outbound.contacts.channels)
         return page_response(await outbound.contacts.page(wanted, limit=limit, after=after))
 
-    @router.post(
-        IMPORT, dependencies=STRICT_QUERY, openapi_extra=UPLOAD, **content_options(NDJSON, errors=NOT_FOUND)
-    )
+    @router.post(IMPORT, dependencies=STRICT_QUERY, openapi_extra=UPLOAD, **content_options(NDJSON, errors=NOT_FOUND))
     @requires(OPERATE)
     async def bulk_import(
         request: Request,

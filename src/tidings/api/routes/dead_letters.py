@@ -41,9 +41,7 @@ def routes(outbound: OutboundService) -> APIRouter:
     ) -> Response:
         """List dead letters, newest first, with their last error."""
         return page_response(
-            await outbound.dead.page(
-                channel=channel, category=category, unknown=unknown, limit=limit, after=after
-            )
+            await outbound.dead.page(channel=channel, category=category, unknown=unknown, limit=limit, after=after)
         )
 
     @router.get("/groups", dependencies=STRICT_QUERY)

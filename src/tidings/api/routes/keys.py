@@ -26,12 +26,7 @@ def routes(access: AccessService) -> APIRouter:
 
     @router.get("", dependencies=STRICT_QUERY)
     @requires(ADMIN)
-    async def page(
-        *,
-        tenant: OtherTenant = None,
-        limit: int = 50,
-        after: After = None,
-    ) -> Response:
+    async def page(*, tenant: OtherTenant = None, limit: int = 50, after: After = None) -> Response:
         """List API keys, newest first, without their secrets."""
         return page_response(await access.keys.page(of=tenant, limit=limit, after=after))
 

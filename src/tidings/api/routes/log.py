@@ -23,9 +23,7 @@ def routes(outbound: OutboundService) -> APIRouter:
     """Return the routes under /v1/log."""
     router = APIRouter(prefix="/v1/log", tags=["log"], responses=ERROR_RESPONSES)
 
-    @router.get(
-        "", dependencies=STRICT_QUERY, response_class=Response, responses=response_content(CSV, as_json=True)
-    )
+    @router.get("", dependencies=STRICT_QUERY, response_class=Response, responses=response_content(CSV, as_json=True))
     @requires(READ)
     async def log(
         channel: str | None = None,

@@ -59,9 +59,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
     ) -> Response:
         """List messages, newest first. A page can be short; only `next: null` marks the end."""
         return page_response(
-            await outbound.messages.page(
-                state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after
-            )
+            await outbound.messages.page(state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after)
         )
 
     @router.get("/{id}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
@@ -75,9 +73,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
     async def why(id: str) -> Response:
         """Explain in one sentence what a message is waiting for, or how it ended."""
         found = await outbound.why(id)
-        return json_response(
-            {"id": id, "why": found.answer, "until": iso(found.until), "remedy": found.remedy}
-        )
+        return json_response({"id": id, "why": found.answer, "until": iso(found.until), "remedy": found.remedy})
 
     @router.post("/{id}/cancel", **action_options(REASON))
     @requires(SEND)
@@ -100,9 +96,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
         parser = draft_parser()
         at = parser.when(await read_fields(request, TIME_FIELDS))
         if at is None:
-            raise Invalid(
-                "at is missing", field="at", remedy='write {"at": "tomorrow 9am"} or {"in": "10 min"}'
-            )
+            raise Invalid("at is missing", field="at", remedy='write {"at": "tomorrow 9am"} or {"in": "10 min"}')
         moved = await outbound.messages.reschedule(id, at)
         return json_response(_with_actions(moved) | {"when": describe_time(at, timezone, now=parser.now)})
 

@@ -35,10 +35,7 @@ async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
     now: int = (await outbound.store.read("now"))[0]["now"]
     answered = outbound.clock.monotonic() - asked
     metrics.gauge("database_response_seconds", "Response time of the database.", {(): answered})
-    due = {
-        str(row["queue"]): int(row["due"])
-        for row in await outbound.store.read("counts_due", most=MAX_COUNTED)
-    }
+    due = {str(row["queue"]): int(row["due"]) for row in await outbound.store.read("counts_due", most=MAX_COUNTED)}
     counts = await outbound.overview.counts()
     oldest = await outbound.store.read("oldest_due")
     live = sum(row["state"] == "live" for row in await outbound.store.read("node_list"))
@@ -59,9 +56,7 @@ async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
     late = max([0, *(now - row["due_at"] for row in oldest if row["due_at"] is not None)]) / SECOND
     metrics.gauge("oldest_due_seconds", "Waiting time of the oldest due message.", {(): late})
     metrics.gauge("nodes_live", "Live nodes.", {(): live})
-    metrics.gauge(
-        "clock_drift_seconds", "Difference between the local and the database clock.", {(): _drift(outbound)}
-    )
+    metrics.gauge("clock_drift_seconds", "Difference between the local and the database clock.", {(): _drift(outbound)})
     await _read_alert_inputs(outbound, metrics)
     await _read_migrations(outbound, metrics)
 
@@ -95,12 +90,7 @@ async def _read_alert_inputs(outbound: OutboundService, metrics: Metrics) -> Non
     total("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
     total("stalled_jobs", "Migration jobs without progress.", "stalled_jobs")
     each("worker_memory_ratio", "Used share of the memory limit of a process.", "memory_share", "node")
-    each(
-        "channel_down",
-        "1 while a channel sends nothing although nobody paused it.",
-        "stopped_channels",
-        "channel",
-    )
+    each("channel_down", "1 while a channel sends nothing although nobody paused it.", "stopped_channels", "channel")
     free = outbound.alerts.figures.free()
     if free is not None:
         metrics.gauge("database_free_bytes", "Free disk space of the database file.", {(): free})

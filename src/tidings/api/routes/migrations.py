@@ -92,20 +92,13 @@ def _create_routes(router: APIRouter, migrations: MigrationService) -> None:
     async def replace_job(request: Request, id: str) -> Response:
         """Replace the mapping and reopen the quarantined records."""
         job = _own_job(await read_json(request))
-        return json_response(
-            {"id": id, "opened": await migrations.replay(id, by=current_caller().who, job=job)}
-        )
+        return json_response({"id": id, "opened": await migrations.replay(id, by=current_caller().who, job=job)})
 
 
 def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
     @router.get(ROOT, dependencies=STRICT_QUERY)
     @requires(READ)
-    async def page(
-        *,
-        state: State = None,
-        limit: int = 50,
-        after: After = None,
-    ) -> Response:
+    async def page(*, state: State = None, limit: int = 50, after: After = None) -> Response:
         """List jobs, newest first."""
         wanted, size = _choice(JobState, "state", state), page_size(limit)
         before = None if after is None else decode_position(after)
@@ -183,9 +176,7 @@ def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
     async def pause(request: Request, id: str) -> Response:
         """Pause a job. Nothing new is read or written until it is resumed."""
         reason = await read_reason(request, "by hand")
-        return json_response(
-            serializers.job(await migrations.pause(id, by=current_caller().who, reason=reason))
-        )
+        return json_response(serializers.job(await migrations.pause(id, by=current_caller().who, reason=reason)))
 
     @router.post(ONE + "/resume", **errors)
     @requires(OPERATE)
@@ -199,9 +190,7 @@ def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
     async def cancel(request: Request, id: str) -> Response:
         """Cancel a job. Written records stay."""
         reason = await read_reason(request, "by hand")
-        return json_response(
-            serializers.job(await migrations.cancel(id, by=current_caller().who, reason=reason))
-        )
+        return json_response(serializers.job(await migrations.cancel(id, by=current_caller().who, reason=reason)))
 
     @router.post(ONE + "/verify", **content_options(NDJSON, errors=NOT_FOUND | CONFLICT))
     @requires(OPERATE)
@@ -229,12 +218,7 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
     @router.get(ONE + "/records", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
     async def records(
-        id: str,
-        *,
-        type: OfType = None,
-        state: State = None,
-        limit: int = 100,
-        after: After = None,
+        id: str, *, type: OfType = None, state: State = None, limit: int = 100, after: After = None
     ) -> Response:
         """List records with their state and reason, in the order in which they were read."""
         wanted, size = _choice(RecordState, "state", state), page_size(limit)
@@ -271,9 +255,7 @@ def _repair_routes(router: APIRouter, migrations: MigrationService, most: int) -
         """Count quarantined records by cause, most frequent first."""
         return json_response({"items": [serializers.cause(one) for one in await migrations.dead(id)]})
 
-    @router.get(
-        ONE + "/dead/export", dependencies=STRICT_QUERY, **content_options(NDJSON, CSV, errors=NOT_FOUND)
-    )
+    @router.get(ONE + "/dead/export", dependencies=STRICT_QUERY, **content_options(NDJSON, CSV, errors=NOT_FOUND))
     @requires(OPERATE)
     async def export(
         id: str,
@@ -324,11 +306,7 @@ def _own_job(raw: Any) -> MigrationJob:
         raw = {"tenant": tenant, **raw}
     job = read_job(raw)
     if job.tenant != tenant:
-        raise Invalid(
-            f"tenant is {job.tenant!r}, but your key belongs to {tenant!r}",
-            field="tenant",
-            remedy="omit it",
-        )
+        raise Invalid(f"tenant is {job.tenant!r}, but your key belongs to {tenant!r}", field="tenant", remedy="omit it")
     return job
 
 

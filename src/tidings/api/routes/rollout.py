@@ -68,9 +68,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
         return json_response(await outbound.rollout.back(name))
 
     @router.post(
-        REPORT.removeprefix("/v1"),
-        responses=NOT_FOUND,
-        openapi_extra=body_schema(LINES, kind="application/x-ndjson"),
+        REPORT.removeprefix("/v1"), responses=NOT_FOUND, openapi_extra=body_schema(LINES, kind="application/x-ndjson")
     )
     @requires(OPERATE, whole=True)
     async def report(name: str, request: Request) -> Response:

@@ -48,8 +48,7 @@ def routes(inbound: InboundService, *, largest: int, most: int) -> APIRouter:
     @router.delete("/v1/roster", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(OPERATE)
     async def remove(
-        sender: str,
-        source: Annotated[str | None, Query(description="Default: the entry for all sources.")] = None,
+        sender: str, source: Annotated[str | None, Query(description="Default: the entry for all sources.")] = None
     ) -> Response:
         """Delete a roster entry; earlier messages stay."""
         return json_response({**await inbound.roster.remove(sender, source), "removed": True})

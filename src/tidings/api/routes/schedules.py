@@ -11,14 +11,7 @@ from ...access.permissions import OPERATE, READ, SEND, requires
 from ...outbound.schedules.request_parser import PREVIEW_FIELDS, SCHEDULE_CHANGES, SCHEDULE_FIELDS
 from ...outbound.service import OutboundService
 from ..bodies import created_response, json_response, page_response, read_fields, read_json
-from ..openapi_responses import (
-    CONFLICT,
-    ERROR_RESPONSES,
-    NOT_FOUND,
-    action_options,
-    body_schema,
-    create_options,
-)
+from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, body_schema, create_options
 from ..query_parameters import STRICT_QUERY, After
 
 

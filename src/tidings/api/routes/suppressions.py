@@ -49,8 +49,7 @@ def routes(outbound: OutboundService, *, largest: int, most: int) -> APIRouter:
     @router.delete("/v1/suppressions", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(OPERATE)
     async def remove(
-        address: str,
-        channel: Annotated[str | None, Query(description="Default: the entry for all channels.")] = None,
+        address: str, channel: Annotated[str | None, Query(description="Default: the entry for all channels.")] = None
     ) -> Response:
         """Remove an address from the suppression list."""
         await outbound.suppressions.remove(address, channel)
@@ -59,8 +58,7 @@ def routes(outbound: OutboundService, *, largest: int, most: int) -> APIRouter:
     @router.post(IMPORT, dependencies=STRICT_QUERY, openapi_extra=UPLOAD, **content_options(NDJSON))
     @requires(OPERATE)
     async def bulk_import(
-        request: Request,
-        channel: Annotated[str | None, Query(description="Channel for rows without one.")] = None,
+        request: Request, channel: Annotated[str | None, Query(description="Channel for rows without one.")] = None
     ) -> Response:
         """Import `address`, `channel` and `reason` from CSV or NDJSON; returns invalid rows and a summary."""
         reject_oversized_upload(request)

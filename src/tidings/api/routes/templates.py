@@ -7,21 +7,9 @@ from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ, requires
 from ...outbound.service import OutboundService
-from ...outbound.templates.service import (
-    CONTENT_FIELDS,
-    PREVIEW_FIELDS,
-    TEMPLATE_FIELDS,
-    UNSAVED_PREVIEW_FIELDS,
-)
+from ...outbound.templates.service import CONTENT_FIELDS, PREVIEW_FIELDS, TEMPLATE_FIELDS, UNSAVED_PREVIEW_FIELDS
 from ..bodies import created_response, json_response, page_response, parse_json, read_fields, read_json
-from ..openapi_responses import (
-    CONFLICT,
-    ERROR_RESPONSES,
-    NOT_FOUND,
-    action_options,
-    body_schema,
-    create_options,
-)
+from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, body_schema, create_options
 from ..query_parameters import STRICT_QUERY, After, reject_query
 
 

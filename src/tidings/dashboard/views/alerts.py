@@ -24,9 +24,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
         found = await service.alerts.page(past=past, limit=PAGE, after=after)
         more = next_page_query(found, {"past": "yes"} if past else {})
         problem = request.query_params.get("problem")
-        return renderer.page(
-            "alerts.html", items=found.items, past=past, after=after, more=more, problem=problem
-        )
+        return renderer.page("alerts.html", items=found.items, past=past, after=after, more=more, problem=problem)
 
     async def acknowledge(request: Request) -> Response:
         """Acknowledge an alert."""

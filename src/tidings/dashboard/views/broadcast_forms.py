@@ -33,9 +33,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
 class _BroadcastForms(Views[OutboundService]):
     async def blank(self, request: Request) -> Response:
         """Show the form; the query may preselect a list, a template or a channel."""
-        default = (
-            "phone" if "phone" in self._service.contacts.channels else self._service.contacts.channels[:1]
-        )
+        default = "phone" if "phone" in self._service.contacts.channels else self._service.contacts.channels[:1]
         preset = query_values(request, "list", "template", "channel")
         return await self._page({"trigger": "MANUAL", "channel": "".join(default), **preset})
 

@@ -53,9 +53,7 @@ class _BroadcastViews(Views[OutboundService]):
         id_, query = request.path_params["id"], request.query_params
         state, after = query.get("state") or None, query.get("after") or None
         broadcast, fragments = await self._service.broadcasts.show(id_), await self._render(id_)
-        recipients = await self._service.broadcasts.recipients(
-            id_, state=state, limit=RECIPIENTS, after=after
-        )
+        recipients = await self._service.broadcasts.recipients(id_, state=state, limit=RECIPIENTS, after=after)
         return self._renderer.page(
             "broadcast.html",
             broadcast=broadcast,

@@ -67,7 +67,4 @@ def _heading(date: str, today: str) -> dict[str, Any]:
 
 def _bar(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add the position of each run on a bar of 48 half hours."""
-    return [
-        {**run, "x": slot(run["start"]), "width": (slot(run["end"]) or 48) - slot(run["start"])}
-        for run in runs
-    ]
+    return [{**run, "x": slot(run["start"]), "width": (slot(run["end"]) or 48) - slot(run["start"])} for run in runs]

@@ -42,9 +42,7 @@ class _ContactViews(Views[OutboundService]):
         if address := asked.get("address"):
             items, following = await self._at(address, asked.get("channel")), None
         else:
-            found = await self._service.contacts.page(
-                self._filter(asked), limit=PAGE, after=asked.get("after")
-            )
+            found = await self._service.contacts.page(self._filter(asked), limit=PAGE, after=asked.get("after"))
             items, following = found.items, found.next
         more = urlencode(asked | {"after": following}) if following else None
         rest = urlencode({name: value for name, value in asked.items() if name != "after"})
@@ -73,9 +71,7 @@ class _ContactViews(Views[OutboundService]):
                 case "edit":
                     await contacts.edit(id_, _body(form, before, empties=True))
                 case "opt-out":
-                    await suppressions.create(
-                        {name: form.get(name, "") for name in ("address", "channel", "reason")}
-                    )
+                    await suppressions.create({name: form.get(name, "") for name in ("address", "channel", "reason")})
                 case "opt-in":
                     await suppressions.remove(form.get("address", ""), form.get("channel"))
                 case "remove":
@@ -141,9 +137,7 @@ def _body(form: Mapping[str, str], before: Mapping[str, Any], *, empties: bool =
 def _with_types(typed: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the type of values that were not changed, so that a number stays a number."""
     kept = {
-        name: value
-        for name, value in before.items()
-        if format_pairs({name: value}) == f"{name} = {typed.get(name)}"
+        name: value for name, value in before.items() if format_pairs({name: value}) == f"{name} = {typed.get(name)}"
     }
     return {**typed, **kept}
 

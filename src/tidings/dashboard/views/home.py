@@ -68,9 +68,7 @@ class _HomeViews(Views[OutboundService]):
             at = parser.when({"at": request.query_params.get("text", "")})
         except Invalid as error:
             return json_response({"problem": str(error)})
-        return json_response(
-            {"when": describe_time(at or parser.now, self._renderer.timezone, now=parser.now)}
-        )
+        return json_response({"when": describe_time(at or parser.now, self._renderer.timezone, now=parser.now)})
 
     async def switch(self, request: Request) -> Response:
         """Pause or resume one channel."""

@@ -30,9 +30,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     async def show(request: Request) -> Response:
         """Show one message with its state and the reason for it."""
         message = await inbound.inbox.show(request.path_params["id"])
-        return renderer.page(
-            "inbox_message.html", message=message, problem=request.query_params.get("problem")
-        )
+        return renderer.page("inbox_message.html", message=message, problem=request.query_params.get("problem"))
 
     async def retry(request: Request) -> Response:
         """Retry a failed message."""

@@ -53,15 +53,9 @@ class _ListViews(Views[OutboundService]):
         """Show one list with its members."""
         query = request.query_params
         list_ = await self._service.audience.show(request.path_params["id"])
-        found = await self._service.audience.members(
-            list_["id"], limit=PAGE, after=query.get("after") or None
-        )
+        found = await self._service.audience.members(list_["id"], limit=PAGE, after=query.get("after") or None)
         return self._renderer.page(
-            "list.html",
-            list=list_,
-            members=found.items,
-            more=next_page_query(found),
-            problem=query.get("problem"),
+            "list.html", list=list_, members=found.items, more=next_page_query(found), problem=query.get("problem")
         )
 
     async def act(self, request: Request) -> Response:

@@ -41,9 +41,7 @@ class _MessageViews(Views[OutboundService]):
         id_ = request.path_params["id"]
         message, fragments = await self._service.messages.show(id_), await self._render(id_)
         problem, phone = request.query_params.get("problem"), self._renderer.phone(request)
-        return self._renderer.page(
-            "message.html", message=message, fragments=fragments, problem=problem, phone=phone
-        )
+        return self._renderer.page("message.html", message=message, fragments=fragments, problem=problem, phone=phone)
 
     async def live(self, request: Request) -> Response:
         """Stream the page of one message."""

@@ -117,9 +117,7 @@ class _MigrationViews(Views[MigrationService]):
             case "plan" | "approve" | "run" | "pause" | "resume" | "cancel":
                 await getattr(migrations, action)(id_, by=by)
             case "replay":
-                opened = await migrations.replay(
-                    id_, by=by, fingerprint=form.get("cause"), type=form.get("type")
-                )
+                opened = await migrations.replay(id_, by=by, fingerprint=form.get("cause"), type=form.get("type"))
                 return f"{opened:,} to retry"
             case "undo":
                 return f"Undone: {await self._undo(id_, dry_run=False)}"
@@ -181,15 +179,11 @@ async def _pasted(text: str) -> AsyncIterator[dead_letter_files.Numbered]:
     async def pieces() -> AsyncIterator[bytes]:
         yield text.encode()
 
-    async for row in read_rows(
-        pieces(), "csv", largest=len(text) * 4, most_lines=MAX_PASTED_ROWS, exact=True
-    ):
+    async for row in read_rows(pieces(), "csv", largest=len(text) * 4, most_lines=MAX_PASTED_ROWS, exact=True):
         yield row
 
 
 def _state(states: Any, given: str | None) -> Any:
     if given is not None and given not in list(states):
-        raise Invalid(
-            f"unknown state {given[:40]!r}", field="state", remedy=f"use one of: {', '.join(states)}"
-        )
+        raise Invalid(f"unknown state {given[:40]!r}", field="state", remedy=f"use one of: {', '.join(states)}")
     return None if given is None else states(given)

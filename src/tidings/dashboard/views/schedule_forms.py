@@ -39,9 +39,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
 class _ScheduleForms(Views[OutboundService]):
     async def blank(self, _: Request) -> Response:
         """Show the form for a new schedule."""
-        return await self._page(
-            {"kind": "daily", "timezone": self._renderer.timezone.key, "makes": "message"}
-        )
+        return await self._page({"kind": "daily", "timezone": self._renderer.timezone.key, "makes": "message"})
 
     async def filled(self, request: Request) -> Response:
         """Show the form with the values of one schedule."""
@@ -73,9 +71,7 @@ class _ScheduleForms(Views[OutboundService]):
         schedule = await self._service.schedules.show(id_)
         if form.get("do") == "preview":
             return await self._page(form, schedule=schedule)
-        kept = {
-            name: value for name, value in schedule[schedule["makes"]].items() if name not in CONTENT_FIELDS
-        }
+        kept = {name: value for name, value in schedule[schedule["makes"]].items() if name not in CONTENT_FIELDS}
         emptied: dict[str, Any] = dict.fromkeys(("start", "end", "count", "skip"))
         try:
             body = {**emptied, **_timing(form), schedule["makes"]: kept | _content(form)}
@@ -92,18 +88,13 @@ class _ScheduleForms(Views[OutboundService]):
     def _preview(self, form: Mapping[str, str]) -> str:
         try:
             timing = {name: value for name, value in _timing(form).items() if name in _PREVIEW_FIELDS}
-            found = self._service.schedules.foresee(
-                {**timing, "n": PREVIEWED}, timezone=self._renderer.timezone
-            )
+            found = self._service.schedules.foresee({**timing, "n": PREVIEWED}, timezone=self._renderer.timezone)
         except TidingsError as error:
             return self._renderer.piece("schedule_preview.html", error=error)
         return self._renderer.piece("schedule_preview.html", found=found, error=None)
 
     async def _page(
-        self,
-        form: Mapping[str, str],
-        error: TidingsError | None = None,
-        schedule: Mapping[str, Any] | None = None,
+        self, form: Mapping[str, str], error: TidingsError | None = None, schedule: Mapping[str, Any] | None = None
     ) -> Response:
         if error is not None and error.field is not None:
             error.field = error.field.removeprefix("message.").removeprefix("broadcast.")

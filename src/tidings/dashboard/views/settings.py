@@ -26,12 +26,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
         """Show all settings."""
         plain = settings.describe()
         simple = [
-            {
-                "name": name,
-                "value": _shown(value),
-                "origin": settings.origins.get(name),
-                "about": about.get(name, ""),
-            }
+            {"name": name, "value": _shown(value), "origin": settings.origins.get(name), "about": about.get(name, "")}
             for name, value in plain.items()
             if name not in TABLES
         ]

@@ -18,11 +18,7 @@ from ..renderer import PageRenderer, ViewRoute, Views
 from ..responses import next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
-DONE = {
-    "test": "Test event queued.",
-    "pause": "Subscription turned off.",
-    "resume": "Subscription turned on.",
-}
+DONE = {"test": "Test event queued.", "pause": "Subscription turned off.", "resume": "Subscription turned on."}
 
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:

@@ -19,9 +19,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the suppression routes."""
     service = app.desk
 
-    async def page(
-        request: Request, form: dict[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
+    async def page(request: Request, form: dict[str, str] | None = None, error: TidingsError | None = None) -> Response:
         """List suppressions by address."""
         asked = query_values(request, "address", "after")
         found = await service.suppressions.page(limit=PAGE, **asked)
@@ -44,7 +42,4 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
             return await page(request, form, error)
         return redirect("/suppressions")
 
-    return [
-        ViewRoute("GET", "/suppressions", page),
-        ViewRoute("POST", "/suppressions/{action}", act, OPERATE),
-    ]
+    return [ViewRoute("GET", "/suppressions", page), ViewRoute("POST", "/suppressions/{action}", act, OPERATE)]

@@ -67,9 +67,7 @@ class _TemplateViews(Views[OutboundService]):
         """Show one version of a template, with a preview for a contact."""
         name, query = request.path_params["name"], request.query_params
         version = query.get("version", "")
-        template = await self._service.templates.show(
-            name, version=int(version) if version.isdigit() else None
-        )
+        template = await self._service.templates.show(name, version=int(version) if version.isdigit() else None)
         versions = await self._service.templates.versions(name, limit=VERSIONS)
         sample = query_values(request, "channel", "to")
         return self._renderer.form(
@@ -130,11 +128,7 @@ def _content(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _content_of(template: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: template[name]
-        for name in ("text", "subject", "data", "variables")
-        if template[name] is not None
-    }
+    return {name: template[name] for name in ("text", "subject", "data", "variables") if template[name] is not None}
 
 
 def _form_values(template: Mapping[str, Any]) -> dict[str, str]:

@@ -87,13 +87,9 @@ def _day(text: str, today: date) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise Invalid(
-            f"{text[:40]!r} is not a date", field="from", remedy=f"use a date such as {today}"
-        ) from None
+        raise Invalid(f"{text[:40]!r} is not a date", field="from", remedy=f"use a date such as {today}") from None
     if abs(day - today) > MAX_DISTANCE:
-        raise Invalid(
-            f"{day} is more than ten years away", field="from", remedy=f"use a date such as {today}"
-        )
+        raise Invalid(f"{day} is more than ten years away", field="from", remedy=f"use a date such as {today}")
     return day
 
 

@@ -57,9 +57,7 @@ class BuiltinCalendar:
             return CalendarAnswer(False, problem)
         return await self._changes.ask((command, key))
 
-    async def _apply_all(
-        self, asked: Sequence[tuple[CalendarCommand, str]]
-    ) -> list[CalendarAnswer | Exception]:
+    async def _apply_all(self, asked: Sequence[tuple[CalendarCommand, str]]) -> list[CalendarAnswer | Exception]:
         """Write the changes of different days in one transaction, and those of the same day one by one."""
         ids: dict[str, int] = {}
         waiting = list(asked)

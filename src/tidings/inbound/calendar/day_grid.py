@@ -16,19 +16,11 @@ from ..domain import HALF_HOURS, CalendarCommand, CalendarDay, ShiftAction, slot
 
 CREWED, NO_CREW, NOTHING = "c", "n", "."
 BLANK = NOTHING * HALF_HOURS
-MARKS: Mapping[ShiftAction, str] = {
-    ShiftAction.ADD: CREWED,
-    ShiftAction.NO_CREW: NO_CREW,
-    ShiftAction.REMOVE: NOTHING,
-}
+MARKS: Mapping[ShiftAction, str] = {ShiftAction.ADD: CREWED, ShiftAction.NO_CREW: NO_CREW, ShiftAction.REMOVE: NOTHING}
 ACTIONS: Mapping[str, ShiftAction] = {mark: action for action, mark in MARKS.items()}
 
 # The marks that satisfy a command: a squad that is not on the calendar has no crew either.
-_FULFILS: Mapping[ShiftAction, str] = {
-    ShiftAction.ADD: "c",
-    ShiftAction.NO_CREW: "n.",
-    ShiftAction.REMOVE: ".",
-}
+_FULFILS: Mapping[ShiftAction, str] = {ShiftAction.ADD: "c", ShiftAction.NO_CREW: "n.", ShiftAction.REMOVE: "."}
 _LONGEST_SQUAD = 40
 
 
@@ -78,9 +70,7 @@ def after(day: CalendarDay, command: CalendarCommand) -> CalendarDay:
     new = old[:first] + MARKS[command.action] * (last - first) + old[last:]
     crewed = {**day.crewed, squad: _places(new, CREWED)}
     marked = {each: places for each, places in day.no_crew.items() if each != squad}
-    return CalendarDay(
-        day.date, crewed, no_crew=marked | ({squad: _places(new, NO_CREW)} if NO_CREW in new else {})
-    )
+    return CalendarDay(day.date, crewed, no_crew=marked | ({squad: _places(new, NO_CREW)} if NO_CREW in new else {}))
 
 
 def fulfils(action: ShiftAction, image: str) -> bool:

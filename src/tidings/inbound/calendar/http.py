@@ -40,9 +40,7 @@ class HttpCalendar:
 
     weeks = (1, 2)
 
-    def __init__(
-        self, settings: CalendarSettings, *, now: Callable[[], int], look_up: Resolve | None = None
-    ) -> None:
+    def __init__(self, settings: CalendarSettings, *, now: Callable[[], int], look_up: Resolve | None = None) -> None:
         assert settings.url is not None
         self.name = settings.name
         self.grid = settings.grid

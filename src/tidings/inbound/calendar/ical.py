@@ -18,9 +18,7 @@ from .day_grid import CREWED, SlotRun, clock, read_date, shifts
 _WIDTH = 75  # octets per line, without the line break
 
 
-def feed(
-    name: str, days: Sequence[CalendarDay], squads: Sequence[str], *, timezone: ZoneInfo, now: int
-) -> str:
+def feed(name: str, days: Sequence[CalendarDay], squads: Sequence[str], *, timezone: ZoneInfo, now: int) -> str:
     """Return the feed of all shifts with a crew."""
     stamp = f"{moment(now):%Y%m%dT%H%M%SZ}"
     lines = [
@@ -41,9 +39,7 @@ def feed(
     return "".join(f"{folded}\r\n" for line in lines for folded in fold(line))
 
 
-def _event(
-    name: str, day: CalendarDay, squad: str, run: SlotRun, timezone: ZoneInfo, stamp: str
-) -> list[str]:
+def _event(name: str, day: CalendarDay, squad: str, run: SlotRun, timezone: ZoneInfo, stamp: str) -> list[str]:
     start, end = _at(day.date, run.first, timezone), _at(day.date, run.last, timezone)
     return [
         "BEGIN:VEVENT",

@@ -51,13 +51,7 @@ class CalendarService:
     """Weeks, feed, history, manual changes and undo."""
 
     def __init__(
-        self,
-        store: Store,
-        clock_: Clock,
-        calendar: ShiftCalendar,
-        *,
-        squads: tuple[str, ...],
-        timezone: ZoneInfo,
+        self, store: Store, clock_: Clock, calendar: ShiftCalendar, *, squads: tuple[str, ...], timezone: ZoneInfo
     ) -> None:
         self._store = store
         self._clock = clock_
@@ -87,9 +81,7 @@ class CalendarService:
         days = await self._calendar.days(dates(first, 7 * (back + ahead)))
         squads = squads_of(days, self._squads)
         if squad is not None and squad not in squads:
-            raise NotFound(
-                f"unknown squad {squad[:40]!r}", field="squad", remedy=f"known squads: {', '.join(squads)}"
-            )
+            raise NotFound(f"unknown squad {squad[:40]!r}", field="squad", remedy=f"known squads: {', '.join(squads)}")
         chosen = squads if squad is None else [squad]
         return feed(self._calendar.name, days, chosen, timezone=self._zone, now=self._clock.now())
 
@@ -141,8 +133,7 @@ class CalendarService:
             )
         if touched_slots(await self._calendar.day(command.date), command) != row["expected"]:
             raise Conflict(
-                f"the half hours of change {key} have been changed since",
-                remedy="undo the later change first",
+                f"the half hours of change {key} have been changed since", remedy="undo the later change first"
             )
         tried = len({undo["plan"] for undo in undos})
         plan = EffectPlan(f"undo-{key}-{tried}", self._calendar.name, who, undoes=key)

@@ -37,9 +37,7 @@ _SENT = frozenset({EffectState.CLAIMED, EffectState.UNKNOWN})  # possibly sent: 
 
 def lane(policy: RetryPolicy, *, calls_within: timedelta) -> Lane:
     """Return the lane of commands: unknown outcomes are looked up; an attempt makes at most four calls."""
-    return Lane(
-        QUEUE, policy=policy, on_unknown=OnUnknown.ASK, deadline=4 * calls_within + timedelta(seconds=5)
-    )
+    return Lane(QUEUE, policy=policy, on_unknown=OnUnknown.ASK, deadline=4 * calls_within + timedelta(seconds=5))
 
 
 class EffectHandler:
@@ -115,9 +113,7 @@ class EffectHandler:
         if effect.pre is not None and effect.expected is not None and effect.state in _SENT:
             match compare_read_back(now, pre=effect.pre, expected=effect.expected):
                 case ReadBack.DONE:
-                    return await self._end(
-                        task, effect, EffectState.CONFIRMED, f"read: {now}; not sent again"
-                    )
+                    return await self._end(task, effect, EffectState.CONFIRMED, f"read: {now}; not sent again")
                 case ReadBack.OTHER:
                     why = f"read: {now}; it was {effect.pre} and should be {effect.expected}"
                     return await self._end(task, effect, EffectState.CONFLICT, why)
@@ -135,9 +131,7 @@ class EffectHandler:
         effect = await self._claim(task, effect, pre=now, expected=expected)
         return await self._send(task, effect, calendar, pre=now, expected=expected)
 
-    async def _send(
-        self, task: Task, effect: Effect, calendar: ShiftCalendar, *, pre: str, expected: str
-    ) -> Outcome:
+    async def _send(self, task: Task, effect: Effect, calendar: ShiftCalendar, *, pre: str, expected: str) -> Outcome:
         """Send the command and verify it by reading the day back."""
         try:
             applied = await calendar.apply(effect.command, effect.key)
@@ -174,9 +168,7 @@ class EffectHandler:
         """Retry while the calendar is unavailable; on the last attempt, end as refused or unknown."""
         if _is_last(task):
             over = EffectState.UNKNOWN if effect.state in _SENT else EffectState.REFUSED
-            return await self._end(
-                task, effect, over, f"given up after {task.attempts} tries: {error.problem}"
-            )
+            return await self._end(task, effect, over, f"given up after {task.attempts} tries: {error.problem}")
         category = Category.TEMPORARY if error.after is None else Category.THROTTLING
         return Retry(category, error.problem, after=error.after)
 

@@ -76,9 +76,7 @@ class Effect(NamedTuple):
     told: bool
 
 
-def plan_effects(
-    plan: EffectPlan, commands: Sequence[CalendarCommand], *, now: int
-) -> tuple[list[NewTask], TableRows]:
+def plan_effects(plan: EffectPlan, commands: Sequence[CalendarCommand], *, now: int) -> tuple[list[NewTask], TableRows]:
     """Return the tasks and ledger rows of a plan, for `store.enqueue`; duplicate commands are dropped."""
     commands = list(dict.fromkeys(commands))
     tasks = [
@@ -110,9 +108,7 @@ def command_of(row: Row) -> CalendarCommand:
     return CalendarCommand(ShiftAction(row["action"]), row["squad"], row["day"], row["begins"], row["ends"])
 
 
-def followup(
-    plan: str, tenant: str, conversation: str | None, *, now: int
-) -> tuple[list[NewTask], TableRows]:
+def followup(plan: str, tenant: str, conversation: str | None, *, now: int) -> tuple[list[NewTask], TableRows]:
     """Return the follow-up task that reports a result to its conversation; empty if nobody waits."""
     tasks = (
         [NewTask(FOLLOWUP_QUEUE, FOLLOWUP_KIND, now, tenant, PRIORITY, ordering_key=conversation)]

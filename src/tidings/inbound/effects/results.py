@@ -23,9 +23,7 @@ async def effect_results(store: Store, plan: str) -> Sequence[EffectResult]:
     """Return the results of a plan's commands, in order."""
     rows = await store.read("effects_of_plan", plan=plan)
     return [
-        EffectResult(
-            command_of(row), EffectState(row["state"]), bool(row["reported"]), _last(row["evidence"])
-        )
+        EffectResult(command_of(row), EffectState(row["state"]), bool(row["reported"]), _last(row["evidence"]))
         for row in rows
     ]
 

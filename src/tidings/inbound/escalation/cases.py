@@ -55,9 +55,7 @@ class Cases:
     ) -> Page:
         """List cases, newest first: all that are not closed, or one state. Reviews only if asked for."""
         if state is not None and state not in STATES:
-            raise Invalid(
-                f"unknown state {state!r}", field="state", remedy=f"use one of: {', '.join(STATES)}"
-            )
+            raise Invalid(f"unknown state {state!r}", field="state", remedy=f"use one of: {', '.join(STATES)}")
         if reason is not None and reason not in REASONS:
             known = ", ".join(case_reasons())
             raise Invalid(f"unknown reason {reason!r}", field="reason", remedy=f"use one of: {known}")
@@ -82,9 +80,7 @@ class Cases:
                 "squad": handled["squad"],
                 "text": handled["text"],
                 "decision": handled["decision"],
-                "replies": [
-                    fact["text"] for fact in orjson.loads(handled["facts"]) if fact["what"] == "said"
-                ],
+                "replies": [fact["text"] for fact in orjson.loads(handled["facts"]) if fact["what"] == "said"],
             }
             for handled in reversed(last)
         ]
@@ -108,9 +104,7 @@ class Cases:
         """Reply to the chat in place of the bot."""
         row = await self._find(id_, tenant)
         if row["state"] not in ("claimed", "answered"):
-            raise Conflict(
-                f"the case is {row['state']}", remedy=f"claim it first: tidings cases claim {id_} --by NAME"
-            )
+            raise Conflict(f"the case is {row['state']}", remedy=f"claim it first: tidings cases claim {id_} --by NAME")
         now = self._clock.now()
         to = {"tenant": tenant, "conversation": row["conversation"], **await self._place(row)}
         task, message = await prepare_reply(self._reply_port, self._settings, to, text, now)
@@ -134,9 +128,7 @@ class Cases:
         now, kept = self._clock.now(), await self._kept(row)
         if kept is not None and verdict is None:
             raise Invalid(
-                "the held message needs a verdict",
-                field="verdict",
-                remedy="use related (to the open request) or new",
+                "the held message needs a verdict", field="verdict", remedy="use related (to the open request) or new"
             )
         steps = self._steps(row, "closed", row["claimed_by"], None, "handed_back", {"verdict": verdict})
         flow = await self._flow(row)
@@ -158,9 +150,7 @@ class Cases:
         steps = self._steps(row, "closed", row["claimed_by"], None, "closed", {"note": note[:500]})
         flow = await self._flow(row)
         if flow is not None:
-            steps.append(
-                self._flow_step(replace(flow, stage=next_stage(flow.stage, WorkflowTrigger.CLOSED)), now)
-            )
+            steps.append(self._flow_step(replace(flow, stage=next_stage(flow.stage, WorkflowTrigger.CLOSED)), now))
         if await self._kept(row) is not None:
             dropped = {"message": row["message"], "decision": "by_hand", "at": now}
             steps.append(Step("handled_message_drop", {**dropped, "reason": "a person has dealt with it"}))
@@ -172,9 +162,7 @@ class Cases:
 
     async def notices(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """List the notices to the admins, newest first."""
-        rows = await self._store.read(
-            "notice_page", tenant=tenant, before=after or _LAST, limit=page_size(limit)
-        )
+        rows = await self._store.read("notice_page", tenant=tenant, before=after or _LAST, limit=page_size(limit))
         items = [
             {
                 **{name: row[name] for name in ("id", "reason", "times", "problem", "acknowledged_by")},
@@ -227,9 +215,7 @@ class Cases:
         if row["state"] == "closed":
             raise Conflict("the case is closed", remedy="see: tidings cases list")
 
-    def _steps(
-        self, row: Row, state: str, by: str | None, until: int | None, what: str, facts: Row
-    ) -> list[Step]:
+    def _steps(self, row: Row, state: str, by: str | None, until: int | None, what: str, facts: Row) -> list[Step]:
         now = self._clock.now()
         move = {
             "id": row["id"], "expected": row["state"], "state": state, "claimed_by": by,
@@ -252,10 +238,7 @@ def described(row: Row) -> Row:
     """Return the public fields of a case."""
     facts = orjson.loads(row["facts"])
     return {
-        **{
-            name: row[name]
-            for name in ("id", "state", "reason", "conversation", "workflow", "message", "times")
-        },
+        **{name: row[name] for name in ("id", "state", "reason", "conversation", "workflow", "message", "times")},
         **{name: facts.get(name) for name in ("issue", "squad", "speaker", "text")},
         "claimed_by": row["claimed_by"],
         "to_do": _to_do(row),

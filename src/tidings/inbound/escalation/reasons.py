@@ -22,31 +22,21 @@ class EscalationReason(NamedTuple):
 _CLAIM = "claim it: tidings cases claim CASE --by NAME"
 REASONS: Mapping[str, EscalationReason] = {
     "unclear": EscalationReason(f"answer in the group, or {_CLAIM}"),
-    "calendar_down": EscalationReason(
-        "check the calendar; then hand the case back, or enter the shift manually"
-    ),
+    "calendar_down": EscalationReason("check the calendar; then hand the case back, or enter the shift manually"),
     "partial": EscalationReason("enter the missing shifts manually, then close the case"),
     "not_done": EscalationReason("enter the missing shifts manually, then close the case"),
-    "held": EscalationReason(
-        "decide what it is: tidings cases handback CASE --related (to the open request) or --new"
-    ),
+    "held": EscalationReason("decide what it is: tidings cases handback CASE --related (to the open request) or --new"),
     "stuck": EscalationReason("check the commands of its plan: tidings calendar history"),
     "doubtful_answers": EscalationReason(_CLAIM),
     "unclaimed": EscalationReason(_CLAIM, opens_case=False),
-    "message_failed": EscalationReason(
-        "see: tidings inbox list --state failed; then: tidings inbox retry ID"
-    ),
+    "message_failed": EscalationReason("see: tidings inbox list --state failed; then: tidings inbox retry ID"),
     "intent_unsure": EscalationReason("check whether it was a request", opens_case=False),
     "unsaid": EscalationReason("check the reply channel", opens_case=False),
     "inbox_changed": EscalationReason(
         "check whether its result is still wanted, or ask the sender for a new message", opens_case=False
     ),
-    "source_failing": EscalationReason(
-        "check the source and the database: tidings inbox sources", opens_case=False
-    ),
-    "source_overrun": EscalationReason(
-        "check the machine that polls: tidings inbox sources", opens_case=False
-    ),
+    "source_failing": EscalationReason("check the source and the database: tidings inbox sources", opens_case=False),
+    "source_overrun": EscalationReason("check the machine that polls: tidings inbox sources", opens_case=False),
     "source_gap": EscalationReason("check the group for missing messages", opens_case=False),
     "review": EscalationReason("check whether it was a request", notifies=False, has_deadline=False),
 }

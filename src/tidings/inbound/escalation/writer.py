@@ -19,9 +19,7 @@ class EscalationWriter:
         self._new_id = new_id
         self._within = within
 
-    def steps(
-        self, call: Escalation, tenant: str, conversation: str, message: str | None, now: int
-    ) -> list[Step]:
+    def steps(self, call: Escalation, tenant: str, conversation: str, message: str | None, now: int) -> list[Step]:
         """Return the steps; while an escalation is unresolved, the same key is only counted."""
         reason = REASONS.get(call.reason, EscalationReason("see: tidings cases list"))
         facts = {name: value for name, value in call._asdict().items() if value is not None and name != "key"}
@@ -37,13 +35,7 @@ class EscalationWriter:
         return steps
 
     def _case(
-        self,
-        call: Escalation,
-        reason: EscalationReason,
-        tenant: str,
-        conversation: str,
-        message: str | None,
-        now: int,
+        self, call: Escalation, reason: EscalationReason, tenant: str, conversation: str, message: str | None, now: int
     ) -> dict[str, object]:
         facts = {"issue": call.issue, "squad": call.squad, "speaker": call.speaker, "text": call.text}
         return {

@@ -22,11 +22,7 @@ ADD: tuple[Phrase, ...] = (
         r"will have one(?= (?:in|for|from|at|\d))",
     ),
     *loose(ShiftAction.ADD, rf"count(?= {WHO}(?: \d+)? in\b)", absorbs=True),
-    *loose(
-        ShiftAction.ADD,
-        rf"(?:put(?:ting)?|jot|write|stick|note)(?= {OWNER} (?:\d+ )?down (?!as\b))",
-        absorbs=True,
-    ),
+    *loose(ShiftAction.ADD, rf"(?:put(?:ting)?|jot|write|stick|note)(?= {OWNER} (?:\d+ )?down (?!as\b))", absorbs=True),
     *loose(ShiftAction.ADD, rf"put(?:ting)?(?= {OWNER} (?:\d+ )?down{STOP})", absorbs=True),
     *plain(
         ShiftAction.ADD,

@@ -31,9 +31,7 @@ def agree(first: ParsedMessage, second: Classification) -> ParsedMessage:
     if not first.requests:
         return _by_weight(first, second) if _stands_alone(first, second) else first
     if set(first.requests) == set(second.requests):
-        return replace(
-            first, accord=ParserAgreement.SURE if _is_clear(first, second) else ParserAgreement.LOOSE
-        )
+        return replace(first, accord=ParserAgreement.SURE if _is_clear(first, second) else ParserAgreement.LOOSE)
     if second.likely < (_NEVER if _is_whole(first.requests) else _HARDLY) and not _says_only_that(first):
         return replace(first, requests=(), accord=ParserAgreement.NONE)
     if _is_part(second.requests, first.requests) or _is_other(second, first.requests):

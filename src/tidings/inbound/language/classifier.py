@@ -66,9 +66,7 @@ def requests_from_mentions(
 ) -> tuple[ShiftRequest, ...]:
     """Build the requests of one action: each squad with each day and its hours."""
     items = [item for place, item in enumerate(row.items) if place in kept]
-    squads: Sequence[str | None] = [item.name for item in items if isinstance(item, SquadMention)] or [
-        row.own
-    ]
+    squads: Sequence[str | None] = [item.name for item in items if isinstance(item, SquadMention)] or [row.own]
     pairs = paired([item for item in items if isinstance(item, DayMention | ClockSpan | Shift)])
     days = [day for pair in pairs for day in pair.days]
     requests: list[ShiftRequest] = []

@@ -35,9 +35,7 @@ _NOBODY_IS = frozenset({
 })  # fmt: skip
 """Words after "nobody" that refer to a crew."""
 _AUXILIARIES = frozenset({"can", "will", "able", "happy"})
-_SUBJECTLESS = frozenset(
-    {"down", "out", "out of service", "available", "in service", "unavailable", "not available"}
-)
+_SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service", "unavailable", "not available"})
 _REASONS = frozenset({"so", "because", "since", "as", "therefore"})
 _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
@@ -55,9 +53,7 @@ def crew_as_act(items: Sequence[Item]) -> list[Item]:
     changed = list(items)
     for i, item in enumerate(items):
         before = items[i - 1] if i else None
-        opens = (
-            before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, SquadMention)
-        )
+        opens = before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, SquadMention)
         after = items[i + 1] if i + 1 < len(items) else None
         opens = opens or (isinstance(before, Shift) and (after is None or is_mark(after, *_SEPARATORS)))
         if isinstance(after, Word) and not after.is_filler:
@@ -87,8 +83,7 @@ def _border(items: Sequence[Item], one: int, two: int) -> int:
         if is_mark(items[place], *_SEPARATORS):
             return place
     while two - 1 > one and (
-        isinstance(items[two - 1], SquadMention | Word)
-        or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)
+        isinstance(items[two - 1], SquadMention | Word) or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)
     ):
         two -= 1
     return two
@@ -172,9 +167,7 @@ def _fits(items: Sequence[Item], place: int) -> bool:
     ):
         return False
     if act.written in _SUBJECTLESS:
-        is_told = act.is_plain and any(
-            isinstance(i, SquadMention) or is_mark(i, Mark.US) for i in items[:place]
-        )
+        is_told = act.is_plain and any(isinstance(i, SquadMention) or is_mark(i, Mark.US) for i in items[:place])
         return _has_subject(items[:place]) and (is_told or not _has_object(after))
     is_offer = act.action is ShiftAction.ADD and (act.takes_object or not act.is_plain)
     if is_offer and act.written.split()[0] in _AUXILIARIES:

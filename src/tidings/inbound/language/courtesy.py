@@ -27,9 +27,7 @@ _ALL = (
     r"|people|sir|captain)"
 )
 _EMPTY = group("empty", ALL=_ALL, END=_END, HOLIDAY=_HOLIDAY, REST=_REST, YOU=_YOU)
-_RULES = tuple(
-    (re.compile(pattern), put, required_literals(pattern)) for pattern, put in group("polite") + _EMPTY
-)
+_RULES = tuple((re.compile(pattern), put, required_literals(pattern)) for pattern, put in group("polite") + _EMPTY)
 
 
 def without_courtesies(text: str) -> str:

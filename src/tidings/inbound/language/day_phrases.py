@@ -48,10 +48,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         r"s?\b",
     ),
     ("weekday", rf"(?P<weekday>(?:next |this |coming |this coming |on )?(?:{_WEEKDAY}))\b"),
-    (
-        "monthday",
-        r"(?P<monthday>(?:the )?(?:[12]?\d|3[01])(?:st|nd|rd|th))\b(?! floor| crew| due| call| time| street)",
-    ),
+    ("monthday", r"(?P<monthday>(?:the )?(?:[12]?\d|3[01])(?:st|nd|rd|th))\b(?! floor| crew| due| call| time| street)"),
     ("relative", r"(?P<relative>today|tonight|tomorrow|this (?=morning|afternoon|evening))\b ?"),
 )
 
@@ -157,9 +154,7 @@ def _weekend(words: str, now: LocalMoment, whole: Shift) -> list[DayMention]:
     if "next " in words:
         saturday += timedelta(days=7)
     implied = whole if re.match(r"all|the whole|whole|entire", words) else None
-    days = [
-        DayMention(saturday + timedelta(days=step), words, weekday=True, implied=implied) for step in (0, 1)
-    ]
+    days = [DayMention(saturday + timedelta(days=step), words, weekday=True, implied=implied) for step in (0, 1)]
     return [day for day in days if day.date >= now.operational]
 
 

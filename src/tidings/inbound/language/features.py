@@ -24,9 +24,7 @@ def message_features(row: TokenRow) -> list[str]:
     found = {f"act {item.action} {item.is_plain}" for item in row.items if isinstance(item, Act)}
     found |= {f"mood {name}" for name in row.moods}
     found |= {
-        " ".join(words[i : i + length])
-        for length in range(1, _LONGEST + 1)
-        for i in range(len(words) - length + 1)
+        " ".join(words[i : i + length]) for length in range(1, _LONGEST + 1) for i in range(len(words) - length + 1)
     }
     found |= {f"{word} {when}" for word in there if not word.startswith("<")}
     found |= {
@@ -71,14 +69,7 @@ def _of_mention(row: TokenRow, place: int, action: ShiftAction) -> Iterator[str]
 
 
 def _of_squad(
-    row: TokenRow,
-    place: int,
-    action: ShiftAction,
-    name: str,
-    words: Sequence[str],
-    at: int,
-    rank: int,
-    count: int,
+    row: TokenRow, place: int, action: ShiftAction, name: str, words: Sequence[str], at: int, rank: int, count: int
 ) -> Iterator[str]:
     before, after = bool(_WE & set(words[:at])), bool(_WE & set(words[at + 1 :]))
     yield f"squad {name} of {action}, we before {before} after {after}"

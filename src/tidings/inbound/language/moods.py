@@ -106,9 +106,7 @@ _STAYS = re.compile(
     r"|\b(?:is|are) (?:still |all |just )?(?:fine|ok|okay|good|handled|right|correct|set|alright)\b"
     r"|\b(?:fine|ok|okay|good)(?: after all| as is| for now)?$"
 )
-_CONDITION = re.compile(
-    r"\b(?:if|unless|suppose|in case|whether|were (?:we|i|they)|should (?:we|i|they|\d+))\b"
-)
+_CONDITION = re.compile(r"\b(?:if|unless|suppose|in case|whether|were (?:we|i|they)|should (?:we|i|they|\d+))\b")
 _ASKS_OTHERS = re.compile(
     r"^(?:\W*(?:hey|hi|ok|so|and|but|also|guys|all|please)\W+)*(?:can|could|would|will|is|any|need"
     r"|does)? ?(?:there )?"

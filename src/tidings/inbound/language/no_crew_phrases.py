@@ -92,10 +92,7 @@ NO_CREW: tuple[Phrase, ...] = (
         rf"neither(?=[^.;!?\n]{{0,80}}\b(?:{HEADS}|ride|run|respond)\b)",
         Act(ShiftAction.NO_CREW, True, "", absorbs=True),
     ),
-    Phrase(
-        r"needs?(?= (?:[a-z0-9:-]+ ){0,4}?cover(?:ed|ing)?\b)",
-        Act(ShiftAction.NO_CREW, True, "", absorbs=True),
-    ),
+    Phrase(r"needs?(?= (?:[a-z0-9:-]+ ){0,4}?cover(?:ed|ing)?\b)", Act(ShiftAction.NO_CREW, True, "", absorbs=True)),
     Phrase(
         rf"(?:mark|put|show|list|post|log|count|treat|record|note|consider)(?:ing)?(?= {WHO}(?: \d+)? "
         r"(?:down )?(?:as )?"

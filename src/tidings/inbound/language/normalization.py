@@ -15,21 +15,14 @@ from .typos import SAID, SHORT, WORDED, correct_typo
 LONGEST = 2_000
 """The number of characters that are read; no request is longer."""
 
-_MARKS = str.maketrans(
-    {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"}
-)
-_SHIFTS = (
-    "shifts?|nights?|days?|crews?|mornings?|afternoons?|evenings?|coverage|duty|slots?|spots?|tour|entry"
-    "|hours"
-)
+_MARKS = str.maketrans({"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"})
+_SHIFTS = "shifts?|nights?|days?|crews?|mornings?|afternoons?|evenings?|coverage|duty|slots?|spots?|tour|entry|hours"
 _CONTRACTIONS = group("contraction", SHIFTS=_SHIFTS)
 _Rules = tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...]
 
 
 def _compiled(*tables: tuple[tuple[str, str], ...]) -> _Rules:
-    return tuple(
-        (re.compile(pattern), full, required_literals(pattern)) for table in tables for pattern, full in table
-    )
+    return tuple((re.compile(pattern), full, required_literals(pattern)) for table in tables for pattern, full in table)
 
 
 _LETTERS = _compiled(_CONTRACTIONS, SHORT)

@@ -22,9 +22,7 @@ from .tokens import Act, ClockFormat, ClockSpan, ClockTime, LocalMoment
 
 _DAY_STARTS = 6
 _SHORT = 8  # words in a message that says no more than "no crew"
-_OTHERS = re.compile(
-    r"\b(?:anybody|nobody|people|crew|folks|members|drivers|enough|bodies|takers|volunteers)\b"
-)
+_OTHERS = re.compile(r"\b(?:anybody|nobody|people|crew|folks|members|drivers|enough|bodies|takers|volunteers)\b")
 _PERSONAL = (" ride", " come", " be there", " make it", " work")
 
 
@@ -124,9 +122,7 @@ def _days(requests: Sequence[ShiftRequest], loose: Sequence[ShiftStatement]) -> 
 
 def _bare_ends(statements: Sequence[ShiftStatement]) -> Iterator[ClockTime]:
     """Yield ambiguous ends such as "till 7", which need a start from elsewhere."""
-    for span in (
-        slot for s in statements for pair in s.pairs for slot in pair.slots if isinstance(slot, ClockSpan)
-    ):
+    for span in (slot for s in statements for pair in s.pairs for slot in pair.slots if isinstance(slot, ClockSpan)):
         if span.start is None and span.end is not None and span.end.form is ClockFormat.BARE:
             yield span.end
 
@@ -162,9 +158,7 @@ def _is_bare(statement: ShiftStatement, act: Act, *, is_short: bool) -> bool:
     if act.action is ShiftAction.ADD or not (act.is_plain or act.action is ShiftAction.REMOVE):
         return False
     if not is_owned(statement):
-        return (
-            act.action is ShiftAction.NO_CREW and is_short and not statement.noise and not statement.is_mine
-        )
+        return act.action is ShiftAction.NO_CREW and is_short and not statement.noise and not statement.is_mine
     return not statement.noise or (act.action is ShiftAction.NO_CREW and is_short)
 
 
@@ -187,9 +181,7 @@ def _requests(statement: ShiftStatement, setting: ParserContext, warnings: list[
         warnings.extend(planned.warnings)
         for squad in squads:
             requests.extend(
-                ShiftRequest(
-                    action, squad, f"{window.date:%Y%m%d}" if window.date else None, window.start, window.end
-                )
+                ShiftRequest(action, squad, f"{window.date:%Y%m%d}" if window.date else None, window.start, window.end)
                 for window in planned.windows
             )
     return requests
@@ -213,11 +205,7 @@ def _without_clashes(requests: Sequence[ShiftRequest], warnings: list[str]) -> t
 
 
 def _clash(one: ShiftRequest, other: ShiftRequest) -> bool:
-    if (
-        one.action == other.action
-        or None in (*one, *other)
-        or (one.squad, one.date) != (other.squad, other.date)
-    ):
+    if one.action == other.action or None in (*one, *other) or (one.squad, one.date) != (other.squad, other.date):
         return False
     return bool(is_complete(one).slots & is_complete(other).slots)
 

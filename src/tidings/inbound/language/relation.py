@@ -16,9 +16,7 @@ _YES_OR_NO = re.compile(
     r"^\W*(?:yes|yep|yeah|yup|y|no|nope|nah|n|correct|right|confirmed?|exactly|that is (?:right|correct|it)"
     r"|ok(?:ay)?|sure|please do|go ahead|affirmative|negative|both|all of (?:them|it)|the same|same|👍)\b"
 )
-_POINTS_BACK = re.compile(
-    r"\b(?:that|those|it|them|the (?:first|second|last|other) one|as (?:before|above))\b"
-)
+_POINTS_BACK = re.compile(r"\b(?:that|those|it|them|the (?:first|second|last|other) one|as (?:before|above))\b")
 _SHORT = 6  # words
 
 
@@ -52,9 +50,7 @@ def relate(
     return WorkflowRelation(False, 0.9, "it has nothing that the open request needs", NAME)
 
 
-def _of_request(
-    new: Sequence[ShiftRequest], known: Sequence[ShiftRequest], *, corrects: bool
-) -> WorkflowRelation:
+def _of_request(new: Sequence[ShiftRequest], known: Sequence[ShiftRequest], *, corrects: bool) -> WorkflowRelation:
     """Relate a complete request: a repetition, a correction, or a new one."""
     squads = {request.squad for request in known if request.squad}
     if squads and not any(request.squad in squads for request in new):
@@ -71,8 +67,7 @@ def _same(new: ShiftRequest, known: ShiftRequest) -> bool:
     if None not in (new.action, known.action) and new.action != known.action:
         return new.date is not None and new.date == known.date and new.squad == known.squad
     return all(
-        None in (one, other) or one == other
-        for one, other in ((new.squad, known.squad), (new.date, known.date))
+        None in (one, other) or one == other for one, other in ((new.squad, known.squad), (new.date, known.date))
     ) and (None in (known.date, known.start, known.end) or new == known)
 
 

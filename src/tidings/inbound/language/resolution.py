@@ -115,23 +115,15 @@ def _asks_nothing(part: Sentence, statement: ShiftStatement) -> bool:
     return part.mood.asks_nothing or statement.is_idle or is_of_things
 
 
-def _led(
-    statement: ShiftStatement, waiting: Sequence[ShiftStatement], asked: ShiftStatement | None
-) -> ShiftStatement:
+def _led(statement: ShiftStatement, waiting: Sequence[ShiftStatement], asked: ShiftStatement | None) -> ShiftStatement:
     """Complete a statement from earlier fragments, or from the question that it answers."""
     if statement.days:
         return statement
     for before in waiting:
         statement = with_more(statement, before)
-    if (
-        asked
-        and not statement.is_placed
-        and (is_owned(statement) or is_owned(asked) or _takes_back(statement))
-    ):
+    if asked and not statement.is_placed and (is_owned(statement) or is_owned(asked) or _takes_back(statement)):
         squads = statement.squads or asked.squads
-        return replace(
-            statement, pairs=asked.pairs, squads=squads, is_ours=statement.is_ours or asked.is_ours
-        )
+        return replace(statement, pairs=asked.pairs, squads=squads, is_ours=statement.is_ours or asked.is_ours)
     return statement
 
 
@@ -164,12 +156,7 @@ def _ordered(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
     if order.is_placed or not sigh.is_placed or order.act is None or sigh.act is None or sigh.act.is_plain:
         return list(statements)
     wants, sighs = order.act.action, sigh.act.action
-    is_lack = (
-        wants is ShiftAction.NO_CREW
-        and order.act.is_plain
-        and sighs is ShiftAction.ADD
-        and not is_owned(sigh)
-    )
+    is_lack = wants is ShiftAction.NO_CREW and order.act.is_plain and sighs is ShiftAction.ADD and not is_owned(sigh)
     if not (is_lack or (wants is ShiftAction.REMOVE and sighs is ShiftAction.NO_CREW)):
         return list(statements)
     is_ours = order.is_ours or sigh.is_ours
@@ -182,8 +169,7 @@ def _echoed(statements: Sequence[ShiftStatement]) -> list[ShiftStatement]:
     for statement in statements:
         echoes = statement.act is not None and _echoes(statement.act) and not statement.is_placed
         before = next(
-            (s for s in reversed(result) if s.act and s.act.action is ShiftAction.NO_CREW and s.is_placed),
-            None,
+            (s for s in reversed(result) if s.act and s.act.action is ShiftAction.NO_CREW and s.is_placed), None
         )
         if echoes and before and is_owned(statement) and statement.squads != before.squads:
             result.append(replace(statement, pairs=before.pairs))

@@ -18,9 +18,7 @@ def group(name: str, **pieces: str) -> tuple[tuple[str, str], ...]:
     """Return the patterns of a group with their replacements, in order."""
     lines = (line.split("\t") for line in _lines())
     return tuple(
-        (_PIECE.sub(lambda found: pieces[found[1]], pattern), full)
-        for of, full, pattern in lines
-        if of == name
+        (_PIECE.sub(lambda found: pieces[found[1]], pattern), full) for of, full, pattern in lines if of == name
     )
 
 

@@ -28,9 +28,7 @@ class RuleInterpreter:
 
     name = NAME
 
-    def __init__(
-        self, shifts: Mapping[str, tuple[str, str]] | None = None, weights: Weights | None = None
-    ) -> None:
+    def __init__(self, shifts: Mapping[str, tuple[str, str]] | None = None, weights: Weights | None = None) -> None:
         """`shifts`: shift words with their hours, such as {"night": ("1900", "0700")}, over the defaults."""
         self._shifts = shift_words(shifts)
         self._weights = weights or load_weights()
@@ -82,9 +80,7 @@ class RuleInterpreter:
         return thread
 
     def _read(self, context: InterpreterContext) -> ParsedMessage:
-        return self._heard(
-            context.text, context.now, context.speaker.squad, context.timezone, tuple(context.squads)
-        )
+        return self._heard(context.text, context.now, context.speaker.squad, context.timezone, tuple(context.squads))
 
     def _understood(
         self, text: str, at: int, squad: str | None, timezone: str, squads: tuple[str, ...]

@@ -10,18 +10,7 @@ from typing import NamedTuple
 from . import day_phrases
 from .phrases import PHRASES
 from .shift_words import Shift
-from .tokens import (
-    Act,
-    ClockFormat,
-    ClockTime,
-    DayMention,
-    LocalMoment,
-    Mark,
-    Marked,
-    SquadMention,
-    TextToken,
-    Word,
-)
+from .tokens import Act, ClockFormat, ClockTime, DayMention, LocalMoment, Mark, Marked, SquadMention, TextToken, Word
 
 _MARKS: tuple[tuple[Mark, str], ...] = (
     (
@@ -76,9 +65,7 @@ _CLOCKS = (
 )
 _PAUSES = dict.fromkeys(":()", Mark.PAUSE)
 _PART_OF_DAY = re.compile(r"(morning|afternoon|evening|night)$")
-_COUNTED = re.compile(
-    r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes?|mins?|days?|weeks?|times|of)\b"
-)
+_COUNTED = re.compile(r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes?|mins?|days?|weeks?|times|of)\b")
 
 _DOES = re.compile(
     r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
@@ -88,9 +75,7 @@ _COUNTING = frozenset({
     "several", "all", "other", "old", "more", "most", "work", "sick", "good", "bad", "my", "your", "next",
     "past", "last", "snow", "rainy", "long", "early", "of", "both", "his", "her",
 })  # fmt: skip
-_NO_SHIFT = re.compile(
-    r" (?:off|notice|ago|later|left|before|in a row|like|until|from now|away|straight|old)\b"
-)
+_NO_SHIFT = re.compile(r" (?:off|notice|ago|later|left|before|in a row|like|until|from now|away|straight|old)\b")
 _FOREIGN = (
     "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|ambulance|rig|car|bus"
     "|bay|room|route|exit"
@@ -195,9 +180,7 @@ class _Scanner:
         """Return whether "day" is a shift: after a day or an article, but not in "long day"."""
         last = self.pieces[-1][0] if self.pieces else None
         if written == "days":
-            return self._before(match.start()) not in _COUNTING and not _NO_SHIFT.match(
-                self._text, match.end()
-            )
+            return self._before(match.start()) not in _COUNTING and not _NO_SHIFT.match(self._text, match.end())
         at_start = last is None or isinstance(last, Marked)
         return written not in {"day", "days"} or at_start or isinstance(last, DayMention | Shift | Act)
 
@@ -207,9 +190,7 @@ class _Scanner:
             return [ClockTime(0 if "midnight" in value else 720, ClockFormat.EXACT, written)]
         if kind == "halved":
             return [ClockTime(_halved(value), ClockFormat.EXACT, written)]
-        digits = (
-            value.replace(":", "").zfill(4) if ":" in value or kind == "military" else f"{value.zfill(2)}00"
-        )
+        digits = value.replace(":", "").zfill(4) if ":" in value or kind == "military" else f"{value.zfill(2)}00"
         at = int(digits[:2]) % 24 * 60 + int(digits[2:])
         if kind == "military":
             return [ClockTime(at, ClockFormat.EXACT, written, digits=True)]
@@ -245,9 +226,7 @@ class _Scanner:
 
     def _sign(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         sign = written.strip(" ")
-        mark = {"?": Mark.ASKED, ",": Mark.COMMA, "-": Mark.DASH, "/": Mark.DASH, **_PAUSES}.get(
-            sign[:1], Mark.STOP
-        )
+        mark = {"?": Mark.ASKED, ",": Mark.COMMA, "-": Mark.DASH, "/": Mark.DASH, **_PAUSES}.get(sign[:1], Mark.STOP)
         return [Marked(Mark.ASKED if "?" in sign else mark, sign)]
 
     def _word(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:

@@ -57,9 +57,7 @@ ALIASES: Mapping[str, str] = {
 def shift_words(settings: Mapping[str, tuple[str, str]] | None = None) -> dict[str, Shift]:
     """Return all shift words, with the settings overriding the defaults; raises Invalid."""
     hours = {**DEFAULTS, **(settings or {})}
-    words = {
-        name: Shift(name, Hours(_read(name, start), _read(name, end))) for name, (start, end) in hours.items()
-    }
+    words = {name: Shift(name, Hours(_read(name, start), _read(name, end))) for name, (start, end) in hours.items()}
     return words | {alias: words[name] for alias, name in ALIASES.items() if alias not in words}
 
 
@@ -79,7 +77,5 @@ def _read(name: str, time: str) -> int:
         raise Invalid(f"invalid shift word {name[:40]!r}", field="inbound.shifts", remedy=remedy)
     if not _TIME.fullmatch(time) or minutes(time) % GRID:
         remedy = "write whole or half hours as HHMM, such as 1800 or 0630"
-        raise Invalid(
-            f"the shift {name!r} has the invalid time {time[:10]!r}", field="inbound.shifts", remedy=remedy
-        )
+        raise Invalid(f"the shift {name!r} has the invalid time {time[:10]!r}", field="inbound.shifts", remedy=remedy)
     return minutes(time)

@@ -31,9 +31,7 @@ class JoinedSpans(NamedTuple):
 def join(pieces: Sequence[TextToken], now: LocalMoment) -> JoinedSpans:
     """Join ranges, then days, then apply negations and corrections."""
     if any(is_mark(piece, Mark.NEXT_WEEK) for piece in pieces):
-        pieces = [
-            day_phrases.next_week(p, now) if isinstance(p, DayMention) and p.weekday else p for p in pieces
-        ]
+        pieces = [day_phrases.next_week(p, now) if isinstance(p, DayMention) and p.weekday else p for p in pieces]
     lone: list[ClockTime] = []
     warnings: list[str] = []
     items = _dates(_clocks(pieces, lone), warnings)
@@ -87,9 +85,7 @@ def _span_at(pieces: Sequence[TextToken], i: int) -> tuple[int, list[Item]]:
                 k += 1
             return k + 1 - i, [*([middle] if middle else []), ClockSpan(start, end, until)]
     after = _at(pieces, i + 1)
-    if isinstance(after, ClockTime) and (
-        (start.digits and after.digits) or (_is_halved(start) and _is_halved(after))
-    ):
+    if isinstance(after, ClockTime) and ((start.digits and after.digits) or (_is_halved(start) and _is_halved(after))):
         return 2, [ClockSpan(start, after)]
     if _follows(pieces, i, Mark.FROM):
         return 1, [ClockSpan(start, None)]
@@ -113,11 +109,7 @@ def _follows(pieces: Sequence[TextToken], i: int, mark: Mark) -> bool:
     while i > 0:
         i -= 1
         piece = pieces[i]
-        if (
-            isinstance(piece, DayMention)
-            or (isinstance(piece, Word) and piece.is_filler)
-            or is_mark(piece, Mark.AT)
-        ):
+        if isinstance(piece, DayMention) or (isinstance(piece, Word) and piece.is_filler) or is_mark(piece, Mark.AT):
             continue
         return is_mark(piece, mark)
     return False
@@ -151,11 +143,7 @@ def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, 
     shift = _at(pieces, j) if isinstance(_at(pieces, j), Shift) else None
     k = j + (shift is not None)
     last = _day(pieces, k + 1)
-    if (
-        is_mark(_at(pieces, k), *_RANGES)
-        and last is not None
-        and (shift is None or _at(pieces, k + 2) == shift)
-    ):
+    if is_mark(_at(pieces, k), *_RANGES) and last is not None and (shift is None or _at(pieces, k + 2) == shift):
         return k + 2 - i, [*day_phrases.between(first, last)]
     if shift is not None:
         dated = _day(pieces, k + is_mark(_at(pieces, k), Mark.COMMA))

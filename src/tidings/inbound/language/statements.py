@@ -139,9 +139,7 @@ def _starts_anew(said: str, pieces: Sequence[tuple[TextToken | None, int]], i: i
     return False
 
 
-def _sentence(
-    pieces: Sequence[TextToken], said: str, now: LocalMoment, *, asks: bool, denies: bool
-) -> Sentence:
+def _sentence(pieces: Sequence[TextToken], said: str, now: LocalMoment, *, asks: bool, denies: bool) -> Sentence:
     joined = join(pieces, now)
     items = crew_as_act(joined.items) if denies else list(joined.items)
     mentions = any((isinstance(p, Act) and p.is_plain) or is_mark(p, Mark.CREW) for p in pieces)
@@ -192,9 +190,7 @@ def _is_foreign(made: ShiftStatement, said: str) -> bool:
 def _is_idle(said: str, act: Act | None) -> bool:
     if act is None:
         return is_idle(said, said)
-    return (
-        act.is_denied or is_idle(said, act.written) or (not act.is_plain and is_of_things(said, act.written))
-    )
+    return act.is_denied or is_idle(said, act.written) or (not act.is_plain and is_of_things(said, act.written))
 
 
 def with_more(statement: ShiftStatement, other: ShiftStatement) -> ShiftStatement:
@@ -241,9 +237,7 @@ def _to_the_point(items: list[Item], act: Act | None) -> list[Item]:
         return items
     dates = {item.date for item in core if isinstance(item, DayMention)}
     has_hours = any(isinstance(item, ClockSpan | Shift) for item in core)
-    has_us = any(is_mark(item, Mark.US) for item in core) and not any(
-        isinstance(item, SquadMention) for item in core
-    )
+    has_us = any(is_mark(item, Mark.US) for item in core) and not any(isinstance(item, SquadMention) for item in core)
     has_owner = any(isinstance(item, SquadMention) or is_mark(item, Mark.US) for item in core)
     kept: list[Item] = []
     for segment in segments:
@@ -311,12 +305,7 @@ def _is_mine(items: Sequence[Item], act: Act | None) -> bool:
 def _without_helped(cut: Clause) -> list[Item]:
     """Drop the squad that is helped: in "54 will take 42's friday" the crew is 54's."""
     act = cut.act
-    if (
-        act is None
-        or act.action is not ShiftAction.ADD
-        or act.written.split()[0] in _EDITS
-        or act not in cut.items
-    ):
+    if act is None or act.action is not ShiftAction.ADD or act.written.split()[0] in _EDITS or act not in cut.items:
         return cut.items
     place = cut.items.index(act)
     before, after = cut.items[:place], cut.items[place:]
@@ -351,8 +340,7 @@ def _is_tangled(items: Sequence[Item]) -> bool:
 def _is_for(items: Sequence[Item]) -> bool:
     """Return whether a squad follows "for": "covering saturday night for 54"."""
     return any(
-        isinstance(two, SquadMention) and isinstance(one, Word) and one.text == "for"
-        for one, two in pairwise(items)
+        isinstance(two, SquadMention) and isinstance(one, Word) and one.text == "for" for one, two in pairwise(items)
     )
 
 
@@ -364,8 +352,7 @@ def paired(items: Sequence[DayMention | HoursMention]) -> tuple[DayHours, ...]:
         if not runs or runs[-1][0] != is_day:
             runs.append((is_day, []))
         if not any(
-            isinstance(d, DayMention) and isinstance(item, DayMention) and d.date == item.date
-            for d in runs[-1][1]
+            isinstance(d, DayMention) and isinstance(item, DayMention) and d.date == item.date for d in runs[-1][1]
         ):
             runs[-1][1].append(item)
     pairs: list[DayHours] = []

@@ -80,9 +80,7 @@ def apply_utterance(
     settled = tuple(f"{clock.written} could be" for clock in heard.clocks) if is_news else ()
     thread.warnings.extend(w for w in heard.warnings if not (settled and w.startswith(settled)))
     if is_news:
-        thread.notes.append(
-            f"{line.speaker}{f' ({line.squad})' if line.squad else ''}: {_summary(thread.requests)}"
-        )
+        thread.notes.append(f"{line.speaker}{f' ({line.squad})' if line.squad else ''}: {_summary(thread.requests)}")
 
 
 def _with(

@@ -71,9 +71,7 @@ def _timings(pair: DayHours, day: DayMention | None, now: LocalMoment, warnings:
         return [_Timing(implied.hours)]
     if not spans:
         named = shifts or ([implied] if implied else [])
-        return [_Timing(shift.hours, by_night=shift.name == "night") for shift in named] or [
-            _Timing(Hours(None, None))
-        ]
+        return [_Timing(shift.hours, by_night=shift.name == "night") for shift in named] or [_Timing(Hours(None, None))]
     context = shifts[-1] if shifts else implied
     timings: list[_Timing] = []
     for span in spans:
@@ -169,9 +167,7 @@ def _clock_pair(
             return first, end.at if end.form is ClockFormat.EXACT else None
         return first, first_after(end.at, first)
     if start:
-        return (
-            start.at if start.form is ClockFormat.EXACT else _bare_start(start, None, shift, day, now)
-        ), None
+        return (start.at if start.form is ClockFormat.EXACT else _bare_start(start, None, shift, day, now)), None
     if end:
         return None, (end.at if end.form is ClockFormat.EXACT else _bare_end(end, shift, day, now))
     return None, None
@@ -229,12 +225,7 @@ def _bare_end(end: ClockTime, shift: Shift | None, day: DayMention | None, now: 
     if shift is None or shift.hours.start is None:
         return None
     first = first_after(end.at, shift.hours.start)
-    if (
-        day
-        and day.date == now.operational
-        and _offset(first) <= _offset(now.minute)
-        and _end_offset(first) < _DAY
-    ):
+    if day and day.date == now.operational and _offset(first) <= _offset(now.minute) and _end_offset(first) < _DAY:
         return (first + 720) % _DAY
     return first
 
@@ -244,9 +235,7 @@ def first_after(at: int, start: int) -> int:
     return (start + ((at - start) % 720 or 720)) % _DAY
 
 
-def _placed(
-    day: DayMention | None, timing: _Timing, now: LocalMoment, warnings: list[str]
-) -> list[ShiftWindow]:
+def _placed(day: DayMention | None, timing: _Timing, now: LocalMoment, warnings: list[str]) -> list[ShiftWindow]:
     start, end = timing.hours
     if day is None:
         return [ShiftWindow(None, *_written(timing.hours))]
@@ -264,15 +253,11 @@ def _placed(
         return [ShiftWindow(day.date, None, None)]
     if start < _BOUNDARY and not timing.by_night and not day.implied and len(windows) == 1:
         morning = day.date + timedelta(days=1)
-        warnings.append(
-            f"I read {hhmm(start)} to {hhmm(end)} as the night of {day.date:%A}, early on {morning:%A}"
-        )
+        warnings.append(f"I read {hhmm(start)} to {hhmm(end)} as the night of {day.date:%A}, early on {morning:%A}")
     if is_past(windows[-1][0], windows[-1][2], now):
         warnings.append(f"{hhmm(start)} to {hhmm(end)}: {_gone(windows[-1][0])}")
         return [ShiftWindow(None, *_written(timing.hours))]
-    return [
-        ShiftWindow(on, hhmm(first), hhmm(last)) for on, first, last in windows if not is_past(on, last, now)
-    ]
+    return [ShiftWindow(on, hhmm(first), hhmm(last)) for on, first, last in windows if not is_past(on, last, now)]
 
 
 def cut(
@@ -285,10 +270,7 @@ def cut(
     """
     is_early = start < _BOUNDARY and (until is not None or (start < _BOUNDARY < end and not by_night))
     on, at = (day - timedelta(days=1) if is_early else day), _offset(start)
-    if until is None:
-        length = (end - start) % _DAY or _DAY
-    else:
-        length = (until - on).days * _DAY + end - _BOUNDARY - at
+    length = (end - start) % _DAY or _DAY if until is None else (until - on).days * _DAY + end - _BOUNDARY - at
     if not 0 < length <= _LONGEST_DAYS * _DAY:
         return []
     pieces: list[tuple[date, int, int]] = []

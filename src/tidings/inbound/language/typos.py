@@ -47,9 +47,7 @@ _WORD_HOURS: tuple[tuple[str, str], ...] = tuple(
         (rf"\b{word} (?=(?:to|till?|until|-) (?:\d|noon|midnight|{'|'.join(_HOURS)}\b))", f"{hour} "),
     )
 )
-WORDED = _WORD_HOURS + group(
-    "worded", CLOCKED=_CLOCKED, TWELVE=_TWELVE, EARLY=_EARLY, LATE=_LATE, WEEKDAY=_WEEKDAY
-)
+WORDED = _WORD_HOURS + group("worded", CLOCKED=_CLOCKED, TWELVE=_TWELVE, EARLY=_EARLY, LATE=_LATE, WEEKDAY=_WEEKDAY)
 
 _MINE = r"(?:we|i) (?:had |have |just |already |once )*"
 SAID = group("said", MINE=_MINE, MONTH=_MONTH, SOON=_SOON)
@@ -107,9 +105,7 @@ def _is_slip(word: str, known: str) -> bool:
     """Return whether one letter is extra, missing or wrong, or two are swapped."""
     if abs(len(word) - len(known)) > 1:
         return False
-    same = next(
-        (i for i, pair in enumerate(zip(word, known, strict=False)) if pair[0] != pair[1]), len(known)
-    )
+    same = next((i for i, pair in enumerate(zip(word, known, strict=False)) if pair[0] != pair[1]), len(known))
     rest, wanted = word[same:], known[same:]
     swapped = wanted[1:2] + wanted[:1] + wanted[2:]
     return rest[1:] == wanted or rest == wanted[1:] or rest[1:] == wanted[1:] or rest == swapped

@@ -99,17 +99,13 @@ def intent(parsed: Mapping[str, Any], source: str) -> Intent:
 
 def relation(parsed: Mapping[str, Any], source: str) -> WorkflowRelation:
     """Convert a validated answer to a relation."""
-    return WorkflowRelation(
-        parsed["related"], float(parsed["confidence"]), printable(parsed["reason"]), source
-    )
+    return WorkflowRelation(parsed["related"], float(parsed["confidence"]), printable(parsed["reason"]), source)
 
 
 def extraction(parsed: Mapping[str, Any], source: str) -> Extraction:
     """Convert a validated answer to an extraction."""
     requests = tuple(
-        ShiftRequest(
-            ShiftAction(action) if action else None, *(one[name] for name in ShiftRequest._fields[1:])
-        )
+        ShiftRequest(ShiftAction(action) if action else None, *(one[name] for name in ShiftRequest._fields[1:]))
         for one in parsed["requests"]
         for action in [one["action"]]
     )

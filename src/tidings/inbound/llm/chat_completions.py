@@ -156,9 +156,7 @@ def read_response(
     except orjson.JSONDecodeError:
         said = None
     if answer.status == 200:
-        return _completion(said) or ModelFailure(
-            ModelFailureKind.LOST, "the response is truncated or not a completion"
-        )
+        return _completion(said) or ModelFailure(ModelFailureKind.LOST, "the response is truncated or not a completion")
     error = _Error.of(said)
     words = _shown(f"HTTP {answer.status}: {error.message or answer.shown()}", hide)
     wait = _wait(answer, now)

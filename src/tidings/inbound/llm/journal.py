@@ -63,32 +63,15 @@ class ModelJournal:
         return int((await self._store.write([Step("model_ask", fields)]))[0][0]["id"])
 
     async def answered(
-        self,
-        id_: int,
-        call: ModelCall,
-        completion: Completion,
-        judged: ValidatedAnswer,
-        *,
-        cost: int,
-        ms: int,
+        self, id_: int, call: ModelCall, completion: Completion, judged: ValidatedAnswer, *, cost: int, ms: int
     ) -> None:
         """Record the answer and its cost in one transaction."""
         used = {"tokens_in": completion.tokens_in, "tokens_out": completion.tokens_out, "cost": cost}
         parsed = None if judged.parsed is None else orjson.dumps(judged.parsed).decode()
-        row = {
-            "id": id_,
-            "raw": completion.raw(),
-            "parsed": parsed,
-            "error": judged.problem,
-            "ms": ms,
-            **used,
-        }
+        row = {"id": id_, "raw": completion.raw(), "parsed": parsed, "error": judged.problem, "ms": ms, **used}
         prompt = {"model": call.model, "prompt": call.prompt.name, "version": call.prompt.version}
         await self._store.write(
-            [
-                Step("model_answered", row),
-                Step("model_spend", {"day": self.today(), **prompt, **used}, only_if=0),
-            ]
+            [Step("model_answered", row), Step("model_spend", {"day": self.today(), **prompt, **used}, only_if=0)]
         )
 
     async def failed(self, id_: int, reason: str, *, ms: int) -> None:

@@ -20,9 +20,7 @@ TRIES = 2  # a call without an answer is retried once
 class ModelClient:
     """Answers questions from the journal or the endpoint."""
 
-    def __init__(
-        self, settings: ModelSettings, store: Store, clock: Clock, *, sleep: Sleep = asyncio.sleep
-    ) -> None:
+    def __init__(self, settings: ModelSettings, store: Store, clock: Clock, *, sleep: Sleep = asyncio.sleep) -> None:
         self._clock = clock
         self._endpoint = ModelEndpoint(settings, now=clock.now)
         self._limiter = ModelRateLimiter(store, clock, settings, sleep)

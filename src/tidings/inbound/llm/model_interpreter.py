@@ -96,9 +96,7 @@ def _served(said: Completion, days: Mapping[str, CalendarDay]) -> Messages:
         {"id": tool.id, "type": "function", "function": {"name": tool.name, "arguments": tool.arguments}}
         for tool in said.tools
     ]
-    answers = [
-        {"role": "tool", "tool_call_id": tool.id, "content": _read_day(tool, days)} for tool in said.tools
-    ]
+    answers = [{"role": "tool", "tool_call_id": tool.id, "content": _read_day(tool, days)} for tool in said.tools]
     return [{"role": "assistant", "content": said.content, "tool_calls": calls}, *answers]
 
 

@@ -150,11 +150,7 @@ def _front(text: str, name: str, where: str) -> dict[str, Any]:
         ("role", front.get("role") in tuple(ModelRole), 'Write role = "small" or "large"'),
         ("max_tokens", _is_whole(front.get("max_tokens"), 1, 100_000), "Write a whole number up to 100000"),
         ("temperature", is_heat, "Write a number from 0 to 2; 0 is the most deterministic"),
-        (
-            "tools",
-            isinstance(tools, list) and set(tools) <= TOOLS,
-            f"Known tools: {', '.join(sorted(TOOLS))}",
-        ),
+        ("tools", isinstance(tools, list) and set(tools) <= TOOLS, f"Known tools: {', '.join(sorted(TOOLS))}"),
     ):
         if not is_valid:
             raise _refused(f"{where} has an invalid {key} ({front.get(key)!r})", remedy)
@@ -196,8 +192,7 @@ def _check_placeholders(prompt: Prompt, where: str) -> None:
         raise _refused(f"{where} has the unknown placeholder {{%{unknown[0]}%}}", hint)
     if missing := sorted(NEEDED[prompt.name] - material):
         raise _refused(
-            f"{where} is missing the placeholder {{%{missing[0]}%}}",
-            f"Add {{%{missing[0]}%}} below # Material",
+            f"{where} is missing the placeholder {{%{missing[0]}%}}", f"Add {{%{missing[0]}%}} below # Material"
         )
 
 

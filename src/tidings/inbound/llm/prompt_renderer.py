@@ -45,11 +45,7 @@ def render_prompt(
 
 def _said(context: InterpreterContext, now: datetime) -> Mapping[str, Any]:
     return {
-        "speaker": {
-            "name": _clip(context.speaker.name),
-            "squad": context.speaker.squad,
-            "role": context.speaker.role,
-        },
+        "speaker": {"name": _clip(context.speaker.name), "squad": context.speaker.squad, "role": context.speaker.role},
         "message": _clip(context.text),
         "thread": [_line(line, now) for line in context.thread[-LONGEST_THREAD:]],
         "open": [_request(request) for request in context.open_requests],

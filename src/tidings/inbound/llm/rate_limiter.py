@@ -81,13 +81,9 @@ class ModelRateLimiter:
 
 def _refusal(row: Row, now: int) -> NoModelAnswer:
     if row["blocked_until"] > now and row["block_kind"] == "down":
-        return ModelUnavailable(
-            f"the model is left alone until {iso(row['blocked_until'])}: {row['block_reason']}"
-        )
+        return ModelUnavailable(f"the model is left alone until {iso(row['blocked_until'])}: {row['block_reason']}")
     if row["blocked_until"] > now:
         until = row["blocked_until"]
-        return ModelThrottled(
-            f"the model wants no calls before {iso(until)}: {row['block_reason']}", until=until
-        )
+        return ModelThrottled(f"the model wants no calls before {iso(until)}: {row['block_reason']}", until=until)
     until = row["next_at"]
     return ModelThrottled(f"the model's rate is used up until {iso(until)}", until=until)

@@ -73,9 +73,7 @@ class GroupMeSource:
     async def _list(self, **query: str) -> list[Mapping[str, Any]]:
         asked = urlencode({"limit": self._settings.page_size, "acceptFiles": 1, **query})
         path = f"/groups/{quote(self._settings.group or '', safe='')}/messages?{asked}"
-        said = await self._api.get(
-            path, headers={"x-access-token": self._settings.token or ""}, now=self._now()
-        )
+        said = await self._api.get(path, headers={"x-access-token": self._settings.token or ""}, now=self._now())
         if said.status == 304:
             return []
         if said.status in _THROTTLED:
@@ -96,10 +94,7 @@ class GroupMeSource:
         if said is None or said.kind is not IncomingKind.MESSAGE or edited <= said.at:
             return None
         return said._replace(
-            id=f"{said.id}/edit/{word(message, 'updated_at')}",
-            kind=IncomingKind.EDIT,
-            original=said.id,
-            at=edited,
+            id=f"{said.id}/edit/{word(message, 'updated_at')}", kind=IncomingKind.EDIT, original=said.id, at=edited
         )
 
 

@@ -118,9 +118,7 @@ def read_production(value: object) -> bool:
     try:
         return flag(value)
     except ValueError as error:
-        raise Misconfigured(
-            "inbound.production is invalid", remedy=str(error), field="inbound.production"
-        ) from None
+        raise Misconfigured("inbound.production is invalid", remedy=str(error), field="inbound.production") from None
 
 
 def read_sources(tables: object, *, production: bool) -> dict[str, SourceSettings]:
@@ -139,9 +137,7 @@ def read_source(name: str, options: Mapping[str, Any], *, production: bool) -> S
     where = f"inbound.sources.{name}"
     if not _NAME.fullmatch(name):
         raise Misconfigured(
-            f"invalid source name {name!r}",
-            remedy="Use letters, digits, - and _, at most 63 characters",
-            field=where,
+            f"invalid source name {name!r}", remedy="Use letters, digits, - and _, at most 63 characters", field=where
         )
     kind = str(options.get("kind"))
     if kind not in _NEEDED:
@@ -182,9 +178,7 @@ def _validate(where: str, settings: SourceSettings, *, production: bool) -> None
                 parse_secret(secret)
             except ValueError as error:
                 remedy = 'Make one with: echo "whsec_$(openssl rand -base64 32)"'
-                raise Misconfigured(
-                    f"{where}.secrets: {error}", remedy=remedy, field=f"{where}.secrets"
-                ) from None
+                raise Misconfigured(f"{where}.secrets: {error}", remedy=remedy, field=f"{where}.secrets") from None
     elif any(len(secret) < 16 for secret in settings.secrets):
         raise Misconfigured(
             f"{where}.secrets contains a secret of less than 16 characters",

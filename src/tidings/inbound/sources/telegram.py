@@ -44,9 +44,7 @@ class TelegramSource:
         }
         if cursor is not None:
             asked["offset"] = cursor
-        said = await self._api.get(
-            f"/bot{self._settings.token}/getUpdates?{urlencode(asked)}", now=self._now()
-        )
+        said = await self._api.get(f"/bot{self._settings.token}/getUpdates?{urlencode(asked)}", now=self._now())
         if said.status != 200 or said.body is None:
             raise SourceUnavailable(f"HTTP {said.status}: {said.shown}", wait=said.wait)
         updates = items(said.body, "result")
@@ -57,9 +55,7 @@ class TelegramSource:
             for one in incoming(self._settings, update)
         ]
         behind = str(max(numbers) + 1) if numbers else None
-        return SourcePage(
-            heard, behind, len(updates) >= self._settings.page_size, missing_updates(cursor, numbers)
-        )
+        return SourcePage(heard, behind, len(updates) >= self._settings.page_size, missing_updates(cursor, numbers))
 
     async def look_back(self) -> Sequence[IncomingMessage]:
         """Return nothing: edits arrive as updates, and gaps show in their numbers."""
@@ -126,6 +122,4 @@ def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[Incomi
     if not edited:
         return [said]
     at = seconds(message, "edit_date")
-    return [
-        said._replace(id=f"{said.id}/edit/{at}", kind=IncomingKind.EDIT, original=said.id, at=at or said.at)
-    ]
+    return [said._replace(id=f"{said.id}/edit/{at}", kind=IncomingKind.EDIT, original=said.id, at=at or said.at)]

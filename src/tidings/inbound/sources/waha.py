@@ -33,9 +33,7 @@ def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incom
             said = _said(settings, after, payload)
             if said is None or not original:
                 return []
-            return [
-                said._replace(id=f"{original}/delete", kind=IncomingKind.DELETE, original=original, text="")
-            ]
+            return [said._replace(id=f"{original}/delete", kind=IncomingKind.DELETE, original=original, text="")]
     return []
 
 
@@ -45,9 +43,7 @@ def key_of(id_: str) -> str:
     return parts[2] if len(parts) >= 3 else id_
 
 
-def _said(
-    settings: SourceSettings, message: Mapping[str, Any], payload: Mapping[str, Any]
-) -> IncomingMessage | None:
+def _said(settings: SourceSettings, message: Mapping[str, Any], payload: Mapping[str, Any]) -> IncomingMessage | None:
     key = key_of(ident(message, "id"))
     if not key:
         return None

@@ -63,9 +63,7 @@ def incoming(settings: SourceSettings, body: bytes, *, now: int) -> list[Incomin
         ) from None
     many = found.get("messages") if isinstance(found, dict) and "messages" in found else [found]
     if not isinstance(many, list) or not 0 < len(many) <= MOST:
-        raise Invalid(
-            "messages is not a list of allowed length", field="messages", remedy=f"send 1 to {MOST} messages"
-        )
+        raise Invalid("messages is not a list of allowed length", field="messages", remedy=f"send 1 to {MOST} messages")
     return [_one(settings, check_fields(one, FIELDS), now) for one in many]
 
 
@@ -105,7 +103,5 @@ def _time(said: str | None, now: int) -> int:
         return instant(datetime.fromisoformat(said))
     except (ValueError, OverflowError):
         raise Invalid(
-            f"invalid time {said[:40]!r}",
-            field="at",
-            remedy="use ISO 8601 with a UTC offset: 2026-01-03T21:08:00Z",
+            f"invalid time {said[:40]!r}", field="at", remedy="use ISO 8601 with a UTC offset: 2026-01-03T21:08:00Z"
         ) from None

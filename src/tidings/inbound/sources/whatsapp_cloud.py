@@ -19,12 +19,8 @@ def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incom
     for entry in items(payload, "entry"):
         for change in items(entry, "changes"):
             value = inner(change, "value")
-            names = {
-                ident(one, "wa_id"): word(inner(one, "profile"), "name") for one in items(value, "contacts")
-            }
-            heard += [
-                _one(settings, message, names) for message in items(value, "messages") if ident(message, "id")
-            ]
+            names = {ident(one, "wa_id"): word(inner(one, "profile"), "name") for one in items(value, "contacts")}
+            heard += [_one(settings, message, names) for message in items(value, "messages") if ident(message, "id")]
     return heard
 
 

@@ -28,11 +28,7 @@ class Conversations:
             "conversation_page", tenant=tenant, before=decode_position(after), limit=page_size(limit)
         )
         items = [
-            {
-                "conversation": row["conversation"],
-                "messages": row["handled_messages"],
-                "last_at": iso(row["at"]),
-            }
+            {"conversation": row["conversation"], "messages": row["handled_messages"], "last_at": iso(row["at"])}
             for row in rows
         ]
         return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
@@ -69,9 +65,7 @@ async def explain_missing_conversation(store: Store, conversation: str, tenant: 
     found = await store.read("inbox_find", id=conversation, tenant=tenant)
     if found:
         named = found[0]["conversation"]
-        return NotFound(
-            f"{conversation} is a message, not a conversation", remedy=f"use its conversation: {named}"
-        )
+        return NotFound(f"{conversation} is a message, not a conversation", remedy=f"use its conversation: {named}")
     top = (await store.read("inbox_top"))[0]["n"] + 1
     which = {"conversation": conversation, "state": None, "source": None, "sender": None}
     window = {"before": top, "floor": max(0, top - WINDOW), "limit": 1}

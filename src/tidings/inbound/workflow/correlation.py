@@ -73,9 +73,7 @@ def fits(text: str, days: Sequence[str], asked: str | None) -> bool:
             return False
 
 
-_TIME = re.compile(
-    r"\b([01]?\d|2[0-3]):?[0-5]\d\b|\b\d{1,2}\s*[ap]m?\b|noon|midnight|night|morning|day\b|evening"
-)
+_TIME = re.compile(r"\b([01]?\d|2[0-3]):?[0-5]\d\b|\b\d{1,2}\s*[ap]m?\b|noon|midnight|night|morning|day\b|evening")
 
 
 def busy(flows: Sequence[Workflow]) -> list[Workflow]:

@@ -119,11 +119,7 @@ class EditProcessor:
             "handled_message_newest", tenant=item.tenant, conversation=item.conversation, limit=_BACK
         )
         for row in newest:
-            if (
-                row["decision"] != MessageDecision.CHANGED
-                and row["message"] != item.id
-                and _original(row) == first
-            ):
+            if row["decision"] != MessageDecision.CHANGED and row["message"] != item.id and _original(row) == first:
                 return (await self._store.read("handled_message_find", message=row["message"]))[0]
         return own[0] if own else None
 
@@ -186,9 +182,7 @@ class EditProcessor:
         kept = {"message": change.handled["message"]}
         match which:
             case ChangeAction.REWORD:
-                entry.also.append(
-                    Step("handled_message_reword", {**kept, "text": change.now.text}, needed=True)
-                )
+                entry.also.append(Step("handled_message_reword", {**kept, "text": change.now.text}, needed=True))
             case ChangeAction.DROP:
                 dropped = {**kept, "decision": "changed", "reason": "its sender deleted it", "at": now}
                 entry.also.append(Step("handled_message_drop", dropped, needed=True))
@@ -215,8 +209,7 @@ class EditProcessor:
             text = reply_texts.changed_late(change.before.speaker.name, results, is_deleted=is_deleted)
             entry.replies.append(text)
             done = [
-                f"{reply_texts.command(each.command)}: {'done' if each.is_done else each.reason}"
-                for each in results
+                f"{reply_texts.command(each.command)}: {'done' if each.is_done else each.reason}" for each in results
             ]
             issue += f"; nothing was undone: {'; '.join(done)}"
         else:

@@ -127,9 +127,7 @@ class FollowUpHandler:
         """Write summary, end and case in one transaction, fenced by the workflow's version."""
         now, why = self._clock.now(), cause(found)
         text = reply_texts.summary(found)
-        ended = replace(flow, stage=next_stage(flow.stage, why)).said(
-            Utterance(US, None, now, text, is_ours=True)
-        )
+        ended = replace(flow, stage=next_stage(flow.stage, why)).said(Utterance(US, None, now, text, is_ours=True))
         steps = [
             Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
             workflow_journal_step(

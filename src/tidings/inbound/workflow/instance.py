@@ -70,8 +70,7 @@ class Workflow:
         return orjson.dumps(
             {
                 "wants": [
-                    {name: slot._asdict() for name, slot in want.items() if name in SLOTS}
-                    for want in self.wants
+                    {name: slot._asdict() for name, slot in want.items() if name in SLOTS} for want in self.wants
                 ],
                 "attempts": dict(self.attempts or {}),
                 "thread": [line._asdict() for line in self.thread],
@@ -109,9 +108,7 @@ def read(row: Mapping[str, Any]) -> Workflow:
 
 def command(said: Mapping[str, Any]) -> CalendarCommand:
     """Parse a command from its JSON."""
-    return CalendarCommand(
-        ShiftAction(said["action"]), said["squad"], said["date"], said["start"], said["end"]
-    )
+    return CalendarCommand(ShiftAction(said["action"]), said["squad"], said["date"], said["start"], said["end"])
 
 
 def request(want: RequestSlots) -> ShiftRequest:

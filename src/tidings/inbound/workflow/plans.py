@@ -96,9 +96,7 @@ def after_validate(state: GraphState) -> str:
 
 def gap(asked: Sequence[RequestSlots]) -> tuple[int, str] | None:
     """Return the request and the slot to ask for next, or None if nothing is missing."""
-    holes = [
-        (SLOTS.index(name), place) for place, want in enumerate(asked) for name in SLOTS if name not in want
-    ]
+    holes = [(SLOTS.index(name), place) for place, want in enumerate(asked) for name in SLOTS if name not in want]
     if not holes:
         return None
     rank, place = min(holes)
@@ -218,9 +216,7 @@ def _remarks(state: GraphState) -> list[str]:
     """Collect the warnings of the interpreter and the reasons of validation."""
     found = [finding.reason for finding in state.get("findings", ())]
     said = {_opening(reason) for reason in found}
-    warned = (
-        [w for w in state["extraction"].warnings if _opening(w) not in said] if "extraction" in state else []
-    )
+    warned = [w for w in state["extraction"].warnings if _opening(w) not in said] if "extraction" in state else []
     return list(dict.fromkeys([*state.get("remarks", ()), *warned, *found]))
 
 
@@ -230,10 +226,7 @@ def _opening(remark: str) -> str:
 
 
 def _end(
-    state: GraphState,
-    causes: Sequence[WorkflowTrigger],
-    replies: Sequence[str],
-    calls: Sequence[Escalation] = (),
+    state: GraphState, causes: Sequence[WorkflowTrigger], replies: Sequence[str], calls: Sequence[Escalation] = ()
 ) -> WorkflowPlan:
     """Build the plan: the new state, its thread and its journal."""
     flow, context = state["flow"], state["context"]
@@ -246,9 +239,7 @@ def _end(
     topic = topic_of(made, flow.topic)
     flow = replace(flow, stage=stage, wants=made, topic=flow.topic if topic in state["taken"] else topic)
     flow = flow.said(
-        Utterance(
-            context.speaker.name, context.speaker.squad, context.now, context.text, role=context.speaker.role
-        ),
+        Utterance(context.speaker.name, context.speaker.squad, context.now, context.text, role=context.speaker.role),
         *(Utterance(US, None, context.now, text, is_ours=True) for text in replies),
     )
     return WorkflowPlan(flow, list(replies), (), list(calls), journal)
@@ -257,9 +248,7 @@ def _end(
 def _understanding(state: GraphState) -> list[ConversationEvent]:
     """Return the journal entries of what was read and understood."""
     days = state.get("days") or {day.date: day for day in state["context"].days}
-    lines = (
-        [ConversationEvent("days", {"days": {day.date: _day(day) for day in days.values()}})] if days else []
-    )
+    lines = [ConversationEvent("days", {"days": {day.date: _day(day) for day in days.values()}})] if days else []
     if "extraction" in state:
         found = state["extraction"]
         said = {

@@ -85,9 +85,7 @@ class MemoryWorkflowRepository:
 
     async def state(self, spoken: ConversationMessage) -> ConversationState:
         """Return the workflows that are open at the time of the message."""
-        self._flows = {
-            id_: (flow, at) for id_, (flow, at) in self._flows.items() if spoken.at < at + self._idle
-        }
+        self._flows = {id_: (flow, at) for id_, (flow, at) in self._flows.items() if spoken.at < at + self._idle}
         return ConversationState([flow for flow, _ in self._flows.values()])
 
     async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
@@ -129,12 +127,7 @@ MakePipeline = Callable[[MemoryWorkflowRepository, ReplayClock, ReadDay], Messag
 
 
 async def replay(
-    store: Store,
-    conversation: str,
-    make: MakePipeline,
-    settings: WorkflowSettings,
-    *,
-    tenant: str = "default",
+    store: Store, conversation: str, make: MakePipeline, settings: WorkflowSettings, *, tenant: str = "default"
 ) -> list[ReplayComparison]:
     """Replay every message of a conversation, in its original order."""
     handled_messages = await _read_handled_messages(store, conversation, tenant)
@@ -161,14 +154,8 @@ async def replay(
         except TidingsError as error:  # no recorded answer to this question
             why = error_text(error)
         name = spoken.speaker.name
-        now = (
-            _side(repository.last)
-            if repository.last is not None
-            else ReplayOutcome(f"no answer ({why})", [], [])
-        )
-        compared.append(
-            ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(handled, facts), now)
-        )
+        now = _side(repository.last) if repository.last is not None else ReplayOutcome(f"no answer ({why})", [], [])
+        compared.append(ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(handled, facts), now))
     return compared
 
 
@@ -200,9 +187,7 @@ def _is_replaced(facts: Sequence[Mapping[str, Any]]) -> bool:
 def _then(handled: Row, facts: Sequence[Mapping[str, Any]]) -> ReplayOutcome:
     """Return the recorded outcome, without "please wait" replies, which depend on timing."""
     said = [fact["text"] for fact in facts if fact["what"] == "said" and not fact["text"].startswith(_WAIT)]
-    return ReplayOutcome(
-        handled["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said
-    )
+    return ReplayOutcome(handled["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said)
 
 
 def _side(entry: WorkflowEntry) -> ReplayOutcome:

@@ -62,9 +62,7 @@ def _known(asked: ShiftRequest) -> str:
 
 def remarks(lines: Sequence[str]) -> str:
     """Join warnings and reasons, one sentence each."""
-    return " ".join(
-        f"{line[:1].upper()}{line[1:]}{'' if line.endswith(('.', '?', '!')) else '.'}" for line in lines
-    )
+    return " ".join(f"{line[:1].upper()}{line[1:]}{'' if line.endswith(('.', '?', '!')) else '.'}" for line in lines)
 
 
 def without_question(line: str) -> str:

@@ -162,9 +162,7 @@ class StoreWorkflowRepository:
         return found
 
     async def _quoted(self, spoken: ConversationMessage) -> QuotedMessage | None:
-        rows = await self._store.read(
-            "handled_message_quoted", source=spoken.source, platform_id=spoken.reply_to
-        )
+        rows = await self._store.read("handled_message_quoted", source=spoken.source, platform_id=spoken.reply_to)
         return QuotedMessage(rows[0]["text"], rows[0]["workflow"]) if rows else None
 
     async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
@@ -206,9 +204,7 @@ class StoreWorkflowRepository:
                 task, row = await prepare_reply(self._reply_port, self._settings, to, text, now)
             except CallerError as error:
                 issue = f"a reply could not be sent: {error.problem}"
-                entry.calls.append(
-                    Escalation("unsaid", issue, f"unsaid:{entry.spoken.conversation}", text=text)
-                )
+                entry.calls.append(Escalation("unsaid", issue, f"unsaid:{entry.spoken.conversation}", text=text))
                 continue
             tasks.append(task)
             rows.append(row)
@@ -217,9 +213,7 @@ class StoreWorkflowRepository:
     def _handled_message(self, entry: WorkflowEntry, state: ConversationState, now: int) -> Step:
         """Build the row that marks this message as handled."""
         spoken = entry.spoken
-        lines: list[Row] = (
-            [{"what": "changes", "at": now, "message": spoken.changes}] if spoken.changes else []
-        )
+        lines: list[Row] = [{"what": "changes", "at": now, "message": spoken.changes}] if spoken.changes else []
         lines += [{"what": happened.what, "at": now, **happened.facts} for happened in entry.happened]
         lines += [{"what": "said", "at": now, "text": text} for text in entry.replies]
         lines += [{"what": "planned", "at": now, "plan": entry.plan, **c._asdict()} for c in entry.commands]
@@ -269,9 +263,7 @@ async def prepare_reply(
     """Prepare a reply to a chat (`source`, `chat`, `tenant`, `conversation`); raises CallerError."""
     channel = settings.replies.get(to["source"], to["source"])
     key = to["conversation"]
-    return await port.prepare(
-        channel, to["chat"], text, tenant=to["tenant"], ordering_key=key, now=now, in_chat=True
-    )
+    return await port.prepare(channel, to["chat"], text, tenant=to["tenant"], ordering_key=key, now=now, in_chat=True)
 
 
 def _settled(before: Sequence[Workflow], changed: Sequence[Workflow], now: int) -> list[Step]:
@@ -292,9 +284,7 @@ def _ended(place: int, entry: WorkflowEntry) -> Step:
 def withdraw(entry: WorkflowEntry, flow: Workflow, now: int, *, idle: int) -> None:
     """End the workflow of an edited or deleted message, before the rest of the entry is written."""
     stage = next_stage(flow.stage, WorkflowTrigger.WITHDRAWN)
-    entry.also.append(
-        Step("workflow_move", flow_row(replace(flow, stage=stage), now, idle=idle), needed=True)
-    )
+    entry.also.append(Step("workflow_move", flow_row(replace(flow, stage=stage), now, idle=idle), needed=True))
     facts = {"workflow": flow.id, "from": flow.stage, "to": stage, "cause": WorkflowTrigger.WITHDRAWN}
     entry.happened.insert(0, ConversationEvent("state", facts))
 

@@ -55,9 +55,7 @@ class Interpreters(NamedTuple):
 class LazyPipeline:
     """Builds the pipeline on first use: grammar and graph take seconds to load."""
 
-    def __init__(
-        self, interpreters: Callable[[], Interpreters], make: Callable[[Interpreters], Pipeline]
-    ) -> None:
+    def __init__(self, interpreters: Callable[[], Interpreters], make: Callable[[Interpreters], Pipeline]) -> None:
         self._interpreters = interpreters
         self._make = make
         self._interpreter: Interpreter | None = None
@@ -147,9 +145,7 @@ def build_workflow_service(
     processor: MessageProcessor = NoWorkflowProcessor()
     changes: ChangeProcessor | None = None
     late: LazyPipeline | None = None
-    handlers: dict[str, Handler] = {
-        FOLLOWUP_KIND: FollowUpHandler(store, clock, settings, reply_port, escalations)
-    }
+    handlers: dict[str, Handler] = {FOLLOWUP_KIND: FollowUpHandler(store, clock, settings, reply_port, escalations)}
     actors: list[Actor] = []
     if settings.enabled:
         repository = StoreWorkflowRepository(store, clock, settings, reply_port, escalations)
@@ -183,10 +179,7 @@ def source_notice_steps(settings: WorkflowSettings, clock: Clock) -> NoticeSteps
         reason = notice.type.replace(".", "_")
         key = f"{reason}:{notice.about or notice.source}"
         call = Escalation(reason, f"source {notice.source}: {notice.problem}", key)
-        return [
-            *notice_event_steps(notice),
-            *escalations.steps(call, notice.tenant, notice.source, None, clock.now()),
-        ]
+        return [*notice_event_steps(notice), *escalations.steps(call, notice.tenant, notice.source, None, clock.now())]
 
     return told if settings.enabled else notice_event_steps
 

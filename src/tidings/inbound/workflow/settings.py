@@ -49,8 +49,7 @@ class WorkflowSettings:
         usual = WorkflowSettings()
         set_ = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) != getattr(usual, name)}
         return {
-            name: durations.humanize(value) if isinstance(value, timedelta) else value
-            for name, value in set_.items()
+            name: durations.humanize(value) if isinstance(value, timedelta) else value for name, value in set_.items()
         }
 
 
@@ -118,9 +117,7 @@ def read(given: Mapping[str, Any], **usual: Any) -> WorkflowSettings:
         try:
             values[name] = OPTIONS[name][0](raw)
         except ValueError as error:
-            raise Misconfigured(
-                f"inbound.{name} is invalid", remedy=str(error), field=f"inbound.{name}"
-            ) from None
+            raise Misconfigured(f"inbound.{name} is invalid", remedy=str(error), field=f"inbound.{name}") from None
     settings = WorkflowSettings(**{**usual, **values})
     if settings.review_threshold > settings.start_at:
         raise Misconfigured(

@@ -71,9 +71,7 @@ def _moves(
     stage: WorkflowStage, *tables: Mapping[WorkflowTrigger, WorkflowStage]
 ) -> Mapping[WorkflowTrigger, WorkflowStage]:
     """Return a row of the table; a trigger that no table names changes nothing."""
-    return {
-        cause: next((table[cause] for table in tables if cause in table), stage) for cause in WorkflowTrigger
-    }
+    return {cause: next((table[cause] for table in tables if cause in table), stage) for cause in WorkflowTrigger}
 
 
 TRANSITIONS: Mapping[WorkflowStage, Mapping[WorkflowTrigger, WorkflowStage]] = {
@@ -95,10 +93,7 @@ TRANSITIONS: Mapping[WorkflowStage, Mapping[WorkflowTrigger, WorkflowStage]] = {
         {WorkflowTrigger.GAVE_UP: WorkflowStage.NEEDS_HUMAN, WorkflowTrigger.IDLE: WorkflowStage.NEEDS_HUMAN},
     ),
     WorkflowStage.NEEDS_HUMAN: _moves(
-        WorkflowStage.NEEDS_HUMAN,
-        {WorkflowTrigger.HANDED_BACK: WorkflowStage.WAITING},
-        _FROM_MESSAGES,
-        _FROM_LEDGER,
+        WorkflowStage.NEEDS_HUMAN, {WorkflowTrigger.HANDED_BACK: WorkflowStage.WAITING}, _FROM_MESSAGES, _FROM_LEDGER
     ),
     **{stage: _moves(stage) for stage in WorkflowStage if stage in TERMINAL_STAGES},
 }

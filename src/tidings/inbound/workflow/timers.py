@@ -36,9 +36,7 @@ class WorkflowTimers:
 
     name = "timekeeper"
 
-    def __init__(
-        self, store: Store, clock: Clock, settings: WorkflowSettings, escalations: EscalationWriter
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, settings: WorkflowSettings, escalations: EscalationWriter) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -66,9 +64,7 @@ class WorkflowTimers:
         ended = replace(flow, stage=stage)
         steps = [
             Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
-            workflow_journal_step(
-                flow, now, "state", {"from": flow.stage, "to": stage, "cause": WorkflowTrigger.IDLE}
-            ),
+            workflow_journal_step(flow, now, "state", {"from": flow.stage, "to": stage, "cause": WorkflowTrigger.IDLE}),
         ]
         if stage is WorkflowStage.NEEDS_HUMAN:
             call = Escalation(
@@ -100,9 +96,7 @@ async def quietly(work: Awaitable[None]) -> None:
         await work
 
 
-async def release(
-    store: Store, row: Row, *, now: int, verdict: str | None = None, also: Sequence[Step] = ()
-) -> None:
+async def release(store: Store, row: Row, *, now: int, verdict: str | None = None, also: Sequence[Step] = ()) -> None:
     """Release a deferred message, behind the waiting tasks of its conversation."""
     task = NewTask(QUEUE, KIND, now, row["tenant"], ordering_key=row["conversation"], max_attempts=TRIES)
     taken = Step("handled_message_release", {"message": row["message"], "at": now}, needed=True)

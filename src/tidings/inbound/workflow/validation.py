@@ -96,12 +96,7 @@ def _shape(place: int, command: CalendarCommand, policy: WorkflowPolicy) -> Vali
 
 
 def _authority(
-    place: int,
-    command: CalendarCommand,
-    want: RequestSlots,
-    speaker: Speaker,
-    owner: str,
-    policy: WorkflowPolicy,
+    place: int, command: CalendarCommand, want: RequestSlots, speaker: Speaker, owner: str, policy: WorkflowPolicy
 ) -> ValidationFinding | None:
     """Check authorization: members act for their squad, commanders for all squads.
 
@@ -122,13 +117,9 @@ def _time(place: int, command: CalendarCommand, policy: WorkflowPolicy, now: int
     ends = _instant(command.date, command.end, timezone, is_end=True)
     today = datetime.fromtimestamp(now / SECOND, timezone)
     if ends <= today:
-        return ValidationFinding(
-            place, "past", f"{day_in_words(command.date)} {command.end} is in the past", "date"
-        )
+        return ValidationFinding(place, "past", f"{day_in_words(command.date)} {command.end} is in the past", "date")
     if ends - today > FARTHEST:
-        return ValidationFinding(
-            place, "too_far", f"{day_in_words(command.date)} is more than a year ahead", "date"
-        )
+        return ValidationFinding(place, "too_far", f"{day_in_words(command.date)} is more than a year ahead", "date")
     return None
 
 
@@ -146,9 +137,7 @@ def _contradiction(
     for other in asked[:place]:
         if other is None or (other.squad, other.date) != (command.squad, command.date):
             continue
-        if (other.action is ShiftAction.ADD) != (
-            command.action is ShiftAction.ADD
-        ) and other.slots & command.slots:
+        if (other.action is ShiftAction.ADD) != (command.action is ShiftAction.ADD) and other.slots & command.slots:
             reason = f"you asked for a crew and for no crew of {command.squad} at the same time"
             return ValidationFinding(place, "contradiction", reason, "action")
     return None

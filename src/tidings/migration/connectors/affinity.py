@@ -273,9 +273,7 @@ def _attribute(one: Any) -> Attribute:
     kinds = {"number": "number", "datetime": "time", "dropdown": "select", "ranked-dropdown": "select"}
     kinds |= {"person": "reference", "company": "reference", "location": "json"}
     kind = str(one.get("valueType") or one.get("type") or "text")
-    return Attribute(
-        str(one.get("id")), kinds.get(kind.removesuffix("-multi"), "text"), many=kind.endswith("-multi")
-    )
+    return Attribute(str(one.get("id")), kinds.get(kind.removesuffix("-multi"), "text"), many=kind.endswith("-multi"))
 
 
 def _whole(value: object) -> int | None:

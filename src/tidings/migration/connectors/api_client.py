@@ -126,13 +126,7 @@ class ApiClient:
         return await self._ask(method, path, body, writes=False)
 
     async def write(
-        self,
-        method: str,
-        path: str,
-        body: object,
-        *,
-        headers: Mapping[str, str] = {},
-        any_answer: bool = False,
+        self, method: str, path: str, body: object, *, headers: Mapping[str, str] = {}, any_answer: bool = False
     ) -> ApiReply:
         """Change something; with `any_answer`, a success need not be JSON and its body is None."""
         return await self._ask(method, path, body, writes=True, headers=headers, any_answer=any_answer)
@@ -163,21 +157,15 @@ class ApiClient:
         except MaybeSent as error:
             late = isinstance(error.__cause__, TimeoutError)
             reason = f"no answer after the request left: {self.redact(str(error))}"
-            raise ConnectorError(
-                ErrorKind.TIMEOUT if late else ErrorKind.TEMPORARY, reason, sent=writes
-            ) from error
+            raise ConnectorError(ErrorKind.TIMEOUT if late else ErrorKind.TEMPORARY, reason, sent=writes) from error
         return self._parse_response(answer, writes=writes, any_answer=any_answer)
 
-    async def _request(
-        self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None
-    ) -> HttpResponse:
+    async def _request(self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
         """Call the host at a checked address; on a failed connection try its next address."""
         began, origin = time.monotonic(), url.origin_ascii
         admitted = self._guard.known(origin) or await self._guard.admit(origin)
         others = len(admitted.addresses) - 1
-        ask = partial(
-            self._http.request, method, url, headers=headers, body=body, max_response_size=MAX_ANSWER
-        )
+        ask = partial(self._http.request, method, url, headers=headers, body=body, max_response_size=MAX_ANSWER)
         while True:
             left = self._deadline - timedelta(seconds=time.monotonic() - began)
             try:

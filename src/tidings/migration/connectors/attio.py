@@ -21,16 +21,7 @@ from ...wire.ssrf_guard import SsrfRules
 from .api_client import ApiClient
 from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
 from .options import ANY_HOST, Connector, ConnectorReach, base_url, duration, header_value, rate, text_table
-from .port import (
-    Attribute,
-    ConnectorError,
-    ErrorKind,
-    Fields,
-    SystemLimits,
-    TargetRecord,
-    WriteStrategy,
-    invalid,
-)
+from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy, invalid
 
 URL = "https://api.attio.com"
 NOTES: Final = "notes"

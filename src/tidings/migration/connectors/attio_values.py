@@ -145,9 +145,7 @@ def explain(refusal: ApiRefusal) -> ConnectorError:
 def _field(body: Mapping[str, Any]) -> str | None:
     """Return the attribute that an error is about, by its path or by its message."""
     errors = body.get("validation_errors")
-    path = (
-        errors[0].get("path") if isinstance(errors, list) and errors and isinstance(errors[0], dict) else None
-    )
+    path = errors[0].get("path") if isinstance(errors, list) and errors and isinstance(errors[0], dict) else None
     steps = [one for one in path if isinstance(one, str)] if isinstance(path, list) else []
     named = next((one for one in reversed(steps) if one not in ("data", "values", "entry_values")), None)
     found = _NAMED.search(str(body.get("message") or ""))

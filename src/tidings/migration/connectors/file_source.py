@@ -14,16 +14,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple, Protocol
 
 from .confined_paths import ConfinedPath
-from .port import (
-    Attribute,
-    ConnectorError,
-    ErrorKind,
-    Fields,
-    Record,
-    RecordPage,
-    SystemLimits,
-    UnreadableRecord,
-)
+from .port import Attribute, ConnectorError, ErrorKind, Fields, Record, RecordPage, SystemLimits, UnreadableRecord
 from .record_validation import InvalidRecord
 
 PAGE_ROWS = 1_000
@@ -83,9 +74,7 @@ class FileSource:
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """Return the columns, if the file has a header."""
-        return await asyncio.to_thread(
-            attributes_of, path_of_type(self._path, type_, self._form.suffix), self._form
-        )
+        return await asyncio.to_thread(attributes_of, path_of_type(self._path, type_, self._form.suffix), self._form)
 
     async def count(self, type_: str) -> int | None:
         """Return None: unknown before reading."""

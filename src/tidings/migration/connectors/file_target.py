@@ -17,16 +17,7 @@ from typing import BinaryIO
 
 from .confined_paths import ConfinedPath
 from .file_source import FileFormat, FileRow, FileSource, attributes_of, id_of, path_of_type
-from .port import (
-    Attribute,
-    ConnectorError,
-    ErrorKind,
-    Fields,
-    SystemLimits,
-    TargetRecord,
-    WriteStrategy,
-    invalid,
-)
+from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy, invalid
 from .record_validation import InvalidRecord
 
 BULK = 500
@@ -68,9 +59,7 @@ class FileTarget:
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
         """Write many records with one fsync."""
-        return await asyncio.to_thread(
-            self._file_of(type_).put, [(key, fields) for key, fields, _ in records]
-        )
+        return await asyncio.to_thread(self._file_of(type_).put, [(key, fields) for key, fields, _ in records])
 
     async def erase(self, type_: str, id_: str) -> None:
         """Blank the record's line."""

@@ -85,9 +85,7 @@ def _calls(settings: HttpConnectorSettings, now: Callable[[], int]) -> ApiClient
     headers = {name.lower(): value for name, value in settings.headers.items()}
     if settings.token:
         headers["authorization"] = f"Bearer {settings.token}"
-    return ApiClient(
-        "", headers=headers, deadline=settings.deadline, rules=settings.rules, hide=secrets, now=now
-    )
+    return ApiClient("", headers=headers, deadline=settings.deadline, rules=settings.rules, hide=secrets, now=now)
 
 
 class _HttpConnector:

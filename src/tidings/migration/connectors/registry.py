@@ -42,9 +42,7 @@ def target(
 
 def connector(kind: str, *, place: str = "source") -> Connector:
     """Return a connector by name, built-in or registered; raises Misconfigured."""
-    known = CONNECTORS.get(kind) or load_entry_point(
-        Connector, entry_points(group=GROUP, name=kind), _table(place)
-    )
+    known = CONNECTORS.get(kind) or load_entry_point(Connector, entry_points(group=GROUP, name=kind), _table(place))
     if known is None:
         everything = {*CONNECTORS, *(found.name for found in entry_points(group=GROUP))}
         raise _table(place).wrong("kind", f"unknown connector kind {kind!r}", hint(kind, everything))

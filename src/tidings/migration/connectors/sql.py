@@ -43,9 +43,7 @@ class _SqlConnector:
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """Return the columns."""
-        return await self._database.do(
-            lambda connection: attributes_of(*self._database.table(connection, type_))
-        )
+        return await self._database.do(lambda connection: attributes_of(*self._database.table(connection, type_)))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -132,9 +130,7 @@ class SqlTarget(_SqlConnector):
             if cursor is None:
                 return
 
-    def _kept(
-        self, connection: sa.Connection, type_: str, key: str, fields: Fields
-    ) -> TargetRecord | ConnectorError:
+    def _kept(self, connection: sa.Connection, type_: str, key: str, fields: Fields) -> TargetRecord | ConnectorError:
         try:
             with connection.begin_nested():
                 self._put(connection, type_, key, fields)

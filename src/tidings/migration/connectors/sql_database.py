@@ -179,13 +179,7 @@ def _type(column: sa.Column[Any]) -> str:
 
 
 def rows_after(
-    connection: sa.Connection,
-    type_: str,
-    table: sa.Table,
-    key: sa.Column[Any],
-    *,
-    after: str | None,
-    size: int,
+    connection: sa.Connection, type_: str, table: sa.Table, key: sa.Column[Any], *, after: str | None, size: int
 ) -> RecordPage:
     """Return the next rows in the order of their key."""
     wanted = sa.select(table).order_by(key).limit(size)

@@ -24,9 +24,7 @@ _LONGEST_WHOLE = 10**100  # as a text; ids of other systems may exceed 64 bits
 
 _YES, _NO = frozenset({"true", "yes", "y", "1"}), frozenset({"false", "no", "n", "0"})
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
-_EMAIL = re.compile(
-    r"[^\s@<>()\[\]\\,;:\"]{1,64}@((?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_](?:[\w-]{0,61}[^\W_]))"
-)
+_EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}@((?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_](?:[\w-]{0,61}[^\W_]))")
 _PHONE_MARKS = re.compile(r"\(0\)|[\s().\-/\u00a0\u2010-\u2013]")
 _PHONE = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _CONTROL = re.compile(r"[\x00\ud800-\udfff]")

@@ -65,14 +65,7 @@ class Expression:
         """Evaluate it for a record; None if nothing matches."""
         try:
             return self.parsed.search(fields, options=_OPTIONS)
-        except (
-            JMESPathError,
-            ValueError,
-            TypeError,
-            ArithmeticError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+        except (JMESPathError, ValueError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
             raise ExpressionError(" ".join(str(error).split())[:200] or type(error).__name__) from None
 
 

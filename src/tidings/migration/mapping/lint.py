@@ -144,9 +144,7 @@ def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFind
         if rule_of is None:
             text = "the target requires it, but the map does not write it"
             yield _error("required_attribute", one.name, name, text, "Map it")
-        elif not (
-            rule_of.on_missing is OnMissing.REFUSE or rule_of.default is not None or rule_of.is_constant
-        ):
+        elif not (rule_of.on_missing is OnMissing.REFUSE or rule_of.default is not None or rule_of.is_constant):
             text = "the target requires it, but the source may have no value"
             remedy = "Set required = true or a default"
             yield _warning("required_attribute", one.name, name, text, remedy)
@@ -184,9 +182,7 @@ def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]
             yield _warning("type_narrowing", one.name, rule.name, text, remedy)
 
 
-def _unmapped_options(
-    one: TypeMap, rule: FieldRule, origin: Attribute, goal: Attribute
-) -> Iterator[LintFinding]:
+def _unmapped_options(one: TypeMap, rule: FieldRule, origin: Attribute, goal: Attribute) -> Iterator[LintFinding]:
     if origin.type != "select" or (rule.values is not None and "*" in rule.values):
         return
     known = set(rule.values) if rule.values is not None else set(goal.options) or set(origin.options)

@@ -9,21 +9,14 @@ from zoneinfo import ZoneInfo
 
 from ...inputs.timezones import parse_timezone
 from ...model.errors import Invalid
-from ..adaptive_batch_size import (
-    DEFAULT_BATCH_SIZE,
-    DEFAULT_BATCH_SIZES,
-    MAX_BATCH_SIZE,
-    MIN_BATCH_SIZE,
-)
+from ..adaptive_batch_size import DEFAULT_BATCH_SIZE, DEFAULT_BATCH_SIZES, MAX_BATCH_SIZE, MIN_BATCH_SIZE
 from ..job_file_section import JobFileSection, nearest
 from . import hooks
 from .converters import EPOCHS, ConversionError, convert, is_missing
 from .expressions import compile_expression
 from .rules import LONGEST_TEXT, OWN_ID, FieldKind, FieldRule, OnError, OnMissing, OnUnresolved, TypeMap
 
-TYPE_KEYS = (
-    *("from", "to", "key", "after", "skip", "hook", "ignore", "group", "extra", "batch_size", "fields"),
-)
+TYPE_KEYS = (*("from", "to", "key", "after", "skip", "hook", "ignore", "group", "extra", "batch_size", "fields"),)
 FIELD_KEYS = (
     *("path", "expression", "constant", "type", "required", "default", "values", "options", "reference"),
     *("unresolved", "many", "on_missing", "on_error", "timezone", "format", "max_length", "secret"),
@@ -52,10 +45,7 @@ def read_type(name: str, raw: object, *, allow_hooks: bool) -> TypeMap:
         group=section.text("group"),
         extra=section.flag("extra"),
         batch_size=section.whole(
-            "batch_size",
-            DEFAULT_BATCH_SIZES.get(name, DEFAULT_BATCH_SIZE),
-            least=MIN_BATCH_SIZE,
-            most=MAX_BATCH_SIZE,
+            "batch_size", DEFAULT_BATCH_SIZES.get(name, DEFAULT_BATCH_SIZE), least=MIN_BATCH_SIZE, most=MAX_BATCH_SIZE
         ),
         raw=section.raw,
     )

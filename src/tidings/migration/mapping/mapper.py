@@ -73,14 +73,7 @@ class Mapper:
             return self._mapped(self._type(record.type), record, lookup)
         except _MappingStopped as stop:
             return RejectedRecord(
-                record.type,
-                record.id,
-                stop.field,
-                stop.value,
-                stop.rule,
-                stop.reason,
-                stop.failure,
-                stop.state,
+                record.type, record.id, stop.field, stop.value, stop.rule, stop.reason, stop.failure, stop.state
             )
 
     def key(self, record: Record) -> str | None:
@@ -101,9 +94,7 @@ class Mapper:
                 made = None if is_missing(value) else convert(_translated(value, rule), rule)
             except (_MappingStopped, ConversionError):
                 continue  # `map` reports it
-            asked += [
-                (rule.reference, str(one)) for one in (made if isinstance(made, list) else [made]) if one
-            ]
+            asked += [(rule.reference, str(one)) for one in (made if isinstance(made, list) else [made]) if one]
         return asked
 
     def normalised(self, type_: str, fields: Fields) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Judging: what changes about the alerts, given what was seen and what is open. Pure.
+"""Decide which alerts are new, ongoing or resolved, from measurements and open alerts. Pure.
 
-A figure that could not be read says nothing: its alerts stay as they are. So do alerts of a rule that this
-release does not know, as long as somebody else still sees them.
+Alerts whose measurement could not be read stay unchanged, and so do alerts of a rule that this release does
+not know while another process still updates them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .rules import AlertRule
 
 
 class Measurement(NamedTuple):
-    """One figure of one subject ('' is the whole engine), and what to say where it is too high."""
+    """The value of one subject ('' is the whole engine), and the problem text if it is too high."""
 
     value: float
     problem: str
@@ -24,7 +24,7 @@ class Measurement(NamedTuple):
 
 
 class NewAlert(NamedTuple):
-    """An alert that is not there yet; raised at once where its rule waits for nothing."""
+    """A new alert; raised immediately if its rule has no hold time."""
 
     rule: AlertRule
     reading: Measurement
@@ -32,7 +32,7 @@ class NewAlert(NamedTuple):
 
 
 class OngoingAlert(NamedTuple):
-    """An open alert whose condition still holds; raised now if it has held for long enough."""
+    """An open alert whose condition persists; `is_raised` once the hold time has passed."""
 
     rule: AlertRule
     reading: Measurement
@@ -41,18 +41,18 @@ class OngoingAlert(NamedTuple):
 
 
 class AlertChanges(NamedTuple):
-    """What is to be written."""
+    """The changes to write."""
 
     new: list[NewAlert]
     again: list[OngoingAlert]
-    over: list[Row]  # were raised
-    dropped: list[Row]  # were only pending
+    over: list[Row]  # raised, now resolved
+    dropped: list[Row]  # pending, never raised
 
 
 def decide_changes(
     rules: Iterable[AlertRule], figures: Mapping[str, Sequence[Measurement]], rows: Sequence[Row], now: int
 ) -> AlertChanges:
-    """Compare what is seen with what is open."""
+    """Compare the measurements with the open alerts."""
     verdict = AlertChanges([], [], [], [])
     known = {rule.name: rule for rule in rules}
     bad = {

@@ -1,4 +1,4 @@
-"""Wording: what is told of an alert, to people in one message and to programs as an event. Pure."""
+"""The text message and the event of an alert. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ RESOLVED = "alert.resolved"
 
 
 def alert_message(alert: Row, rule: AlertRule | None, *, resolved: bool = False) -> str:
-    """One message: how bad, what, since when, and where to read what to do."""
+    """The message of an alert: severity, title, problem, runbook and how to acknowledge it."""
     title = rule.title if rule is not None else str(alert["rule"])
     if resolved:
-        return f"Tidings, resolved: {title}. It was: {alert['problem']}."
+        return f"Tidings, resolved: {title}. The problem was: {alert['problem']}."
     lines = [f"Tidings, {alert['severity']}: {title}.", f"{_capital(alert['problem'])}."]
     if rule is not None:
-        lines.append(f"What to do: docs/{rule.runbook}")
-    lines.append(f"Take it on: tidings alerts ack {alert['id']} --by NAME")
+        lines.append(f"Runbook: docs/{rule.runbook}")
+    lines.append(f"Acknowledge: tidings alerts ack {alert['id']} --by NAME")
     return "\n".join(lines)
 
 
 def event_body(alert: Row, rule: AlertRule | None, at: int, *, resolved: bool = False) -> Mapping[str, Any]:
-    """The data of an event."""
+    """The `data` of an alert event."""
     return {
         "id": alert["id"],
         "rule": alert["rule"],

@@ -1,7 +1,7 @@
-"""The guard: looks at the engine, and writes down, tells and takes back what is wrong with it.
+"""Evaluate the alert rules, raise and resolve alerts, and notify recipients.
 
-One process at a time does it, by a duty's row. An alert, the event that tells of it and the messages to
-people are one transaction, on condition that nobody else has raised it: it is told once, and so is its end.
+A duty row lets one process evaluate at a time. An alert, its event and its messages are one conditional
+transaction, so each alert is raised and resolved exactly once.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ MeasurementSource = Callable[[], Awaitable[Mapping[str, Sequence[Measurement]]]]
 
 @dataclass(frozen=True, slots=True)
 class AlertRecipients:
-    """Who is told, besides whoever listens to events."""
+    """Who is notified, in addition to event subscribers."""
 
     channel: str | None = None
     to: tuple[str, ...] = ()
 
 
 class AlertEvaluator:
-    """An actor; one step looks once. It needs no right to work, only a database that answers."""
+    """An actor that evaluates the rules in each step. It also runs in processes that send no messages."""
 
     name = "alerts"
 
@@ -54,9 +54,9 @@ class AlertEvaluator:
         messages: MessageService,
         figures: AlertMeasurements,
         *,
-        told: AlertRecipients = AlertRecipients(),
+        recipients: AlertRecipients = AlertRecipients(),
         rules: Iterable[AlertRule] | None = None,
-        looks: Sequence[MeasurementSource] = (),  # figures of other parts
+        sources: Sequence[MeasurementSource] = (),  # measurements of other packages
         keep: timedelta = timedelta(days=30),
         emit: Emit = discard_event,
     ) -> None:
@@ -64,17 +64,17 @@ class AlertEvaluator:
         self._clock = clock
         self._messages = messages
         self._figures = figures
-        self._told = told
+        self._recipients = recipients
         self._rules = {rule.name: rule for rule in rules or figures.rules.values()}
-        self._looks = looks
+        self._sources = sources
         self._keep = micros(keep)
         self._emit = emit
         self._me = int(clock.chance() * (1 << 52))
-        self._full_at: float | None = None  # when a write was last refused for want of room
+        self._full_at: float | None = None  # when the database last refused a write as full
         self._pruned_at = 0
 
     async def step(self) -> float:
-        """Look, if it is due and nobody else does; gives the seconds until the next look."""
+        """Evaluate if due and no other process does; returns the seconds until the next step."""
         asked = self._clock.monotonic()
         try:
             mine = await self._take_duty()
@@ -82,20 +82,18 @@ class AlertEvaluator:
             self._full_at = self._clock.monotonic()
             raise
         if mine:
-            await self._look(self._clock.monotonic() - asked)
+            await self._evaluate(self._clock.monotonic() - asked)
         return EVALUATION_INTERVAL.total_seconds()
 
     async def _take_duty(self) -> bool:
         turn = {"name": _DUTY, "every": micros(EVALUATION_INTERVAL) - SECOND, "node": self._me}
-        taken = await self._store.write(
-            [Step("maintenance_join", {"name": _DUTY}), Step("maintenance_take", turn)]
-        )
+        taken = await self._store.write([Step("maintenance_join", {"name": _DUTY}), Step("maintenance_take", turn)])
         return bool(taken[1])
 
-    async def _look(self, seconds: float) -> None:
+    async def _evaluate(self, seconds: float) -> None:
         seen = await self._figures.read()
-        for look in self._looks:
-            seen |= {name: list(readings) for name, readings in (await look()).items()}
+        for source in self._sources:
+            seen |= {name: list(readings) for name, readings in (await source()).items()}
         seen["database_seconds"] = [Measurement(seconds, f"a small write took {seconds:.1f} s")]
         seen["database_full"] += self._refused()
         now: int = (await self._store.read("now"))[0]["now"]
@@ -112,10 +110,10 @@ class AlertEvaluator:
         await self._prune(now)
 
     def _refused(self) -> list[Measurement]:
-        """A disk that was full a moment ago is not well yet."""
+        """A database that refused a write as full stays critical for one window."""
         if self._full_at is None or self._clock.monotonic() - self._full_at > WINDOW.total_seconds():
             return []
-        return [Measurement(1, "it had no room for a write a moment ago")]
+        return [Measurement(1, "it recently refused a write because it is full")]
 
     async def _add(self, new: NewAlert, now: int) -> None:
         rule, reading = new.rule, new.reading
@@ -124,36 +122,26 @@ class AlertEvaluator:
             "subject": reading.subject, "severity": str(rule.severity), "value": reading.value,
             "problem": reading.problem, "first_at": now,
         }  # fmt: skip
-        state = {
-            "state": "raised" if new.is_raised else "pending",
-            "raised_at": now if new.is_raised else None,
-        }
+        state = {"state": "raised" if new.is_raised else "pending", "raised_at": now if new.is_raised else None}
         added = {name: value for name, value in row.items() if name != "first_at"} | state | {"at": now}
         if new.is_raised:
-            await self._tell(row, Step("alert_add", added, needed=True), now)
+            await self._notify(row, Step("alert_add", added, needed=True), now)
         else:
             await self._store.write([Step("alert_add", {**added, "notify_error": None})])
 
     async def _see(self, again: OngoingAlert, now: int) -> None:
-        seen = {
-            "id": again.row["id"],
-            "at": now,
-            "value": again.reading.value,
-            "problem": again.reading.problem,
-        }
+        seen = {"id": again.row["id"], "at": now, "value": again.reading.value, "problem": again.reading.problem}
         if again.is_raised:
             row = again.row | {"value": again.reading.value, "problem": again.reading.problem}
-            await self._tell(row, Step("alert_raise", seen, needed=True), now)
+            await self._notify(row, Step("alert_raise", seen, needed=True), now)
         else:
             await self._store.write([Step("alert_see", seen)])
 
     async def _resolve(self, row: Row, now: int) -> None:
-        await self._tell(
-            row, Step("alert_resolve", {"id": row["id"], "at": now}, needed=True), now, over=True
-        )
+        await self._notify(row, Step("alert_resolve", {"id": row["id"], "at": now}, needed=True), now, over=True)
 
-    async def _tell(self, row: Row, change: Step, now: int, *, over: bool = False) -> None:
-        """The change, its event and its messages, all or none."""
+    async def _notify(self, row: Row, change: Step, now: int, *, over: bool = False) -> None:
+        """Write the change, its event and its messages in one transaction."""
         rule = self._rules.get(row["rule"])
         tasks, rows, not_told = await self._prepare(alert_text.alert_message(row, rule, resolved=over), now)
         event = {
@@ -166,16 +154,16 @@ class AlertEvaluator:
         try:
             await self._store.enqueue(tasks, *made, also=[change, Step("outbox_add", event)])
         except WriteConflict:
-            return  # somebody else has told it
+            return  # another process was first
         kind = AlertResolved if over else AlertRaised
         self._emit(kind(row["rule"], row["subject"], row["severity"], row["problem"]))
         await self._store.hint()
 
     async def _prepare(self, text: str, now: int) -> tuple[list[Any], list[tuple[Any, ...]], str | None]:
-        """The messages to people; who cannot be written to is noted, and keeps nobody else from knowing."""
+        """Prepare the messages; recipients that cannot be reached are recorded and do not stop the others."""
         tasks, rows, problems = [], [], []
-        for to in self._told.to if self._told.channel is not None else ():
-            draft = Draft(str(self._told.channel), to, text, ordering_key=f"alerts:{to}", priority=0)
+        for to in self._recipients.to if self._recipients.channel is not None else ():
+            draft = Draft(str(self._recipients.channel), to, text, ordering_key=f"alerts:{to}", priority=0)
             try:
                 task, row = await self._messages.prepare(draft, now)
             except CallerError as error:
@@ -186,7 +174,7 @@ class AlertEvaluator:
         return tasks, rows, "; ".join(problems)[:500] or None
 
     async def _prune(self, now: int) -> None:
-        """Forget what was over long ago, now and then, a page at a time."""
+        """Delete old resolved alerts every hour, one page at a time."""
         if abs(now - self._pruned_at) < HOUR:
             return
         old = {"before": now - self._keep, "limit": _PRUNED}

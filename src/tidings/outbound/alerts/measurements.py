@@ -1,6 +1,6 @@
-"""Figures: what the rules look at, read from the database with a few bounded, indexed statements.
+"""Read the values that the alert rules compare, with a few bounded, indexed statements.
 
-Every process sees the same ones, whoever it is that looks; only the room under a SQLite file is local.
+The values are the same in every process, except the free space under a SQLite file.
 """
 
 from __future__ import annotations
@@ -27,36 +27,32 @@ MeasurementsByName = dict[str, list[Measurement]]
 
 
 class AttemptCounts(NamedTuple):
-    """What came of attempts, over the window."""
+    """Outcomes of attempts in the window."""
 
     total: int = 0
     done: int = 0
     failed: int = 0
-    again: int = 0  # second and later tries
-    late: int = 0  # first tries that started late
-    stubborn: int = 0  # third and later tries that met a temporary error
+    again: int = 0  # second and later attempts
+    late: int = 0  # first attempts that started late
+    stubborn: int = 0  # third and later attempts with a temporary error
 
 
 class AlertMeasurements:
-    """Reads them all, as far as the rules need to know them."""
+    """Reads all measurements, counting only as far as the thresholds need."""
 
-    def __init__(
-        self, store: Store, *, place: Path | None = None, limits: AlertThresholds = AlertThresholds()
-    ) -> None:
+    def __init__(self, store: Store, *, place: Path | None = None, limits: AlertThresholds = AlertThresholds()) -> None:
         self._store = store
         self._place = place  # the folder of a database file
         self._limits = limits
         self.rules = build_rules(limits)
 
     async def read(self) -> MeasurementsByName:
-        """Every figure as it stands now."""
+        """All current measurements by name."""
         store = self._store
         now: int = (await store.read("now"))[0]["now"]
         since = (now - micros(WINDOW)) // MINUTE * MINUTE
         seen_at = (await store.read("node_last_seen"))[0]["seen_at"]
-        overdue = await store.read(
-            "counts_overdue", before=now - micros(LATE_AFTER), most=self._limits.overdue + 1
-        )
+        overdue = await store.read("counts_overdue", before=now - micros(LATE_AFTER), most=self._limits.overdue + 1)
         due = await store.read("counts_due", most=self._limits.queue_deep + 1)
         return {
             "silent_seconds": _silent(seen_at, now),
@@ -72,7 +68,7 @@ class AlertMeasurements:
         }
 
     def free(self) -> int | None:
-        """Bytes left under a database file; None for a server, which knows its own."""
+        """Free bytes under a database file; None for a database server."""
         try:
             return None if self._place is None else shutil.disk_usage(self._place).free
         except OSError:
@@ -84,7 +80,7 @@ class AlertMeasurements:
         missed = await self._store.read("schedule_missed", since=now - DAY, limit=MAX_SUBJECTS)
         said = [
             *((row, f"should have fired at {iso(row['next_at'])}") for row in late),
-            *((row, f"could not make what it should: {row['problem']}") for row in refused),
+            *((row, f"could not create its message or broadcast: {row['problem']}") for row in refused),
             *((row, f"did not fire at {iso(row['at'])}: {row['detail']}") for row in missed),
         ]
         found = {
@@ -107,7 +103,7 @@ class AlertMeasurements:
 
 
 def count_attempts(rows: Sequence[Row]) -> AttemptCounts:
-    """Sum up what came of attempts; not what others do with our events."""
+    """Sum the outcomes of attempts, without those of webhook events."""
     sums = dict.fromkeys(AttemptCounts._fields, 0)
     for row in rows:
         what, n = str(row["outcome"]).partition(":")[0], int(row["n"])
@@ -123,7 +119,7 @@ def count_attempts(rows: Sequence[Row]) -> AttemptCounts:
 
 
 def shares(found: AttemptCounts) -> MeasurementsByName:
-    """Shares of attempts, of first tries and of ends; too few of them say nothing."""
+    """Error rates of attempts, first attempts and final results; none below MIN_ATTEMPTS."""
     firsts, ends = found.total - found.again, found.done + found.failed
     within = f"in the last {durations.humanize(WINDOW)}"
     return {
@@ -131,11 +127,9 @@ def shares(found: AttemptCounts) -> MeasurementsByName:
             found.late, firsts, f"started over {durations.humanize(LATE_AFTER)} late {within}", "messages"
         ),
         "error_share": _share(found.total - found.done, found.total, f"ended in an error {within}"),
-        "failure_share": _share(found.failed, ends, f"failed for good {within}", "messages"),
+        "failure_share": _share(found.failed, ends, f"failed permanently {within}", "messages"),
         "stubborn": [
-            Measurement(
-                found.stubborn, f"{found.stubborn:,} attempts met the same trouble for the third time"
-            )
+            Measurement(found.stubborn, f"{found.stubborn:,} attempts had a temporary error for the third time")
         ]
         if found.stubborn
         else [],
@@ -143,25 +137,25 @@ def shares(found: AttemptCounts) -> MeasurementsByName:
 
 
 def memory(nodes: Sequence[Row]) -> list[Measurement]:
-    """Of every live node, as it said with its last beat."""
+    """The memory share of each live node, from its last heartbeat."""
     loads: Mapping[str, object] = {
         row["name"]: orjson.loads(row["info"]).get("memory") for row in nodes if row["state"] == "live"
     }
     return [
-        Measurement(share, f"the process {name} uses {share:.0%} of the memory that it may have", name)
+        Measurement(share, f"the process {name} uses {share:.0%} of its memory limit", name)
         for name, share in loads.items()
         if isinstance(share, int | float)
     ]
 
 
 def rewinds(rows: Sequence[Row]) -> list[Measurement]:
-    """The newest rewind of the database, for a day."""
-    said = "it went back to its state of about {}; {:,} tasks may have been sent already and are unknown"
+    """The newest rewind of the database within a day."""
+    said = "it was restored to its state of about {}; {:,} tasks may have been sent already and are uncertain"
     return [Measurement(1, said.format(iso(row["survived_at"]), row["unknown"])) for row in rows]
 
 
 def stopped(queues: Sequence[Row]) -> list[Measurement]:
-    """Channels that send nothing, and not because a person said so."""
+    """Channels that send nothing although no person paused them."""
     readings = []
     for row in queues:
         if row["paused_by_engine"]:
@@ -169,7 +163,7 @@ def stopped(queues: Sequence[Row]) -> list[Measurement]:
         elif row["session_state"] not in (None, "connected"):
             why = f"is {str(row['session_state']).replace('_', ' ')}: {row['session_reason']}"
         elif row["opened_at"] is not None:
-            why = f"does not get through: {row['failures']} failures in a row"
+            why = f"has an open breaker: {row['failures']} failures in a row"
         else:
             continue
         readings.append(Measurement(1, f"the channel {row['name']!r} {why}"[:500], row["name"]))
@@ -178,16 +172,14 @@ def stopped(queues: Sequence[Row]) -> list[Measurement]:
 
 def _silent(seen_at: int | None, now: int) -> list[Measurement]:
     if seen_at is None:
-        return []  # nobody has ever worked here
+        return []  # no process has ever worked
     seconds = (now - seen_at) / SECOND
     length = durations.humanize(timedelta(seconds=max(0.0, seconds)))
-    return [Measurement(seconds, f"no process has looked for due messages for {length}")]
+    return [Measurement(seconds, f"no process has polled for due messages for {length}")]
 
 
 def _overdue(count: int) -> list[Measurement]:
-    return [
-        Measurement(count, f"{count:,} messages or more are overdue by over {durations.humanize(LATE_AFTER)}")
-    ]
+    return [Measurement(count, f"{count:,} messages or more are overdue by over {durations.humanize(LATE_AFTER)}")]
 
 
 def _due(count: int) -> list[Measurement]:

@@ -1,4 +1,4 @@
-"""Alerts as faces see them: a page, one by itself, and the one thing a person does: take it on."""
+"""List, show and acknowledge alerts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .evaluator import MAX_OPEN_ALERTS
 from .measurements import AlertMeasurements
 from .rules import AlertRule
 
-_LAST = "\x7f"  # behind every id
-_LONGEST_NAME = 120
+_LAST = "\x7f"  # sorts after every id
+_MAX_NAME_LENGTH = 120
 
 
 class AlertService:
-    """What was found wrong, and who takes care of it."""
+    """Alert operations of the API, CLI and dashboard."""
 
     def __init__(self, store: Store, clock: Clock, figures: AlertMeasurements) -> None:
         self._store = store
@@ -28,24 +28,24 @@ class AlertService:
     async def page(
         self, *, tenant: str = "default", past: bool = False, limit: int = 50, after: str | None = None
     ) -> Page:
-        """Alerts that are open, newest first; with `past` also those that are over."""
+        """Open alerts, newest first; with `past` also resolved ones."""
         rows = await self._store.read(
             "alert_page", tenant=tenant, past=past, before=after or _LAST, limit=page_size(limit)
         )
         return Page([self._described(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
-        """One alert."""
+        """One alert; raises NotFound."""
         rows = await self._store.read("alert_find", id=id_, tenant=tenant)
         if not rows:
             raise NotFound(f"there is no alert {id_}", field="id", remedy="see: tidings alerts list")
         return self._described(rows[0])
 
     async def acknowledge(self, id_: str, by: str, *, tenant: str = "default") -> Row:
-        """Somebody takes it on; everybody else can see who."""
+        """Acknowledge an alert under a name; raises Conflict if someone already has."""
         by = by.strip()
-        if not by or len(by) > _LONGEST_NAME or not by.isprintable():
-            raise Invalid("there is no name", field="by", remedy="say who takes it on")
+        if not by or len(by) > _MAX_NAME_LENGTH or not by.isprintable():
+            raise Invalid("the name is missing or invalid", field="by", remedy="give the name of the person")
         taken = {"id": id_, "tenant": tenant, "by_whom": by, "at": self._clock.now()}
         if not (await self._store.write([Step("alert_acknowledge", taken)]))[0]:
             found = await self.show(id_, tenant=tenant)
@@ -54,7 +54,7 @@ class AlertService:
         return await self.show(id_, tenant=tenant)
 
     async def open(self) -> dict[str, int]:
-        """How many are raised, by severity, over all tenants."""
+        """Raised alerts of all tenants, counted by severity."""
         rows = await self._store.read("alert_open", limit=MAX_OPEN_ALERTS)
         return dict(Counter(row["severity"] for row in rows if row["state"] == "raised"))
 
@@ -63,7 +63,7 @@ class AlertService:
 
 
 def serialize_alert(row: Row, rule: AlertRule | None) -> Row:
-    """An alert as people see it; of an unknown rule there is less to say."""
+    """An alert as API fields; an unknown rule has no title, threshold or runbook."""
     is_taken = row["state"] == "raised" and row["acknowledged_at"] is not None
     return {
         "id": row["id"],
@@ -78,8 +78,5 @@ def serialize_alert(row: Row, rule: AlertRule | None) -> Row:
         "runbook": None if rule is None else rule.runbook,
         "acknowledged_by": row["acknowledged_by"],
         "notify_error": row["notify_error"],
-        **{
-            name: iso(row[name])
-            for name in ("first_at", "raised_at", "last_at", "acknowledged_at", "resolved_at")
-        },
+        **{name: iso(row[name]) for name in ("first_at", "raised_at", "last_at", "acknowledged_at", "resolved_at")},
     }

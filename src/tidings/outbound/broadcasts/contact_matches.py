@@ -1,7 +1,7 @@
-"""Matching: a row whose address a contact has on the broadcast's channel gets that contact.
+"""Find the contact of each recipient by its address on the broadcast's channel.
 
-Rows are gathered, and one indexed look-up asks for all of them. A broken upload is told by what its rows say,
-so a contact that changes between two tries makes it no other upload.
+Rows are looked up in chunks by index. An interrupted upload is recognized by its rows alone, so a contact
+that changes meanwhile does not make it a different upload.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ..contacts.contact_fields import normalize_address
 from ..contacts.contact_lists import ListRecipient as Person
 from .recipient_parser import BroadcastRecipient, NumberedRecipient
 
-SLICE = 100  # rows that are gathered without giving way
-LARGEST = 8 << 20  # bytes of rows that are gathered at the most
+SLICE = 100  # rows read before yielding to the event loop
+MAX_CHUNK_BYTES = 8 << 20  # maximum bytes of rows in one chunk
 
 FindContacts = Callable[[Sequence[str]], Awaitable[Mapping[str, Person]]]
 
 
 class MatchedRecipient(NamedTuple):
-    """A row of a stream, with its contact if there is one."""
+    """A row of a stream, with its contact if known."""
 
     number: int
-    mark: bytes  # what a repeated upload is told by
+    mark: bytes  # fingerprint that identifies a repeated upload
     said: BroadcastRecipient | TidingsError
 
 
 async def match_contacts(
     rows: AsyncIterator[NumberedRecipient], people: FindContacts, *, most: int, after: int = 0
 ) -> AsyncIterator[MatchedRecipient]:
-    """All rows in their order, gathered by `most`; the first `after` are known, and nobody asks for them."""
+    """All rows in order, looked up in chunks of `most`; the first `after` rows need no lookup."""
     gathered, size, seen = list[MatchedRecipient](), 0, 0
     async for number, said in rows:
         seen += 1
@@ -46,7 +46,7 @@ async def match_contacts(
             continue
         gathered.append(row)
         size += len(row.mark)
-        if len(gathered) >= most or size >= LARGEST:
+        if len(gathered) >= most or size >= MAX_CHUNK_BYTES:
             for found in await _with_contacts(gathered, people):
                 yield found
             gathered, size = [], 0
@@ -54,9 +54,7 @@ async def match_contacts(
         yield found
 
 
-async def _with_contacts(
-    rows: Sequence[MatchedRecipient], people: FindContacts
-) -> Sequence[MatchedRecipient]:
+async def _with_contacts(rows: Sequence[MatchedRecipient], people: FindContacts) -> Sequence[MatchedRecipient]:
     addresses = [_asked(row.said) for row in rows]
     wanted = dict.fromkeys(address for address in addresses if address is not None)
     known = await people(list(wanted)) if wanted else {}
@@ -70,17 +68,17 @@ def _met(row: MatchedRecipient, person: Person | None) -> MatchedRecipient:
 
 
 def _asked(said: BroadcastRecipient | TidingsError) -> str | None:
-    """The address whose contact is wanted; None where it is known, or no address at all."""
+    """The address to look up; None if the contact is known or the row is invalid."""
     if isinstance(said, TidingsError) or said.contact is not None:
         return None
     try:
         return normalize_address(said.address)
     except TidingsError:
-        return None  # told when the row is judged
+        return None  # reported when the row is validated
 
 
 def merge_contact(said: BroadcastRecipient, person: Person) -> BroadcastRecipient:
-    """The row with what is known of its contact; what the row says itself wins, unless it is empty."""
+    """The row merged with its contact; non-empty values of the row win."""
     own = {name: value for name, value in said.variables.items() if value is not None and value != ""}
     variables = {**said.variables, **person.variables, **own}
     if said.timezone:
@@ -91,7 +89,7 @@ def merge_contact(said: BroadcastRecipient, person: Person) -> BroadcastRecipien
 
 
 def row_fingerprint(said: BroadcastRecipient | TidingsError) -> bytes:
-    """What a repeated upload is told by."""
+    """The fingerprint of a row, to recognize a repeated upload."""
     if isinstance(said, TidingsError):
         return b"\x00" + said.problem.encode("utf-8", "replace")
     plain = f"\x01{said.address}\x02{said.timezone or ''}\x03{said.contact or ''}".encode("utf-8", "replace")

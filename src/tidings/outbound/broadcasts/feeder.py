@@ -1,8 +1,8 @@
-"""The pump: takes recipients of broadcasts from their frozen rows, a window at a time, until all have ended.
+"""Feed broadcasts: turn recipients of the snapshot into tasks, a window at a time.
 
-It runs on every working node. A look is taken by changing the broadcast's row, every move names what it
-expects, and tasks are made in the transaction that moves the cursor behind them: two pumps at once, or one
-that dies anywhere, neither lose nor repeat anybody. What is open is never counted in memory.
+Runs on every working node. A check is claimed by updating the broadcast's row, every change names the state
+it expects, and tasks are written in the transaction that moves the cursor. Concurrent feeders, or one that
+dies anywhere, neither lose nor repeat a recipient. Open tasks are never counted in memory.
 """
 
 from __future__ import annotations
@@ -10,13 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...kernel.clock import Clock
-from ...model.broadcast import (
-    BroadcastState,
-    BroadcastTally,
-    TimezonePart,
-    broadcast_tally,
-    load_broadcast_options,
-)
+from ...model.broadcast import BroadcastState, BroadcastTally, TimezonePart, broadcast_tally, load_broadcast_options
 from ...model.time import SECOND
 from ...observability.events import BroadcastStateChanged, Emit, discard_event
 from ...store.port import Row, Step, Store, WriteConflict
@@ -36,25 +30,19 @@ from .progress import compact_counts, tally_step
 from .recipient_snapshot import BroadcastCreator
 from .serializer import broadcast_event
 
-PAGE = 50  # broadcasts of one step
-LEASE = SECOND  # whoever looks is left alone for so long
-IDLE = 1.0  # seconds between two steps when nothing is known to be due
-_GOLDEN = 0.6180339887498949  # neighbours are spread as far from each other as can be
+PAGE = 50  # broadcasts per step
+LEASE = SECOND  # how long a claimed check belongs to one feeder
+IDLE = 1.0  # seconds between two steps when nothing is due
+_GOLDEN = 0.6180339887498949  # golden ratio: spreads neighboring recipients far apart
 
 
 class BroadcastFeeder:
-    """An actor; one step looks at what is due."""
+    """An actor; one step checks the broadcasts that are due."""
 
     name = "pump"
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        broadcast_creator: BroadcastCreator,
-        *,
-        grace: int,
-        emit: Emit = discard_event,
+        self, store: Store, clock: Clock, broadcast_creator: BroadcastCreator, *, grace: int, emit: Emit = discard_event
     ) -> None:
         self._store = store
         self._clock = clock
@@ -63,24 +51,21 @@ class BroadcastFeeder:
         self._emit = emit
 
     async def step(self) -> float:
-        """Look at every broadcast whose look is due; gives the seconds until the next one."""
+        """Check every broadcast that is due; returns the seconds until the next one."""
         rows = await self._store.read("broadcast_due", limit=PAGE)
         if not rows:
             return IDLE
         now: int = rows[0]["now"]
         nexts: list[int] = [row["check_at"] for row in rows if row["check_at"] > now]
         for row in rows:
-            if (
-                row["check_at"] <= now
-                and (at := await self._look(row["group_id"], row["check_at"])) is not None
-            ):
+            if row["check_at"] <= now and (at := await self._look(row["group_id"], row["check_at"])) is not None:
                 nexts.append(at)
         if not nexts:
             return IDLE if len(rows) < PAGE else 0.0
         return min(IDLE, max(0.0, (min(nexts) - self._clock.now()) / SECOND))
 
     async def _look(self, group_id: int, seen: int) -> int | None:
-        """Take the look, and do what the broadcast's state asks for; gives when to look again."""
+        """Claim the check and act on the broadcast's state; returns when to check again."""
         steps = [
             Step("broadcast_check", {"group_id": group_id, "seen": seen, "lease": LEASE}),
             Step("broadcast_row", {"group_id": group_id}, only_if=0),
@@ -89,7 +74,7 @@ class BroadcastFeeder:
         ]
         taken, found, counted, parts = await self._store.write(steps)
         if not taken:
-            return None  # somebody else looks
+            return None  # another feeder has it
         now, leased = int(taken[0]["now"]), int(taken[0]["check_at"])
         row, tally = found[0], broadcast_tally(counted[0])
         await compact_counts(self._store, group_id, tally)
@@ -103,10 +88,10 @@ class BroadcastFeeder:
                 case _:
                     return await self._settle_down(row, tally, now, leased)
         except WriteConflict:
-            return leased  # somebody moved it meanwhile
+            return leased  # it changed meanwhile
 
     async def _later(self, row: Row, leased: int, at: int | None) -> int | None:
-        """Write down when to look again, unless somebody wants it sooner."""
+        """Store when to check again, unless an earlier check was requested."""
         await self._store.write(
             [Step("broadcast_next", {"group_id": row["group_id"], "check_at": at, "leased": leased})]
         )
@@ -125,7 +110,7 @@ class BroadcastFeeder:
     # -- under way
 
     async def _act(self, row: Row, look: FeedState, leased: int) -> int | None:
-        """Do what was judged; gives when to look again."""
+        """Execute the feed decision; returns when to check again."""
         if row["state"] == BroadcastState.PENDING and row["paused_at"] is not None:
             await open_tasks.resume_tasks(self._store, row)
             await self._store.write([Step("broadcast_requeued", {"group_id": row["group_id"]})])
@@ -165,12 +150,12 @@ class BroadcastFeeder:
     async def _move(
         self, row: Row, tally: BroadcastTally, state: BroadcastState, reason: str | None, step: Step
     ) -> None:
-        """A move by a rule, told to others with it."""
+        """Write a state change with its event."""
         await self._store.write([step, broadcast_event(row, tally, state, reason)])
         self._emit(BroadcastStateChanged(row["id"], row["tenant"], state.value, reason))
 
     async def _take(self, row: Row, take: FeedRecipients) -> None:
-        """Make tasks of the next recipients, and move the cursors behind them: both or neither."""
+        """Make tasks for the next recipients and move the cursors, in one transaction."""
         group_id, options = row["group_id"], load_broadcast_options(row["options"])
         moved = {
             "group_id": group_id, "n": take.size, "expected": row["taken"], "paced_to": take.paced_to,
@@ -192,12 +177,10 @@ class BroadcastFeeder:
         await self._store.hint()
 
     async def _revive(self, row: Row, revive: RetryFailedRecipients) -> None:
-        """Start the next failed ones afresh; the cursor goes behind them, so none is met twice."""
+        """Retry the next failed recipients; the cursor moves past them, so none is retried twice."""
         group_id, after, held = row["group_id"], row["retry_to"], bool(row["retry_unknown"])
         found = (
-            await self._store.read(
-                "group_failed", group_id=group_id, after=after, unknown=held, limit=revive.room
-            )
+            await self._store.read("group_failed", group_id=group_id, after=after, unknown=held, limit=revive.room)
         )[0]
         is_last = found["seen"] < revive.room
         move = {"group_id": group_id, "expected": after, "place": None if is_last else found["place"]}
@@ -210,25 +193,17 @@ class BroadcastFeeder:
         await self._store.write([*steps, *open_tasks.with_history(self._store, "group_revive", params)])
         await self._store.hint()
 
-    # -- at rest
+    # -- paused or ended
 
     async def _settle_down(self, row: Row, tally: BroadcastTally, now: int, leased: int) -> int | None:
-        """Set aside or end what is open of one that is paused, stopped or over, until nothing is."""
-        match BroadcastState(row["state"]):
-            case BroadcastState.PAUSED:
-                moved = await open_tasks.pause_tasks(self._store, row)
-            case BroadcastState.FAILED if row["paused_at"] is not None:
-                moved = await open_tasks.pause_tasks(self._store, row)
-            case BroadcastState.CANCELLED:
-                reason = "its broadcast was cancelled"
-                moved = await open_tasks.end_tasks(
-                    self._store, row, state="cancelled", reason=reason, asked=True
-                )
-            case BroadcastState.EXPIRED:
-                reason = "its broadcast expired"
-                moved = await open_tasks.end_tasks(
-                    self._store, row, state="expired", reason=reason, asked=False
-                )
-            case _:
-                moved = 0
+        """Pause or end the open tasks of a broadcast that is paused, stopped or over, until none is left."""
+        moved, state = 0, row["state"]
+        if state == BroadcastState.PAUSED or (state == BroadcastState.FAILED and row["paused_at"] is not None):
+            moved = await open_tasks.pause_tasks(self._store, row)
+        elif state == BroadcastState.CANCELLED:
+            reason = "its broadcast was cancelled"
+            moved = await open_tasks.end_tasks(self._store, row, state="cancelled", reason=reason, asked=True)
+        elif state == BroadcastState.EXPIRED:
+            reason = "its broadcast expired"
+            moved = await open_tasks.end_tasks(self._store, row, state="expired", reason=reason, asked=False)
         return await self._later(row, leased, now + SECOND if moved or tally.processing else None)

@@ -1,6 +1,6 @@
-"""The tally of a broadcast: how many recipients stand where, exact at every look.
+"""Progress of broadcasts: exact counts of recipients by state.
 
-One statement reads it all, so the parts always add up to the whole, whatever dies meanwhile.
+One statement reads all counts, so they always add up to the total.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import orjson
 from ...model.broadcast import TALLY_WORDS, BroadcastTally, broadcast_tally
 from ...store.port import Row, Step, Store
 
-MAX_COUNT_ROWS = 500  # rows of counts that are summed up at the latest
+MAX_COUNT_ROWS = 500  # count rows at which they are compacted
 
 
 async def read_tallies(store: Store, lots: Sequence[int]) -> dict[int, BroadcastTally]:
-    """The standing of these lots, all at one moment."""
+    """The tallies of these broadcasts, all at one instant."""
     if not lots:
         return {}
     rows = await store.read("broadcast_tally", group_ids=orjson.dumps(list(lots)).decode())
@@ -26,18 +26,18 @@ async def read_tallies(store: Store, lots: Sequence[int]) -> dict[int, Broadcast
 
 
 def tally_step(group_id: int, only_if: int | None = None) -> Step:
-    """The same for one lot, within a transaction."""
+    """The step that reads one tally within a transaction."""
     return Step("broadcast_tally", {"group_ids": orjson.dumps([group_id]).decode()}, only_if)
 
 
 async def compact_counts(store: Store, group_id: int, tally: BroadcastTally) -> None:
-    """Sum the counts up where they have become many; SQLite keeps one row each by itself."""
+    """Compact the count rows when there are many; SQLite always keeps one row."""
     if tally.pieces > MAX_COUNT_ROWS and store.dialect == "postgres":
         await store.write([Step("group_pack", {"group_id": group_id})])
 
 
 def combined_report(rows: Sequence[Row], found: dict[int, BroadcastTally]) -> dict[str, Any]:
-    """Several broadcasts as one: how many there are in which state, and their recipients together."""
+    """The report of several broadcasts: counts by state, and their recipients added up."""
     sums: Counter[str] = Counter()
     for tally in found.values():
         sums.update(tally.counts)

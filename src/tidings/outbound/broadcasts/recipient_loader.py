@@ -1,8 +1,8 @@
-"""Loading: recipients are judged, de-duplicated and written down before any task exists.
+"""Load recipients: validate, deduplicate and write them before any task exists.
 
-They come in as a stream and are written a chunk a transaction, each chunk only behind the one before. So two
-uploads cannot mix, a broken one goes on where it stopped (what is in already must be the same, line by line),
-and nothing is sent before one statement has frozen all of it.
+A stream is written one chunk per transaction, each conditional on the one before. Two uploads cannot mix, an
+interrupted one continues where it stopped (the rows already loaded must be identical), and nothing is sent
+before one statement freezes the snapshot.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from .contact_matches import FindContacts, MatchedRecipient, match_contacts
 from .recipient_parser import BroadcastRecipient, NumberedRecipient
 
 if TYPE_CHECKING:
-    from ..templates.renderer import CompiledTemplate  # Jinja is slow to load, and most commands never render
+    from ..templates.renderer import CompiledTemplate  # Jinja is slow to import
 
 RECIPIENT_COLUMNS = (
     "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "group_id", "part",
     "contact", "variables",
 )  # fmt: skip
-SLICE = 100  # rows that are judged without giving way
-MAX_SHOWN = 3  # recipients that a rehearsal remembers
-MAX_SAMPLES = 20  # of what is told about duplicates and bad rows
+SLICE = 100  # rows validated before yielding to the event loop
+MAX_SHOWN = 3  # sample recipients of a dry run
+MAX_SAMPLES = 20  # reported duplicates and invalid rows
 MAX_CHUNK_SIZE = 8 << 20  # characters of rendered content in one transaction
-MOST_PARTS = 1000
-LEASE = 30 * SECOND  # how long whoever loads by itself may be silent
+MAX_PARTS = 1000
+LEASE = 30 * SECOND  # how long a loader may be silent before another takes over
 
 
 class RecipientLoadResult(NamedTuple):
-    """What came of a stream: a sample of what was left out, with the rows' numbers."""
+    """Samples of duplicate and refused rows, with their numbers."""
 
     repeated: list[Row]
     refused: list[Row]
 
 
 class RecipientDryRun(NamedTuple):
-    """What would come of a stream."""
+    """The result of a dry run."""
 
     seen: int
     taken: int
-    first: list[BroadcastRecipient]  # of those that would be taken in
+    first: list[BroadcastRecipient]  # samples of accepted recipients
 
 
 class BroadcastContent(NamedTuple):
-    """What is said: one content for all, or one made for each."""
+    """The content: one for all recipients, or a template rendered for each."""
 
     content: str  # encoded; '' when each has its own
     compiled: CompiledTemplate | None = None
@@ -85,7 +85,7 @@ class BroadcastContent(NamedTuple):
 
 
 class _RecipientChunk:
-    """What one transaction will take in."""
+    """The rows of one transaction."""
 
     def __init__(self) -> None:
         self.rows: dict[str, tuple[int, list[Any]]] = {}  # by address: line, values
@@ -93,16 +93,10 @@ class _RecipientChunk:
 
 
 class RecipientLoader:
-    """Takes the recipients of one broadcast in."""
+    """Loads the recipients of one broadcast."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        row: Row,
-        channel: Channel,
-        wording: BroadcastContent,
-        people: FindContacts,
+        self, store: Store, clock: Clock, row: Row, channel: Channel, wording: BroadcastContent, people: FindContacts
     ) -> None:
         self._store = store
         self._clock = clock
@@ -116,17 +110,16 @@ class RecipientLoader:
         self._parts: dict[str | None, int] = {}
         self._zones: dict[str, str] = {}
         self._digest = hashlib.sha256()
-        self._told = RecipientLoadResult([], [])
+        self._result = RecipientLoadResult([], [])
         self._bad: list[tuple[int, TidingsError]] = []
 
     async def load(self, recipients: AsyncIterator[NumberedRecipient]) -> RecipientLoadResult:
-        """Take in what is not in yet. A bad row refuses the rest, unless bad ones are to be skipped."""
+        """Load the rows that are not loaded yet. An invalid row refuses all, except with `skip_bad`."""
         self._parts = {
-            part["timezone"]: part["part"]
-            for part in await self._store.read("broadcast_parts", group_id=self._lot)
+            part["timezone"]: part["part"] for part in await self._store.read("broadcast_parts", group_id=self._lot)
         }
         chunk, known, seen = _RecipientChunk(), self._row["lines"], 0
-        async for number, mark, said in self._matched(recipients, known):
+        async for number, mark, recipient in self._matched(recipients, known):
             seen += 1
             self._digest.update(mark)
             if not seen % SLICE:
@@ -135,7 +128,7 @@ class RecipientLoader:
                 if seen == known:
                     self._compare()
                 continue
-            self._judge(chunk, number, said)
+            self._add(chunk, number, recipient)
             if self._bad and not self._options.skip_bad:
                 if len(self._bad) >= MAX_SAMPLES:
                     break
@@ -149,24 +142,22 @@ class RecipientLoader:
             raise _refusal(self._bad)
         if chunk.lines:
             await self._write(chunk, seen)
-        return self._told
+        return self._result
 
     async def dry_run(self, recipients: AsyncIterator[NumberedRecipient]) -> RecipientDryRun:
-        """Judge without writing anything."""
+        """Validate without writing anything."""
         chunk, first = _RecipientChunk(), list[BroadcastRecipient]()
-        async for number, _, said in self._matched(recipients):
-            is_taken = self._judge(chunk, number, said)
-            if is_taken and isinstance(said, BroadcastRecipient) and len(first) < MAX_SHOWN:
-                first.append(said)
+        async for number, _, recipient in self._matched(recipients):
+            is_taken = self._add(chunk, number, recipient)
+            if is_taken and isinstance(recipient, BroadcastRecipient) and len(first) < MAX_SHOWN:
+                first.append(recipient)
             if not chunk.lines % SLICE:
                 await asyncio.sleep(0)
         if self._bad and not self._options.skip_bad:
             raise _refusal(self._bad)
         return RecipientDryRun(chunk.lines, len(chunk.rows), first)
 
-    def _matched(
-        self, recipients: AsyncIterator[NumberedRecipient], known: int = 0
-    ) -> AsyncIterator[MatchedRecipient]:
+    def _matched(self, recipients: AsyncIterator[NumberedRecipient], known: int = 0) -> AsyncIterator[MatchedRecipient]:
         return match_contacts(recipients, self._people, most=self._store.bulk, after=known)
 
     def _compare(self) -> None:
@@ -175,36 +166,36 @@ class RecipientLoader:
 
     def _differ(self) -> None:
         raise Invalid(
-            f"this is not the upload that was begun: its first {self._row['lines']:,} rows differ",
+            f"this upload differs from the one that was started in its first {self._row['lines']:,} rows",
             field="recipients",
-            remedy="send the same rows again, or cancel this broadcast and begin a new one",
+            remedy="send the same rows again, or cancel this broadcast and create a new one",
         )
 
-    def _judge(self, chunk: _RecipientChunk, number: int, said: BroadcastRecipient | TidingsError) -> bool:
-        """Put one row into the chunk, or say why not; whether it is in."""
+    def _add(self, chunk: _RecipientChunk, number: int, recipient: BroadcastRecipient | TidingsError) -> bool:
+        """Add one row to the chunk, or record why not; returns whether it was added."""
         chunk.lines += 1
         try:
-            if isinstance(said, TidingsError):
-                raise said
-            address = normalize_address(said.address)
+            if isinstance(recipient, TidingsError):
+                raise recipient
+            address = normalize_address(recipient.address)
             if address in chunk.rows:
                 self._repeat(chunk, number, address)
                 return False
-            content = self._content(said if said.address == address else said._replace(address=address))
-            part = self._part(said.timezone)
+            content = self._content(recipient if recipient.address == address else recipient._replace(address=address))
+            part = self._part(recipient.timezone)
         except TidingsError as error:
             chunk.refused += 1
             self._bad = [*self._bad[: MAX_SAMPLES - 1], (number, error)]
-            if len(self._told.refused) < MAX_SAMPLES:
-                self._told.refused.append(_told(number, error))
+            if len(self._result.refused) < MAX_SAMPLES:
+                self._result.refused.append(_sample(number, error))
             return False
-        variables = orjson.dumps(said.variables).decode() if said.variables else None
+        variables = orjson.dumps(recipient.variables).decode() if recipient.variables else None
         chunk.size += len(content) + len(variables or "")
-        chunk.rows[address] = (number, [content, self._lot, part, said.contact, variables])
+        chunk.rows[address] = (number, [content, self._lot, part, recipient.contact, variables])
         return True
 
     def _content(self, recipient: BroadcastRecipient) -> str:
-        """'' where the broadcast has it; refuses what the channel could never send."""
+        """The rendered content ('' if shared by all); raises if the channel could never send it."""
         if self._common is not None:
             self._channel.check(recipient.address, self._common)
             return ""
@@ -220,27 +211,25 @@ class RecipientLoader:
         return encoded
 
     def _part(self, timezone: str | None) -> int:
-        """Which part a recipient belongs to; all to one where zones do not matter."""
+        """The part of a recipient by time zone; one part for all if zones do not matter."""
         if timezone is not None and timezone not in self._zones:
             self._zones[timezone] = parse_timezone(timezone).key
         place = self._zones[timezone] if timezone is not None and self._options.by_zone else None
         if place not in self._parts:
-            if len(self._parts) >= MOST_PARTS:
+            if len(self._parts) >= MAX_PARTS:
                 raise Invalid("there are too many time zones", field="timezone", remedy="use fewer of them")
             self._parts[place] = len(self._parts)
         return self._parts[place]
 
     def _repeat(self, chunk: _RecipientChunk, number: int, address: str) -> None:
         chunk.repeated += 1
-        if len(self._told.repeated) < MAX_SAMPLES:
-            self._told.repeated.append({"row": number, "address": address})
+        if len(self._result.repeated) < MAX_SAMPLES:
+            self._result.repeated.append({"row": number, "address": address})
 
     async def _write(self, chunk: _RecipientChunk, seen: int) -> None:
-        """One chunk, without those that the lot has already, behind the one before."""
+        """Write one chunk after the previous one, without recipients that are already loaded."""
         asked = orjson.dumps(list(chunk.rows)).decode()
-        for row in (
-            await self._store.read("group_known", group_id=self._lot, recipients=asked) if chunk.rows else ()
-        ):
+        for row in await self._store.read("group_known", group_id=self._lot, recipients=asked) if chunk.rows else ():
             number, _ = chunk.rows.pop(row["recipient"])
             self._repeat(chunk, number, row["recipient"])
         now, new_id, row = self._clock.now(), self._clock.new_id, self._row
@@ -248,12 +237,10 @@ class RecipientLoader:
         head = (row["tenant"], row["channel"])
         values = [(now, at, new_id(), *head, address, *rest) for address, (_, rest) in chunk.rows.items()]
         try:
-            await self._store.keep(
-                TableRows("messages", RECIPIENT_COLUMNS, values), also=self._steps(chunk, seen, now)
-            )
+            await self._store.keep(TableRows("messages", RECIPIENT_COLUMNS, values), also=self._steps(chunk, seen, now))
         except WriteConflict:
             raise InProgress(
-                "somebody else is loading this broadcast", remedy="wait for that call to end, then look at it"
+                "another call is loading this broadcast", remedy="wait until that call has ended"
             ) from None
         self._row = {**row, "lines": seen}
 
@@ -268,39 +255,31 @@ class RecipientLoader:
         return [
             Step("broadcast_loaded", loaded, needed=True),
             *(
-                Step(
-                    "broadcast_part_add",
-                    {"group_id": self._lot, "part": part, "timezone": places[part], "added": n},
-                )
+                Step("broadcast_part_add", {"group_id": self._lot, "part": part, "timezone": places[part], "added": n})
                 for part, n in sorted(counts.items())
             ),
         ]
 
 
 def check_loading(row: Row) -> None:
-    """Recipients may only come in before the broadcast is frozen."""
+    """Raise Conflict unless the broadcast still loads its recipients."""
     if row["state"] != BroadcastState.LOADING:
         raise Conflict(
-            f"this broadcast has its recipients already; it is {row['state']}",
-            remedy="make a new broadcast for more",
+            f"the recipients of this broadcast are complete; it is {row['state']}",
+            remedy="create a new broadcast for more recipients",
         )
 
 
-def _told(number: int, error: TidingsError) -> Row:
+def _sample(number: int, error: TidingsError) -> Row:
     return {"row": number, "problem": error.problem, "field": error.field, "remedy": error.remedy}
 
 
 def _refusal(bad: list[tuple[int, TidingsError]]) -> Invalid:
     shown = "; ".join(f"row {number}: {error.problem}" for number, error in bad[:MAX_SAMPLES])
-    rows = (
-        "a row"
-        if len(bad) == 1
-        else f"{len(bad)} rows"
-        if len(bad) < MAX_SAMPLES
-        else f"{MAX_SAMPLES} rows or more"
-    )
+    more = " or more" if len(bad) >= MAX_SAMPLES else ""
+    rows = "1 row is" if len(bad) == 1 else f"{len(bad)} rows{more} are"
     return Invalid(
-        f"{rows} cannot be used, so nothing is sent: {shown}",
+        f"{rows} invalid, so nothing is sent: {shown}",
         field="recipients",
-        remedy="mend them and send it again, or say skip_bad to leave them out",
+        remedy="fix the rows and send them again, or set skip_bad to leave them out",
     )

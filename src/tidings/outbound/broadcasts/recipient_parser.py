@@ -1,4 +1,4 @@
-"""A recipient as a caller, an upload or a list of contacts names it. Nothing is judged yet but its shape."""
+"""Parse recipients from requests, uploads and contact lists. Only their shape is checked here."""
 
 from __future__ import annotations
 
@@ -15,60 +15,56 @@ _ADDRESS = ("address", "to")
 
 
 class BroadcastRecipient(NamedTuple):
-    """Somebody a broadcast goes to."""
+    """One recipient of a broadcast."""
 
     address: str
     timezone: str | None = None
     contact: str | None = None
     variables: Mapping[str, Any] = {}
-    person: Person | None = None  # the contact itself
+    person: Person | None = None  # the matched contact
 
 
 NumberedRecipient = tuple[int, BroadcastRecipient | TidingsError]
 
 
-def parse_recipient(said: object) -> BroadcastRecipient:
-    """A recipient as a caller writes it: an address, or an object; unknown names are variables."""
-    if isinstance(said, str):
-        return BroadcastRecipient(said)
-    if not isinstance(said, dict):
-        raise Invalid("this is neither an address nor an object", field="addresses", remedy=_EXAMPLE)
-    names = [name for name in _ADDRESS if said.get(name) is not None]
-    if len(names) != 1 or not isinstance(said[names[0]], str):
-        problem = (
-            "both `address` and `to` are given" if len(names) > 1 else "the address is missing or no text"
-        )
+def parse_recipient(given: object) -> BroadcastRecipient:
+    """Parse an address, or an object whose unknown fields are variables; raises Invalid."""
+    if isinstance(given, str):
+        return BroadcastRecipient(given)
+    if not isinstance(given, dict):
+        raise Invalid("the recipient is neither an address nor an object", field="addresses", remedy=_EXAMPLE)
+    names = [name for name in _ADDRESS if given.get(name) is not None]
+    if len(names) != 1 or not isinstance(given[names[0]], str):
+        problem = "both `address` and `to` are given" if len(names) > 1 else "the address is missing or not a string"
         raise Invalid(problem, field="address", remedy=_EXAMPLE)
-    timezone, variables = said.get("timezone"), said.get("variables")
+    timezone, variables = given.get("timezone"), given.get("variables")
     if timezone is not None and not isinstance(timezone, str):
-        raise Invalid("zone is not a text", field="timezone", remedy='for example "Europe/Berlin"')
-    if isinstance(variables, str):  # a cell of a table
+        raise Invalid("zone is not a string", field="timezone", remedy='for example "Europe/Berlin"')
+    if isinstance(variables, str):  # a CSV cell
         variables = _unpacked(variables)
     if variables is not None and not isinstance(variables, dict):
         raise Invalid("variables is not an object", field="variables", remedy=_EXAMPLE)
-    rest = {name: value for name, value in said.items() if name not in (*_ADDRESS, "timezone", "variables")}
+    rest = {name: value for name, value in given.items() if name not in (*_ADDRESS, "timezone", "variables")}
     rest |= variables or {}
     if any(isinstance(value, dict | list) for value in rest.values()):
         check_depth(rest, "variables")
-    return BroadcastRecipient(said[names[0]], timezone or None, None, rest)
+    return BroadcastRecipient(given[names[0]], timezone or None, None, rest)
 
 
 def _unpacked(cell: str) -> object:
-    """An object in one cell, as an export writes it."""
+    """A JSON object in a CSV cell, as an export writes it."""
     try:
         return orjson.loads(cell) if cell.strip() else None
     except orjson.JSONDecodeError:
         return cell
 
 
-_EXAMPLE = (
-    'write {"address": "ada", "timezone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
-)
+_EXAMPLE = 'write {"address": "ada", "timezone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
 
 
-async def number_recipients(said: Iterable[object]) -> AsyncIterator[NumberedRecipient]:
-    """Recipients of a list in memory, counted from 1."""
-    for number, entry in enumerate(said, 1):
+async def number_recipients(given: Iterable[object]) -> AsyncIterator[NumberedRecipient]:
+    """Recipients of a list, numbered from 1."""
+    for number, entry in enumerate(given, 1):
         yield number, _read(entry)
 
 
@@ -79,18 +75,15 @@ async def from_rows(rows: AsyncIterator[tuple[int, object]]) -> AsyncIterator[Nu
 
 
 async def from_audience(people: AsyncIterator[Person]) -> AsyncIterator[NumberedRecipient]:
-    """Recipients of a list of contacts."""
+    """Recipients of a contact list, numbered from 1."""
     number = 0
     async for person in people:
         number += 1
-        yield (
-            number,
-            BroadcastRecipient(person.address, person.timezone, person.contact, person.variables, person),
-        )
+        yield (number, BroadcastRecipient(person.address, person.timezone, person.contact, person.variables, person))
 
 
-def _read(said: object) -> BroadcastRecipient | TidingsError:
+def _read(given: object) -> BroadcastRecipient | TidingsError:
     try:
-        return parse_recipient(said)
+        return parse_recipient(given)
     except TidingsError as error:
         return error

@@ -1,6 +1,6 @@
-"""The roll of a broadcast: every recipient with its standing, its tries and what the other side said.
+"""Recipients of a broadcast with their state, attempts and provider answers; export.
 
-Read by pages along the frozen order, so an export holds no transaction open however long it is.
+Pages follow the snapshot's order, so an export holds no transaction open.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ RESULT_COLUMNS = (
     "timezone",
     "contact", "variables", "id",
 )  # fmt: skip
-WINDOW = 20_000  # recipients that one page looks at, at the most
+WINDOW = 20_000  # maximum recipients scanned for one page
 EXPORT_PAGE = 500
 
 
 async def results_page(store: Store, row: Row, *, state: str | None, limit: int, after: str | None) -> Page:
-    """One page. With a state it looks at a bounded number of rows, so it may be short before the end."""
+    """One page. A filter by state scans a bounded number of rows, so a page may be short before the end."""
     size, (part, task) = page_size(limit), _place(after)
     window = WINDOW if state is not None else size
     where = {"group_id": row["group_id"], "part": part, "after": task, "window": window}
@@ -43,7 +43,7 @@ async def results_page(store: Store, row: Row, *, state: str | None, limit: int,
 
 
 async def export_results(store: Store, row: Row, *, state: str | None = None) -> AsyncIterator[list[Row]]:
-    """All of it, page by page."""
+    """All recipients, page by page."""
     after: str | None = None
     while True:
         found = await results_page(store, row, state=state, limit=EXPORT_PAGE, after=after)
@@ -54,28 +54,28 @@ async def export_results(store: Store, row: Row, *, state: str | None = None) ->
 
 
 def result_cells(row: Row) -> Row:
-    """A recipient as a line of a table: variables in one cell, as an upload takes them back."""
+    """A recipient as table cells; variables are one JSON cell, which an upload accepts again."""
     variables = row["variables"]
     return {**row, "variables": None if variables is None else orjson.dumps(variables).decode()}
 
 
 def _untaken(state: str) -> str:
-    """What a recipient is called that was never taken: it goes the way of the whole."""
+    """The state of recipients that were never fed: that of an ended broadcast, else waiting."""
     return state if state in (BroadcastState.CANCELLED, BroadcastState.EXPIRED) else "waiting"
 
 
 def _entry(row: Row, zones: dict[int, str | None]) -> dict[str, Any]:
-    standing = row["standing"]
+    state = row["standing"]
     return {
         "id": row["id"],
         "address": row["recipient"],
-        "state": standing,
+        "state": state,
         "attempts": row["attempts"] or 0,
         "category": row["category"],
         "said": row["said"],
-        "sent_at": iso(row["changed_at"]) if standing == "sent" else None,
+        "sent_at": iso(row["changed_at"]) if state == "sent" else None,
         "changed_at": iso(row["changed_at"]),
-        "next_attempt_at": iso(row["due_at"]) if standing == "waiting" else None,
+        "next_attempt_at": iso(row["due_at"]) if state == "waiting" else None,
         "timezone": zones.get(row["part"]),
         "contact": row["contact"],
         "variables": None if row["variables"] is None else orjson.loads(row["variables"]),
@@ -98,9 +98,6 @@ def _place(after: str | None) -> tuple[int, int]:
     if after is None:
         return -1, 0
     part, dot, task = after.partition(".")
-    if (
-        not (dot and part.isascii() and task.isascii() and part.isdigit() and task.isdigit())
-        or len(after) > 24
-    ):
+    if not (dot and part.isascii() and task.isascii() and part.isdigit() and task.isdigit()) or len(after) > 24:
         raise invalid_cursor(after)
     return min(int(part), 32_767), min(int(task), (1 << 62))

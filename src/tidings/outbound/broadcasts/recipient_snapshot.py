@@ -1,7 +1,7 @@
-"""Freezing: a broadcast is made, its recipients come in, and one statement freezes all of it.
+"""Create broadcasts and freeze their audience as a recipient snapshot.
 
-Until then nothing is sent. A call with a key can be repeated whatever broke it: the broadcast is the same
-one, and rows that are in already are not taken twice.
+Nothing is sent before one statement freezes the snapshot. A call with an idempotency key can be repeated
+after any failure: it continues the same broadcast, and loaded rows are not loaded twice.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ...wire.ssrf_guard import SsrfRules as Callable
 from ..channels.base import Channel
 from ..contacts.contact_lists import ContactListService
 from ..contacts.contact_lists import ListRecipient as Person
-from ..idempotency import CreateResult, create_once, find_replay, idempotency_key
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from ..schedules.occurrence_builder import Occurrence, PreparedOccurrence
 from ..templates.service import TemplateService
 from ..tenant_quotas import QUOTA_TAKE
-from .delivery_windows import local_start
+from .quiet_hours import local_start
 from .recipient_loader import BroadcastContent, RecipientLoader, RecipientLoadResult, check_loading
 from .recipient_parser import NumberedRecipient, from_audience, from_rows, number_recipients
 from .request_parser import BROADCAST_FIELDS, parse_broadcast
@@ -43,13 +43,13 @@ from .upload_rollback import withdraw
 from .validation import BroadcastValidator
 
 BROADCAST_KIND = "broadcast"
-MAX_PREVIEWED = 300  # of a list, that a preview looks at
+MAX_PREVIEWED = 300  # recipients of a list that a preview reads
 _NOBODY = BroadcastTally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-_NO_TIME = ("trigger", "at", "in", "recipients")  # a schedule says when, and nobody is there to upload
+_NO_TIME = ("trigger", "at", "in", "recipients")  # the schedule sets the time, and nothing can be uploaded
 
 
 class BroadcastCreator:
-    """Makes broadcasts and takes their recipients in."""
+    """Creates broadcasts and loads their recipients."""
 
     def __init__(
         self,
@@ -71,20 +71,16 @@ class BroadcastCreator:
         self._tenants = rules.tenants
         self._zone = timezone
 
-    # -- making
+    # -- creating
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
-        """Make a broadcast. Inline addresses and lists are taken in and frozen at once."""
+        """Create a broadcast. Inline addresses and lists are loaded and frozen at once."""
         now, id_ = self._clock.now(), self._clock.new_id()
-        kept = None
-        if key is not None:
-            until = now + self._keep_keys
-            kept = idempotency_key("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
+        until = now + self._keep_keys
+        kept = optional_key("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
         done = await find_replay(self._store, kept)
         if done is None:
-            ready = await self._checks.ready(
-                parse_broadcast(body, now=now, timezone=self._zone), id_, now, tenant
-            )
+            ready = await self._checks.ready(parse_broadcast(body, now=now, timezone=self._zone), id_, now, tenant)
             if ready.plan.list is not None:
                 await self._audience.find(ready.plan.list, tenant=tenant)
             elif ready.plan.addresses is not None:
@@ -102,7 +98,7 @@ class BroadcastCreator:
     async def _finish(
         self, done: CreateResult, body: object, kept: IdempotencyRecord | None, tenant: str
     ) -> CreateResult:
-        """Take in and freeze what was made; also what an earlier call with this key left half done."""
+        """Load and freeze a created broadcast, also one that an earlier call left unfinished."""
         row = await self.find(done.answer["id"], tenant=tenant)
         if row["state"] == BroadcastState.LOADING:
             plan = parse_broadcast(body, now=self._clock.now(), timezone=self._zone)
@@ -118,44 +114,40 @@ class BroadcastCreator:
             return earlier
         return CreateResult(serialize_broadcast(row, _NOBODY._replace(total=row["total"])), replayed=True)
 
-    async def withdraw(
-        self, id_: str, *, reason: str, key: str | None = None, tenant: str = "default"
-    ) -> None:
-        """Take back what was made and never frozen, with its recipients and its key."""
+    async def withdraw(self, id_: str, *, reason: str, key: str | None = None, tenant: str = "default") -> None:
+        """Roll back a broadcast that was never frozen, with its recipients and its key."""
         row = await self.find(id_, tenant=tenant)
-        kept = None if key is None else idempotency_key("broadcasts", key, None, None, tenant=tenant, until=0)
+        kept = optional_key("broadcasts", key, None, None, tenant=tenant, until=0)
         await withdraw(self._store, row["group_id"], reason, kept)
 
     async def foresee(self, body: object, *, tenant: str = "default") -> Row:
-        """What would come of it: how many would get it, and what the first would read. Nothing is written.
+        """Preview a request: the number of recipients and the first messages. Writes nothing.
 
-        Addresses are all judged, as they will be when it is made; of a list only the first are looked at.
+        All addresses are validated as in `create`; of a list only the first are read.
         """
         now = self._clock.now()
         ready = await self._checks.ready(parse_broadcast(body, now=now, timezone=self._zone), "", now, tenant)
         plan, is_all, members = ready.plan, True, None
         people = number_recipients(plan.addresses or [])
         if plan.list is not None:
-            found, is_all = await self._audience.first(
-                plan.list, plan.channel, most=MAX_PREVIEWED, tenant=tenant
-            )
+            found, is_all = await self._audience.first(plan.list, plan.channel, most=MAX_PREVIEWED, tenant=tenant)
             members = (await self._audience.show(plan.list, tenant=tenant))["members"]
             people = from_audience(_each(found))
-        rehearsed = await self._loading(ready.row, ready.channel, ready.wording).dry_run(people)
-        if not rehearsed.taken and is_all:
+        dry_run = await self._loading(ready.row, ready.channel, ready.wording).dry_run(people)
+        if not dry_run.taken and is_all:
             raise _nobody()
         return {
             "channel": plan.channel,
-            "recipients": rehearsed.taken,
-            "duplicates": rehearsed.seen - rehearsed.taken,
+            "recipients": dry_run.taken,
+            "duplicates": dry_run.seen - dry_run.taken,
             "more": not is_all,
             "members": members,
             "starts": plan.starts.value,
             "starts_at": iso(plan.scheduled_at),
-            "samples": [{"address": one.address, **ready.wording.of(one)} for one in rehearsed.first],
+            "samples": [{"address": one.address, **ready.wording.of(one)} for one in dry_run.first],
         }
 
-    # -- taking recipients in
+    # -- loading recipients
 
     async def upload(
         self,
@@ -166,17 +158,17 @@ class BroadcastCreator:
         expected: int | None = None,
         tenant: str = "default",
     ) -> Row:
-        """Take a stream in, and freeze it when it has ended well. Repeat a broken one from its beginning."""
+        """Load a stream of recipients and freeze it. Repeat an interrupted upload from its start."""
         row = await self.find(id_, tenant=tenant)
         check_loading(row)
         if load_broadcast_options(row["options"]).source is not None:
-            raise Conflict("this broadcast finds its recipients by itself", remedy="wait until it has them")
+            raise Conflict("this broadcast loads its recipients automatically", remedy="wait until it has them")
         told = await self._load(row, from_rows(rows))
         if expected is not None and (seen := (await self.find(id_, tenant=tenant))["lines"]) != expected:
             raise Invalid(
-                f"{seen:,} rows came in, and {expected:,} were expected, so nothing is sent",
+                f"{seen:,} rows were received but {expected:,} expected, so nothing is sent",
                 field="expect",
-                remedy="send the whole again, or another number",
+                remedy="upload all rows again, or correct the expected number",
             )
         if freezes:
             return await self._freeze(row["group_id"], told)
@@ -184,19 +176,19 @@ class BroadcastCreator:
         return {**serialize_broadcast(row, _NOBODY._replace(total=row["total"])), **_samples(told)}
 
     async def freeze(self, id_: str, *, tenant: str = "default") -> Row:
-        """Nothing more will come in: it may start."""
+        """Freeze the snapshot, so that the broadcast may start."""
         row = await self.find(id_, tenant=tenant)
         check_loading(row)
         return await self._freeze(row["group_id"], RecipientLoadResult([], []))
 
     async def load_from_source(self, row: Row) -> None:
-        """Recipients of what a schedule has made: taken in and frozen by whoever finds it (the pump)."""
+        """Load and freeze the recipients of a scheduled broadcast; called by the feeder."""
         source = load_broadcast_options(row["options"]).source
         assert source is not None
         try:
             await self._freeze(row["group_id"], await self._load(row, self._source(source, row)))
         except (Invalid, NotFound, TooLarge, RateLimited, Conflict) as error:
-            reason = f"its recipients could not be taken in: {error.problem}"[:500]
+            reason = f"its recipients could not be loaded: {error.problem}"[:500]
             end = {
                 "group_id": row["group_id"],
                 "state": BroadcastState.FAILED.value,
@@ -224,13 +216,11 @@ class BroadcastCreator:
         people = partial(self._audience.at, channel=row["channel"], tenant=row["tenant"])
         return RecipientLoader(self._store, self._clock, row, channel, wording, people)
 
-    async def _freeze(
-        self, group_id: int, told: RecipientLoadResult, kept: IdempotencyRecord | None = None
-    ) -> Row:
-        """One conditional move; whoever comes second finds it done."""
+    async def _freeze(self, group_id: int, told: RecipientLoadResult, kept: IdempotencyRecord | None = None) -> Row:
+        """Freeze in one conditional transaction; raises Conflict if another call was first."""
         found = await self._store.read("broadcast_row", group_id=group_id)
         if not found:
-            raise Conflict("somebody else has taken it back meanwhile", remedy="make it again")
+            raise Conflict("another call has rolled it back meanwhile", remedy="create it again")
         row = found[0]
         if not row["total"]:
             raise _nobody()
@@ -264,14 +254,12 @@ class BroadcastCreator:
         except WriteConflict as lost:
             if lost.args == (QUOTA_TAKE,):
                 raise self._tenants.used_up(row["tenant"], now) from None
-            raise Conflict(
-                "somebody else has frozen or changed it meanwhile", remedy="look at it again"
-            ) from None
+            raise Conflict("another call has frozen or changed it", remedy="read it again") from None
         await self._store.hint()
         return answer
 
     async def _starts(self, row: Row) -> dict[int, int]:
-        """When each part begins, by its own clock if that is wanted; none without a time."""
+        """The start of each part, in its own time zone if requested; empty without a scheduled time."""
         if row["scheduled_at"] is None:
             return {}
         options = load_broadcast_options(row["options"])
@@ -279,7 +267,7 @@ class BroadcastCreator:
         return {part["part"]: local_start(row["scheduled_at"], part["timezone"], options) for part in parts}
 
     async def find(self, id_: str, *, tenant: str = "default") -> Row:
-        """One broadcast as stored."""
+        """One broadcast as stored; raises NotFound."""
         rows = await self._store.read("broadcast_find", id=id_, tenant=tenant)
         if not rows:
             raise NotFound(f"there is no broadcast {id_[:60]}", remedy="see: tidings broadcasts list")
@@ -287,29 +275,29 @@ class BroadcastCreator:
 
     # -- for schedules
 
-    async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
-        """What a schedule makes: written with its occurrence; the pump takes the recipients in."""
+    async def prepare(self, body: Mapping[str, Any], occurrence: Occurrence) -> PreparedOccurrence:
+        """Prepare the broadcast of an occurrence; the feeder loads its recipients."""
         for name in _NO_TIME:
             if body.get(name) is not None:
                 raise Invalid(
-                    f"{name} has no place in a schedule",
+                    f"{name} is not allowed in a schedule",
                     field=name,
-                    remedy="the schedule says when it starts",
+                    remedy="leave it out: the schedule sets the start time",
                 )
-        plan = parse_broadcast(dict(body), now=occasion.now, timezone=self._zone)
+        plan = parse_broadcast(dict(body), now=occurrence.now, timezone=self._zone)
         source = {name: body[name] for name in ("addresses", "list") if body.get(name) is not None}
         if plan.list is not None:
-            await self._audience.find(plan.list, tenant=occasion.tenant)
+            await self._audience.find(plan.list, tenant=occurrence.tenant)
         options: BroadcastOptions = replace(plan.options, source=source)
         id_ = self._clock.new_id()
-        ready = await self._checks.ready(plan._replace(options=options), id_, occasion.now, occasion.tenant)
+        ready = await self._checks.ready(plan._replace(options=options), id_, occurrence.now, occurrence.tenant)
         row = {
             **ready.row,
-            "schedule": occasion.schedule,
-            "occurrence": occasion.at,
-            "scheduled_at": occasion.at,
+            "schedule": occurrence.schedule,
+            "occurrence": occurrence.at,
+            "scheduled_at": occurrence.at,
             "starts": BroadcastTrigger.SCHEDULED.value,
-            "check_at": occasion.now,
+            "check_at": occurrence.now,
         }
         return PreparedOccurrence(id_, steps=_adding(row))
 
@@ -322,7 +310,7 @@ def _adding(row: Row) -> list[Step]:
 
 
 def _samples(told: RecipientLoadResult) -> Row:
-    """What was left out, with the numbers of the rows."""
+    """Samples of the rows that were left out."""
     return {"samples": {"duplicates": told.repeated, "refused": told.refused}}
 
 
@@ -332,6 +320,4 @@ async def _each(people: Sequence[Person]) -> AsyncIterator[Person]:
 
 
 def _nobody() -> Invalid:
-    return Invalid(
-        "there is nobody to send it to", field="recipients", remedy="give at least one usable address"
-    )
+    return Invalid("there are no recipients", field="recipients", remedy="give at least one valid address")

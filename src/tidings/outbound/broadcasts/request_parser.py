@@ -1,4 +1,4 @@
-"""Plans: what somebody wants broadcast, read and checked in shape. The recipients are another matter."""
+"""Parse and check a broadcast request. Recipients are parsed by `recipient_parser`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...model.broadcast import BroadcastOptions, BroadcastTrigger, QuietHours
 from ...model.errors import Invalid
 from ...model.time import MINUTE, SECOND, iso
 from ..draft_parser import TIME_FIELDS, DraftParser
-from ..message_validation import MAX_SCHEDULE_AHEAD
+from ..message_validation import MAX_SCHEDULE_AHEAD, check_line
 from ..templates.depth_limit import check_depth
 
 LONGEST_NAME = 200
@@ -25,47 +25,39 @@ UPLOAD = "upload"
 
 BROADCAST_FIELDS: Mapping[str, Field] = {
     "channel": Field("string", "name of a configured channel", "phone", required=True),
-    "name": Field("string", "what people call it", "Flood warning"),
-    "addresses": Field(
-        "array", "who gets it: addresses, or objects with address, zone and variables", ["ada", "bob"]
-    ),
-    "list": Field("string", "a list of contacts instead, by id or name", "volunteers"),
-    "recipients": Field("string", '"upload": they come as CSV or NDJSON in a call of their own', UPLOAD),
-    "text": Field("string", "the words", "Hello"),
-    "subject": Field("string", "a headline, for channels that have one"),
-    "data": Field("object", "anything else that the channel understands"),
+    "name": Field("string", "display name", "Flood warning"),
+    "addresses": Field("array", "recipients: addresses, or objects with address, zone and variables", ["ada", "bob"]),
+    "list": Field("string", "contact list instead of addresses, by id or name", "volunteers"),
+    "recipients": Field("string", '"upload": send them as CSV or NDJSON in a separate call', UPLOAD),
+    "text": Field("string", "message text", "Hello"),
+    "subject": Field("string", "subject line, for channels that support one"),
+    "data": Field("object", "additional channel-specific fields"),
     "template": Field(
-        "string", "a template instead, by id or name; it has the recipients' variables", "welcome"
+        "string", "template instead of text, by id or name; filled with the recipients' variables", "welcome"
     ),
-    "template_version": Field("integer", "this version of it; without it the newest", 1),
-    "variables": Field(
-        "object", "variables of the template that are the same for everybody", {"town": "Bonn"}
-    ),
+    "template_version": Field("integer", "template version (default: the newest)", 1),
+    "variables": Field("object", "template variables shared by all recipients", {"town": "Bonn"}),
     "trigger": Field("string", "IMMEDIATE, SCHEDULED (with `at` or `in`) or MANUAL", "IMMEDIATE"),
     **TIME_FIELDS,
-    "maxAttempts": Field("integer", "tries at the most, the first one included", 6),
-    "attemptIntervalMinutes": Field(
-        "number", "minutes between two tries, instead of what the channel's policy says", 5
-    ),
-    "webhook": Field("string", "this URL is told when it has ended", "https://example.org/done"),
-    "xref": Field("string", "a key of your own, to group broadcasts by", "project-7"),
-    "per_second": Field("number", "so many first tries a second at the most", 50),
-    "spread": Field("number", "starts are spread over so many seconds, 0 to 10", 5),
-    "error_limit": Field("number", "stop when more than this percentage has failed, once 20 have ended", 10),
-    "canary": Field("integer", "send to so many first, then wait for a go (resume)", 100),
-    "quiet": Field(
-        "object", "hours without a message, by the recipient's clock", {"from": "22:00", "to": "07:00"}
-    ),
-    "timezone": Field("string", "time zone of `at`, and of recipients that have none", "Europe/Berlin"),
-    "recipient_timezone": Field("boolean", "everybody at the same time of day by their own clock", False),
+    "maxAttempts": Field("integer", "maximum attempts, including the first", 6),
+    "attemptIntervalMinutes": Field("number", "minutes between attempts, instead of the channel's retry policy", 5),
+    "webhook": Field("string", "URL to notify when the broadcast has ended", "https://example.org/done"),
+    "xref": Field("string", "your own key, to group broadcasts", "project-7"),
+    "per_second": Field("number", "maximum first attempts per second", 50),
+    "spread": Field("number", "spread starts over this many seconds, 0 to 10", 5),
+    "error_limit": Field("number", "stop if more than this percentage has failed, once 20 have ended", 10),
+    "canary": Field("integer", "send to this many first, then pause until resumed", 100),
+    "quiet": Field("object", "quiet hours on the recipient's clock", {"from": "22:00", "to": "07:00"}),
+    "timezone": Field("string", "time zone for `at` and for recipients without one", "Europe/Berlin"),
+    "recipient_timezone": Field("boolean", "send at the same local time in each recipient's time zone", False),
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
-    "skip_bad": Field("boolean", "leave bad rows out and report them; otherwise one refuses them all", False),
+    "skip_bad": Field("boolean", "skip invalid rows and report them; otherwise one refuses the upload", False),
 }
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 class BroadcastRequest(NamedTuple):
-    """A broadcast as it was asked for."""
+    """A parsed broadcast request."""
 
     channel: str
     name: str
@@ -82,12 +74,12 @@ class BroadcastRequest(NamedTuple):
 
     @property
     def is_upload(self) -> bool:
-        """Whether the recipients come in a call of their own."""
+        """Whether the recipients are uploaded in a separate call."""
         return self.addresses is None and self.list is None
 
 
 def parse_broadcast(body: object, *, now: int, timezone: ZoneInfo) -> BroadcastRequest:
-    """The plan in a request's body; anything that cannot be meant is refused."""
+    """Parse a request body; raises Invalid."""
     given = check_fields(body, BROADCAST_FIELDS)
     place = timezone if given.get("timezone") is None else parse_timezone(given["timezone"])
     starts, at = _start(given, DraftParser(now=now, timezone=place), now)
@@ -111,7 +103,7 @@ def parse_broadcast(body: object, *, now: int, timezone: ZoneInfo) -> BroadcastR
 
 
 def parse_rate(given: Mapping[str, Any], options: BroadcastOptions) -> BroadcastOptions:
-    """The options with another rate; null lifts it."""
+    """The options with another rate; null removes the limit."""
     return replace(options, per_second=_within(given, "per_second", 0.001, 100_000))
 
 
@@ -150,20 +142,18 @@ def _start(given: Mapping[str, Any], reading: DraftParser, now: int) -> tuple[Br
         known = ", ".join(start.upper() for start in BroadcastTrigger)
         raise Invalid(f"there is no trigger {word[:60]!r}", field="trigger", remedy=f"use {known}") from None
     if starts is BroadcastTrigger.SCHEDULED and at is None:
-        raise Invalid("SCHEDULED has no time", field="at", remedy="say when with `at` or `in`")
+        raise Invalid("SCHEDULED needs a time", field="at", remedy="give `at` or `in`")
     if starts is not BroadcastTrigger.SCHEDULED and at is not None:
-        raise Invalid(f"{starts.upper()} has a time", field="at", remedy="leave it out, or use SCHEDULED")
+        raise Invalid(f"{starts.upper()} takes no time", field="at", remedy="leave it out, or use SCHEDULED")
     return starts, at
 
 
 def _content(given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The content itself; None when a template makes it."""
+    """The inline content; None if a template is given."""
     own = {name: given[name] for name in ("text", "subject", "data") if given.get(name) is not None}
     if given.get("template") is not None:
         if own:
-            raise Invalid(
-                "a template and a content are both given", field="template", remedy="give one of them"
-            )
+            raise Invalid("both a template and content are given", field="template", remedy="give one of them")
         return None
     for name in ("template_version", "variables"):
         if given.get(name) is not None:
@@ -179,7 +169,7 @@ def _one_source(given: Mapping[str, Any]) -> None:
     named = [name for name in ("addresses", "list", "recipients") if given.get(name) is not None]
     remedy = 'give `addresses`, or a `list`, or "recipients": "upload"'
     if len(named) != 1:
-        problem = f"{' and '.join(named)} are both given" if named else "nothing says who gets it"
+        problem = f"{' and '.join(named)} are both given" if named else "the recipients are missing"
         raise Invalid(problem, field=named[0] if named else "addresses", remedy=remedy)
     if given.get("recipients") not in (None, UPLOAD):
         raise Invalid(f"recipients is {given['recipients'][:60]!r}", field="recipients", remedy=remedy)
@@ -193,7 +183,7 @@ def _quiet(given: Mapping[str, Any] | None) -> QuietHours | None:
     remedy = 'for example {"from": "22:00", "to": "07:00"}'
     found = [_CLOCK.fullmatch(str(given.get(name, ""))) for name in ("from", "to")]
     if set(given) != {"from", "to"} or None in found:
-        raise Invalid("quiet is not two times of day", field="quiet", remedy=remedy)
+        raise Invalid("quiet must have two times of day", field="quiet", remedy=remedy)
     begin, end = (int(clock[1]) * 60 + int(clock[2]) for clock in found if clock is not None)
     if begin == end:
         raise Invalid("quiet hours would never end", field="quiet", remedy=remedy)
@@ -201,7 +191,7 @@ def _quiet(given: Mapping[str, Any] | None) -> QuietHours | None:
 
 
 def _name(given: Mapping[str, Any]) -> str:
-    """Its name, or the first words of what it says."""
+    """The given name, or the first words of the content."""
     name = _line(given, "name", LONGEST_NAME)
     if name is not None:
         return name
@@ -212,15 +202,7 @@ def _name(given: Mapping[str, Any]) -> str:
 
 def _line(given: Mapping[str, Any], name: str, longest: int) -> str | None:
     text: str | None = given.get(name)
-    if text is None:
-        return None
-    if not text.strip() or len(text) > longest or not text.isprintable():
-        raise Invalid(
-            f"{name} is empty, too long or has control characters",
-            field=name,
-            remedy=f"use 1 to {longest} printable characters, or leave it out",
-        )
-    return text.strip()
+    return None if text is None else check_line(text, name, longest)
 
 
 def _within(given: Mapping[str, Any], name: str, low: float, high: float) -> float | None:

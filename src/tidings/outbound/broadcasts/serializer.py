@@ -1,4 +1,4 @@
-"""The bulletin: how a broadcast is shown to people, and what is told to others of it. Pure."""
+"""A broadcast as API fields, and its events. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINAL_STAGES = frozenset(
 
 
 def serialize_broadcast(row: Row, tally: BroadcastTally) -> Row:
-    """A broadcast as people see it: words instead of codes, ISO times, the exact tally."""
+    """A broadcast row as API fields, with its tally."""
     options = load_broadcast_options(row["options"])
     return {
         "id": row["id"],
@@ -47,7 +47,7 @@ def serialize_broadcast(row: Row, tally: BroadcastTally) -> Row:
 
 
 def allowed_actions(state: str, tally: BroadcastTally) -> list[str]:
-    """What a person may ask of a broadcast in this state."""
+    """The actions allowed in this state."""
     failed = ["retry"] if tally.errors else []
     match state:
         case BroadcastState.LOADING:
@@ -66,7 +66,7 @@ def allowed_actions(state: str, tally: BroadcastTally) -> list[str]:
 
 
 def serialize_options(options: BroadcastOptions, retry_in: int | None) -> Row:
-    """Options in the words of a request; only those that say something."""
+    """The options as request fields, without unset ones."""
     quiet = options.quiet
     shown: dict[str, Any] = {
         "maxAttempts": options.max_attempts,
@@ -89,7 +89,7 @@ def serialize_options(options: BroadcastOptions, retry_in: int | None) -> Row:
 def broadcast_event(
     row: Row, tally: BroadcastTally, state: str, reason: str | None, *, only_if: int | None = 0
 ) -> Step:
-    """The event of a broadcast's move, to be written with it; its end also goes to its own webhook."""
+    """The outbox step of a state change; a final state also goes to the broadcast's own webhook."""
     word = {BroadcastState.PENDING: "resumed" if row["started_at"] else "started"}.get(
         BroadcastState(state), str(state)
     )

@@ -1,7 +1,7 @@
-"""Broadcasts: what a person may do with one, and how it stands.
+"""List, show, trigger, pause, resume, cancel and retry broadcasts.
 
-Every wish is one conditional statement on the broadcast's row; the pump then does what follows from it, a
-bounded transaction at a time. Whoever asks twice, or fifty at once, changes it once.
+Every action is one conditional statement on the broadcast's row, so repeated or concurrent calls change it
+once. The feeder then moves the tasks in bounded transactions.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from ...model.broadcast import BroadcastState, BroadcastTally, load_broadcast_op
 from ...model.errors import Conflict, Invalid, NotFound
 from ...model.time import iso
 from ...store.port import Row, Step, Store
+from ..message_validation import check_line
 from . import recipient_results
 from .progress import combined_report, read_tallies
 from .request_parser import BROADCAST_FIELDS, parse_rate
 from .serializer import broadcast_event, serialize_broadcast
 
-MOST_AT_ONCE = 100  # broadcasts whose counts one call asks for
-MOST_REPORTED = 1000  # broadcasts of one group that a report adds up
-LONGEST_REASON = 200
+MAX_COUNTED_AT_ONCE = 100  # broadcasts per `counts` call
+MAX_REPORTED = 1000  # broadcasts of one group in a report
+MAX_REASON_LENGTH = 200
 CHANGES: Mapping[str, Field] = {"per_second": BROADCAST_FIELDS["per_second"]}
-_LAST = "\x7f"  # behind every id
+_LAST = "\x7f"  # sorts after every id
 
 
 class BroadcastService:
-    """All that faces may do with broadcasts that exist."""
+    """Operations on existing broadcasts; `BroadcastCreator` creates them."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
-    # -- looking
+    # -- reading
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
-        """One broadcast with its exact tally, and its parts where time zones matter."""
+        """One broadcast with its tally, and its parts if it goes by time zone."""
         row = await self._find(id_, tenant)
         shown = serialize_broadcast(row, await self._tally(row))
         if load_broadcast_options(row["options"]).by_zone:
@@ -65,12 +66,7 @@ class BroadcastService:
         after: str | None = None,
     ) -> Page:
         """Broadcasts, newest first, each with its tally."""
-        params = {
-            "tenant": tenant,
-            "before": _place(after),
-            "state": _state(state),
-            "limit": page_size(limit),
-        }
+        params = {"tenant": tenant, "before": _place(after), "state": _state(state), "limit": page_size(limit)}
         if xref is None:
             rows = await self._store.read("broadcast_page", **params)
         else:
@@ -79,12 +75,10 @@ class BroadcastService:
         return Page(items, rows[-1]["id"] if len(rows) == limit else None)
 
     async def counts(self, ids: Sequence[str], *, tenant: str = "default") -> list[Row]:
-        """State and tally of several broadcasts, all at one moment; unknown ones are left out."""
-        if not 0 < len(ids) <= MOST_AT_ONCE:
+        """State and tally of several broadcasts at one instant; unknown ids are left out."""
+        if not 0 < len(ids) <= MAX_COUNTED_AT_ONCE:
             raise Invalid(
-                f"{len(ids)} ids are given",
-                field="ids",
-                remedy=f"give 1 to {MOST_AT_ONCE}, with commas between",
+                f"{len(ids)} ids are given", field="ids", remedy=f"give 1 to {MAX_COUNTED_AT_ONCE}, separated by commas"
             )
         rows: list[Row] = []
         for id_ in dict.fromkeys(ids):
@@ -103,50 +97,38 @@ class BroadcastService:
         ]
 
     async def report(self, xref: str, *, tenant: str = "default") -> Row:
-        """All broadcasts of one group added up; the newest thousand of them."""
-        params = {"tenant": tenant, "before": _LAST, "state": None, "limit": MOST_REPORTED}
+        """The newest thousand broadcasts of one xref, added up."""
+        params = {"tenant": tenant, "before": _LAST, "state": None, "limit": MAX_REPORTED}
         rows = await self._store.read("broadcast_of_xref", **params, xref=xref)
         if not rows:
-            raise NotFound(
-                f"no broadcast has the xref {xref[:60]!r}", field="xref", remedy="check its spelling"
-            )
+            raise NotFound(f"no broadcast has the xref {xref[:60]!r}", field="xref", remedy="check its spelling")
         found = await read_tallies(self._store, [row["group_id"] for row in rows])
-        return {"xref": xref, **combined_report(rows, found), "more": len(rows) == MOST_REPORTED}
+        return {"xref": xref, **combined_report(rows, found), "more": len(rows) == MAX_REPORTED}
 
     async def reports(self, *, tenant: str = "default", limit: int = 20, after: str | None = None) -> Page:
-        """The same for every group, by name."""
+        """A report for each xref, by name."""
         size = page_size(limit)
         groups = await self._store.read("broadcast_xrefs", tenant=tenant, after=after or "", limit=size)
         items = [await self.report(group["xref"], tenant=tenant) for group in groups]
         return Page(items, groups[-1]["xref"] if len(groups) == size else None)
 
     async def recipients(
-        self,
-        id_: str,
-        *,
-        tenant: str = "default",
-        state: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
+        self, id_: str, *, tenant: str = "default", state: str | None = None, limit: int = 50, after: str | None = None
     ) -> Page:
-        """Who gets it, in the order they were frozen, each with what came of it."""
+        """The recipients in snapshot order, each with its result."""
         row = await self._find(id_, tenant)
         return await recipient_results.results_page(self._store, row, state=state, limit=limit, after=after)
 
-    async def export(
-        self, id_: str, *, tenant: str = "default", state: str | None = None
-    ) -> AsyncIterator[list[Row]]:
-        """All of them, page by page; nothing stays open in between."""
+    async def export(self, id_: str, *, tenant: str = "default", state: str | None = None) -> AsyncIterator[list[Row]]:
+        """All recipients, page by page, without an open transaction in between."""
         row = await self._find(id_, tenant)
-        await recipient_results.results_page(
-            self._store, row, state=state, limit=1, after=None
-        )  # a bad state is told at once
+        await self.recipients(id_, tenant=tenant, state=state, limit=1)  # raises early for an invalid state
         return recipient_results.export_results(self._store, row, state=state)
 
-    # -- what a person may ask
+    # -- actions
 
     async def trigger(self, id_: str, *, tenant: str = "default") -> Row:
-        """Start what waits for its time or for this call. What has started already is left alone."""
+        """Start a broadcast that waits for its time or for this call; no effect if it has started."""
         row = await self._find(id_, tenant)
         if row["state"] == BroadcastState.NEW:
             steps = [
@@ -161,9 +143,10 @@ class BroadcastService:
         return await self.show(id_, tenant=tenant)
 
     async def pause(self, id_: str, *, reason: str = "paused by hand", tenant: str = "default") -> Row:
-        """Start nothing more of it; what is being sent at this moment ends as it would."""
+        """Pause; attempts in flight finish normally."""
+        check_line(reason, "reason", MAX_REASON_LENGTH)
         row = await self._find(id_, tenant)
-        params = {"group_id": row["group_id"], "reason": _reason(reason), "passes": False}
+        params = {"group_id": row["group_id"], "reason": reason, "passes": False}
         steps = [
             Step("broadcast_pause", params),
             broadcast_event(row, await self._tally(row), BroadcastState.PAUSED, reason),
@@ -173,38 +156,34 @@ class BroadcastService:
         return await self.show(id_, tenant=tenant)
 
     async def resume(self, id_: str, *, tenant: str = "default") -> Row:
-        """Go on after a pause, a canary, or a stop by errors; errors count anew from here."""
-        for _ in range(3):  # it may be changed between the look and the move
+        """Resume after a pause, a canary or the error limit; errors are counted anew."""
+        for _ in range(3):  # it may change between the read and the write
             row = await self._find(id_, tenant)
             tally = await self._tally(row)
-            if row["state"] != BroadcastState.PAUSED and not (
-                row["state"] == BroadcastState.FAILED and tally.waiting
-            ):
+            if row["state"] != BroadcastState.PAUSED and not (row["state"] == BroadcastState.FAILED and tally.waiting):
                 break
-            params = _anew(row, tally)
+            params = _reset_errors(row, tally)
             if await self._move(
                 [Step("broadcast_resume", params), broadcast_event(row, tally, BroadcastState.PENDING, None)]
             ):
                 break
         else:
-            raise Conflict("it changes all the time", remedy="try again in a second")
+            raise Conflict("the broadcast keeps changing", remedy="try again in a second")
         if (await self._find(id_, tenant))["state"] != BroadcastState.PENDING:
             raise _refused("resumed", row)
         return await self.show(id_, tenant=tenant)
 
     async def cancel(self, id_: str, *, reason: str = "cancelled by hand", tenant: str = "default") -> Row:
-        """Give it up: what waits is cancelled, what is at work is asked to end."""
+        """Cancel waiting recipients, and request cancellation of those in flight."""
+        check_line(reason, "reason", MAX_REASON_LENGTH)
         for _ in range(3):
             row = await self._find(id_, tenant)
             tally = await self._tally(row)
             is_stopped = row["state"] == BroadcastState.FAILED and tally.waiting
             if row["state"] not in _OPEN and not is_stopped:
                 break
-            params = {"group_id": row["group_id"], "expected": row["state"], "reason": _reason(reason)}
-            steps = [
-                Step("broadcast_cancel", params),
-                broadcast_event(row, tally, BroadcastState.CANCELLED, reason),
-            ]
+            params = {"group_id": row["group_id"], "expected": row["state"], "reason": reason}
+            steps = [Step("broadcast_cancel", params), broadcast_event(row, tally, BroadcastState.CANCELLED, reason)]
             if await self._move(steps):
                 break
         if (await self._find(id_, tenant))["state"] != BroadcastState.CANCELLED:
@@ -212,42 +191,40 @@ class BroadcastService:
         return await self.show(id_, tenant=tenant)
 
     async def retry(self, id_: str, *, unknown: bool = False, tenant: str = "default") -> Row:
-        """Start its failed ones afresh, with all their tries; uncertain ones too, if `unknown`."""
+        """Retry failed recipients with fresh attempts; uncertain ones too, if `unknown`."""
         row = await self._find(id_, tenant)
         tally = await self._tally(row)
         count = tally.errors if unknown else tally.failed
         if row["state"] not in _RETRIABLE or (row["state"] == BroadcastState.FAILED and tally.waiting):
             raise _refused("retried", row)
         if not count:
-            more = "; uncertain ones only with unknown" if tally.unknown else ""
+            more = "; uncertain ones are retried only with unknown" if tally.unknown else ""
             raise Conflict("none of its recipients has failed", remedy=f"there is nothing to retry{more}")
         first = (await self._store.read("group_first", group_id=row["group_id"]))[0]["first"]
-        params = {"place": first - 1, "unknown": unknown, **_anew(row, tally)}
+        params = {"place": first - 1, "unknown": unknown, **_reset_errors(row, tally)}
         steps = [Step("broadcast_retry", params), broadcast_event(row, tally, BroadcastState.PENDING, None)]
         if not await self._move(steps):
             raise _refused("retried", await self._find(id_, tenant))
         return {**await self.show(id_, tenant=tenant), "retrying": count}
 
     async def change(self, id_: str, body: object, *, tenant: str = "default") -> Row:
-        """Another rate, from the next recipients on; null lifts it."""
+        """Change the rate for the next recipients; null removes the limit."""
         given = check_fields(body, CHANGES)
         if "per_second" not in given:
-            raise Invalid(
-                "nothing is to be changed", field="per_second", remedy="give a rate, or null for none"
-            )
+            raise Invalid("no change is given", field="per_second", remedy="give a rate, or null for none")
         row = await self._find(id_, tenant)
         if row["state"] not in _OPEN:
             raise _refused("changed", row)
         options = parse_rate(given, load_broadcast_options(row["options"]))
         params = {"group_id": row["group_id"], "options": options.to_json(), "version": row["version"]}
         if not await self._move([Step("broadcast_options", params)]):
-            raise Conflict("somebody else changed it meanwhile", remedy="look at it again")
+            raise Conflict("another call changed the broadcast", remedy="read it again, then repeat the call")
         return await self.show(id_, tenant=tenant)
 
-    # -- inside
+    # -- helpers
 
     async def _move(self, steps: Sequence[Step]) -> bool:
-        """A wish in one transaction; the pump hears of it at once. Whether it was this call that moved it."""
+        """Write the steps and notify the feeder; returns whether this call made the change."""
         done = await self._store.write(steps)
         await self._store.hint()
         return bool(done[0])
@@ -261,7 +238,7 @@ class BroadcastService:
     async def _tally(self, row: Row) -> BroadcastTally:
         found = await read_tallies(self._store, [row["group_id"]])
         if not found:
-            raise _missing(row["id"])  # taken back between the two looks
+            raise _missing(row["id"])  # rolled back between the two reads
         return found[row["group_id"]]
 
     async def _all_described(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -273,8 +250,8 @@ _OPEN = (BroadcastState.LOADING, BroadcastState.NEW, BroadcastState.PENDING, Bro
 _RETRIABLE = (BroadcastState.PENDING, BroadcastState.COMPLETED, BroadcastState.FAILED)
 
 
-def _anew(row: Row, tally: BroadcastTally) -> dict[str, Any]:
-    """A person lets it go on: errors so far are forgiven. Only as it was seen."""
+def _reset_errors(row: Row, tally: BroadcastTally) -> dict[str, Any]:
+    """Parameters that reset the error limit, conditional on the state and version that were read."""
     options = replace(load_broadcast_options(row["options"]), since=(tally.sent, tally.errors))
     return {
         "group_id": row["group_id"],
@@ -292,18 +269,8 @@ def _refused(what: str, row: Row) -> Conflict:
     state = row["state"]
     reason = f" ({row['reason']})" if row["reason"] else ""
     return Conflict(
-        f"it cannot be {what}: it is {state}{reason}", remedy=f"see: tidings broadcasts show {row['id']}"
+        f"the broadcast is {state}{reason} and cannot be {what}", remedy=f"see: tidings broadcasts show {row['id']}"
     )
-
-
-def _reason(reason: str) -> str:
-    if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
-        raise Invalid(
-            "the reason is empty, too long or has control characters",
-            field="reason",
-            remedy=f"use 1 to {LONGEST_REASON} printable characters, or leave it out",
-        )
-    return reason
 
 
 def _state(state: str | None) -> str | None:

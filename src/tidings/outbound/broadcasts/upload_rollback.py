@@ -1,7 +1,8 @@
-"""Withdrawing: nothing stays of a broadcast that is refused while its recipients come in.
+"""Roll back a broadcast whose upload was refused.
 
-One that has some is given up first, so that nobody goes on with it; then they go a page at a time. A death
-in between leaves a cancelled broadcast that says why. Its key is free again at once.
+A broadcast with recipients is cancelled first, so that no other call continues it; then the rows are deleted
+a page at a time. A crash in between leaves a cancelled broadcast with its reason. The idempotency key is
+released at once.
 """
 
 from __future__ import annotations
@@ -14,16 +15,12 @@ LONGEST_REASON = 500
 
 
 async def withdraw(store: Store, group_id: int, reason: str, kept: IdempotencyRecord | None) -> None:
-    """Take it back, unless somebody has moved it meanwhile."""
+    """Delete the broadcast, its recipients and its key, unless it has been frozen or changed meanwhile."""
     found = await store.read("broadcast_row", group_id=group_id)
     if not found or found[0]["state"] != BroadcastState.LOADING:
         return
     state, lines = BroadcastState.LOADING, found[0]["lines"]
-    frees = (
-        []
-        if kept is None
-        else [Step("idempotency_key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0)]
-    )
+    frees = [] if kept is None else [Step("idempotency_key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0)]
     if lines:
         cancel = {"group_id": group_id, "expected": state.value, "reason": reason[:LONGEST_REASON]}
         if not (await store.write([Step("broadcast_cancel", cancel), *frees]))[0]:

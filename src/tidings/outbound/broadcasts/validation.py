@@ -1,4 +1,4 @@
-"""Checks: whether a broadcast has its channel and its words, before anything of it is written."""
+"""Validate channel, content, template and webhook of a broadcast before anything is written."""
 
 from __future__ import annotations
 
@@ -7,36 +7,32 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from ...model.broadcast import BroadcastState, load_broadcast_options
-from ...model.errors import Invalid, TooLarge
+from ...model.errors import Invalid
 from ...store.port import Row
 from ...wire.ssrf_guard import ForbiddenUrl, check_url
 from ...wire.ssrf_guard import SsrfRules as Callable
 from ..channels.base import Channel
 from ..events.event_types import EVENTS_CHANNEL as EVENTS
-from ..message_validation import MessageLimits, encode_content
+from ..message_validation import MessageLimits, check_size, encode_content
 from ..templates.service import TemplateService
 from .recipient_loader import BroadcastContent
 from .request_parser import BroadcastRequest
 
 
 class ValidatedBroadcast(NamedTuple):
-    """A plan whose channel and words are there."""
+    """A request with its channel, content and row."""
 
     plan: BroadcastRequest
     channel: Channel
     wording: BroadcastContent
-    row: Row  # as it will be written
+    row: Row  # to be written
 
 
 class BroadcastValidator:
-    """What a plan needs of channels and templates."""
+    """Validates requests against channels, templates and limits."""
 
     def __init__(
-        self,
-        channels: Mapping[str, Channel],
-        templates: TemplateService,
-        rules: MessageLimits,
-        webhooks: Callable,
+        self, channels: Mapping[str, Channel], templates: TemplateService, rules: MessageLimits, webhooks: Callable
     ) -> None:
         self._channels = channels
         self._templates = templates
@@ -44,7 +40,7 @@ class BroadcastValidator:
         self._webhooks = webhooks
 
     async def ready(self, plan: BroadcastRequest, id_: str, now: int, tenant: str) -> ValidatedBroadcast:
-        """Whether there is such a channel and such words; nothing is written."""
+        """Validate a request and build its row; writes nothing."""
         channel = self.channel(plan.channel)
         self._rules.tenants.check_channel(tenant, plan.channel)
         if plan.options.webhook is not None:
@@ -54,7 +50,7 @@ class BroadcastValidator:
         content = ""
         if plan.content is not None:
             content = encode_content(plan.content)
-            self._check_size(content)
+            check_size(content, self._rules.max_body)
         else:
             assert plan.template is not None
             frozen = await self._templates.frozen(plan.template, plan.template_version, tenant=tenant)
@@ -72,7 +68,7 @@ class BroadcastValidator:
         return ValidatedBroadcast(plan, channel, await self.wording(row), row)
 
     async def wording(self, row: Row) -> BroadcastContent:
-        """What a broadcast says, as it was kept."""
+        """The content of a stored broadcast."""
         if row["template"] is None:
             return BroadcastContent(row["content"])
         frozen = await self._templates.frozen(row["template"], row["template_version"], tenant=row["tenant"])
@@ -87,29 +83,19 @@ class BroadcastValidator:
         )
 
     def channel(self, name: str) -> Channel:
-        """The channel of this name."""
+        """The channel of this name; raises Invalid."""
         channel = self._channels.get(name)
         if channel is None or name == EVENTS:
             known = ", ".join(sorted(set(self._channels) - {EVENTS})) or "none"
-            raise Invalid(
-                f"there is no channel {name[:60]!r}", field="channel", remedy=f"configured channels: {known}"
-            )
+            raise Invalid(f"there is no channel {name[:60]!r}", field="channel", remedy=f"configured channels: {known}")
         return channel
-
-    def _check_size(self, content: str) -> None:
-        if len(content.encode()) > self._rules.max_body:
-            raise TooLarge(
-                f"the message has {len(content.encode()):,} bytes",
-                field="text",
-                remedy=f"at most {self._rules.max_body:,} are accepted (setting max_body)",
-            )
 
     def _check_webhook(self, url: str) -> None:
         try:
             check_url(url, self._webhooks)
         except ForbiddenUrl as error:
             raise Invalid(
-                f"its end cannot be told there: {error}",
+                f"the webhook URL is not allowed: {error}",
                 field="webhook",
-                remedy="use a public https URL; for development there is the setting events_private",
+                remedy="use a public https URL; for development use the setting events_private",
             ) from error

@@ -1,8 +1,7 @@
-"""Everything else that Apprise knows: one URL of its per channel. An extra, imported only when it is used.
+"""Any service that Apprise supports: one Apprise URL per channel. An optional dependency, imported on use.
 
-Apprise says yes or no, and why in words meant for people. Where its words have an HTTP status in them, that
-status decides; where they have none, nobody can say whether the message left, and it is held. An Apprise URL
-is a credential as a whole: no part of it is ever shown.
+Apprise reports success or failure with a log text. An HTTP status in that text decides the outcome; without
+one the outcome is unknown and the message is held. An Apprise URL is a credential: no part of it is shown.
 """
 
 from __future__ import annotations
@@ -22,41 +21,41 @@ from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...wire.http_client import MAX_SHOWN
 from ...wire.ssrf_guard import has_dot_segments
 from ..markup import Markup, MarkupSpot
-from .base import BaseChannelSettings, traits_of
+from .base import BaseChannelSettings, NoLookup, traits_of
 from .long_text import LongText, long_text
 from .options import ChannelKind, text
-from .provider_api import ProviderReply, outcome_by_status
+from .provider_api import ProviderReply, masked, outcome_by_status
 from .provider_fields import provider_fields_of
 
-DEFAULT = "default"  # the recipient, where the URL names everybody already
+DEFAULT = "default"  # the recipient if the URL already names it
 TO = "{to}"
-THREADS = 8  # Apprise blocks
+THREADS = 8  # Apprise is synchronous
 
 _STATUS = re.compile(r"\berror=([1-5]\d\d)\b")
-_SHORT = 4  # what is shorter is no credential, and would be hidden everywhere
+_SHORT = 4  # shorter parts are not credentials
 _DATA: Mapping[str, Field] = {
     "type": Field("string", "info, success, warning or failure", "warning"),
-    "format": Field("string", "what the text is: text, markdown or html", "markdown"),
+    "format": Field("string", "format of the text: text, markdown or html", "markdown"),
 }
 _CHOICES = {"type": ("info", "success", "warning", "failure"), "format": ("text", "markdown", "html")}
 
 
 @dataclass(frozen=True, slots=True)
 class AppriseSettings(BaseChannelSettings):
-    """One service. `{to}` in the URL stands for the recipient."""
+    """Settings of one service; `{to}` in the URL is the recipient."""
 
-    secret_url: str = field(repr=False)  # called so that the configuration hides it
+    secret_url: str = field(repr=False)  # the name makes the configuration mask it
     long_text: LongText = LongText.REFUSE
     deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
 
 
-class AppriseChannel:
-    """Sends through Apprise, in threads of its own."""
+class AppriseChannel(NoLookup):
+    """Sends through Apprise in a thread pool."""
 
     kind: ClassVar[str] = "apprise"
+    no_lookup = "Apprise keeps no record of sent messages"
 
     def __init__(self, settings: AppriseSettings) -> None:
         self._settings = settings
@@ -65,7 +64,7 @@ class AppriseChannel:
         self.traits = traits_of(
             settings,
             OnUnknown.HOLD,
-            "Apprise says yes or no, and a no may be an answer that was lost",
+            "Apprise reports only success or failure, and a failure may be a lost answer",
             per_second=_pace(plugin),
             max_text=int(getattr(plugin, "body_maxlen", 0) or 32_768),
         )
@@ -74,22 +73,22 @@ class AppriseChannel:
         _silence()
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Refuse a recipient that makes no URL, and a text that is too long."""
+        """Raise Invalid for a recipient that gives no valid URL, and for an empty or too long text."""
         self._url(recipient)
         _extras(content)
         said = str(content.get("text") or "")
         if not said.strip():
-            raise Invalid("There is nothing to say", remedy="Give text", field="text")
+            raise Invalid("The message is empty", remedy="Give a text", field="text")
         if self._settings.long_text is LongText.REFUSE and len(said) > self.traits.max_text:
             remedy = f"Shorten it to {self.traits.max_text}, or set long_text = 'split' for the channel"
             raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
-        """The text, where the message says that it is HTML."""
+        """HTML for the text if `format` is html."""
         return Markup.HTML if spot.place == "text" and spot.data.get("format") == "html" else None
 
     async def send(self, message: Message) -> Outcome:
-        """Hand it to Apprise once."""
+        """Call Apprise once."""
         if self._closed:
             return Retry(Category.TEMPORARY, "not sent: the channel is closed")
         try:
@@ -99,12 +98,8 @@ class AppriseChannel:
         work = self._threads.submit(self._notify, url, message, extras)
         return await self._wait(work)
 
-    async def lookup(self, message: Message) -> Outcome:
-        """Nobody can be asked."""
-        return Unknown("Apprise keeps no record of what it sent")
-
     async def close(self) -> None:
-        """Let the threads end; what is under way in them ends by itself."""
+        """Shut down the thread pool without waiting for running calls."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -118,7 +113,7 @@ class AppriseChannel:
             return Unknown("no answer within the deadline")
 
     def _notify(self, url: str, message: Message, extras: Mapping[str, Any]) -> Outcome:
-        """In a thread. A fresh plugin each time: the engine paces, so the plugin need not sleep."""
+        """Runs in a thread. A fresh plugin each time avoids its own rate limiter; the engine paces."""
         from apprise import Apprise
 
         plugin = _plugin(url)
@@ -147,18 +142,18 @@ class AppriseChannel:
         if TO not in url:
             if recipient != DEFAULT:
                 remedy = "Use 'default', or put {to} into the channel's secret_url"
-                raise Invalid("This channel's URL names its recipient", remedy=remedy, field="to")
+                raise Invalid("This channel's URL already has its recipient", remedy=remedy, field="to")
             return url
         filled = url.replace(TO, quote(recipient, safe=""))
         if not recipient.strip() or has_dot_segments(filled) or _plugin(filled) is None:
-            remedy = "Write it as this service writes its recipients"
+            remedy = "Use the recipient format of this service"
             raise Invalid("Apprise does not understand this recipient", remedy=remedy, field="to")
         return filled
 
 
 def outcome_of(words: Sequence[str], *, hide: Sequence[str], partly: bool) -> Outcome:
-    """What Apprise's no means, by its own words. One text in several parts may have gone out partly."""
-    reason = _shown("; ".join(words) or "Apprise said no", hide)
+    """The outcome of a failure by its log text. A split text may have been sent partly."""
+    reason = masked("; ".join(words) or "Apprise reported a failure", hide)
     status = _STATUS.search(" ".join(words))
     if partly or status is None:
         return Unknown(reason)
@@ -166,17 +161,11 @@ def outcome_of(words: Sequence[str], *, hide: Sequence[str], partly: bool) -> Ou
 
 
 def hidden(url: str) -> Sequence[str]:
-    """Every part of a URL that may be a credential: all but scheme and host, as they stand and decoded."""
+    """All parts of a URL that may be credentials: everything but scheme and host, raw and decoded."""
     rest = re.split(r"[/:@?&=,]+", url.partition("://")[2])
     host = urlsplit(url).hostname if TO not in url and "://" in url else None
     parts = {one for part in rest for one in (part, unquote(part)) if len(one) >= _SHORT and one != host}
     return sorted({url, *parts}, key=len, reverse=True)
-
-
-def _shown(said: str, hide: Sequence[str]) -> str:
-    for secret in hide:
-        said = said.replace(secret, "[hidden]")
-    return repr(said.strip()[:MAX_SHOWN])[1:-1]
 
 
 def _extras(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -189,20 +178,20 @@ def _extras(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _plugin(url: str) -> Any:
-    """The service that a URL names; None if Apprise knows none."""
+    """The Apprise plugin of a URL; None if it is unknown."""
     from apprise import Apprise
 
     return Apprise.instantiate(url)
 
 
 def _pace(plugin: Any) -> float | None:
-    """What Apprise keeps to for this service; it counts in seconds between two calls, whatever its name."""
+    """Apprise's rate for this service; despite its name the attribute is seconds between calls."""
     gap = float(getattr(plugin, "request_rate_per_sec", 0) or 0)
     return 1 / gap if gap > 0 else None
 
 
 def _silence() -> None:
-    """Both libraries write URLs into their logs, and with them credentials; we tell what matters."""
+    """Silence the logs of both libraries, which contain URLs with credentials."""
     for name in ("apprise", "urllib3"):
         logger = logging.getLogger(name)
         logger.propagate = False
@@ -211,15 +200,15 @@ def _silence() -> None:
 
 
 def _judge(settings: AppriseSettings) -> None:
-    """The package must be there, and know the URL."""
+    """Check that Apprise is installed and knows the URL."""
     _silence()
     try:
         plugin = _plugin(settings.secret_url.replace(TO, "default"))
     except ImportError as error:
         raise ValueError("kind", "Apprise is not installed", "pip install 'tidings[apprise]'") from error
     if plugin is None:
-        remedy = "See Apprise's own list of services for how its URLs are written"
-        raise ValueError("secret_url", "Apprise does not understand it", remedy)
+        remedy = "See Apprise's list of services for its URL formats"
+        raise ValueError("secret_url", "Apprise does not know this URL", remedy)
 
 
 KIND = ChannelKind(

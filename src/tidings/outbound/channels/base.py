@@ -1,44 +1,47 @@
-"""The port every channel fills: send one message, say what came of it.
+"""The channel port, its traits and the optional protocols.
 
-A channel never raises for what the other side did: it gives back an Outcome. It never retries by itself,
-never sleeps, and ends within its deadline, because the kernel decides all of that.
+A channel returns an Outcome and never raises for errors of the provider. It never retries or sleeps, and ends
+within its deadline, because the kernel decides on retries.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from ...model.errors import NotFound
 from ...model.message import Message
-from ...model.outcome import Outcome, Skip
+from ...model.outcome import Outcome, Skip, Unknown
 from ...model.task import OnUnknown
 from ...wire.http_client import LINGER
+from ..events.event_types import EVENTS_CHANNEL
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelTraits:
-    """What the kernel must know of a channel in order to run it."""
+    """What the kernel must know of a channel to run it."""
 
     on_unknown: OnUnknown
-    why_on_unknown: str  # the reason for that choice, shown to users
+    why_on_unknown: str  # the reason, shown to users
     deadline: timedelta  # overall, for one attempt
     policy: str = "default"  # name of the retry policy
     per_second: float | None = None  # None = no limit
-    per_recipient: timedelta | None = None  # least time from start to start
+    per_recipient: timedelta | None = None  # minimum time between two starts
     max_text: int = 65_536
-    reconnect_wait: timedelta = timedelta(minutes=5)  # how late it may go out after its session was down
-    in_order: bool = False  # messages to one recipient go out one by one, in the order of their times
+    reconnect_wait: timedelta = timedelta(minutes=5)  # how long a message may wait for a lost session
+    in_order: bool = False  # use the recipient as ordering key
 
     @property
     def linger(self) -> timedelta:
-        """How long after its deadline an HTTP client keeps an attempt whose answer may be waiting."""
+        """How long an HTTP client keeps an attempt after its deadline, because the answer may still come."""
         return timedelta() if self.on_unknown is OnUnknown.RESEND else LINGER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseChannelSettings:
-    """The settings that every kind of channel has; None leaves the choice to the kind."""
+    """The settings of every channel kind; None means the kind's default."""
 
     deadline: timedelta = timedelta(seconds=15)
     on_unknown: OnUnknown | None = None
@@ -57,9 +60,9 @@ def traits_of(
     per_recipient: timedelta | None = None,
     **more: Any,
 ) -> ChannelTraits:
-    """The traits of a kind: its defaults, where the settings say nothing else.
+    """The traits of a kind: its defaults, overridden by the settings.
 
-    `why` is the reason for `default`; `chosen` is shown when the settings differ from it.
+    `why` is the reason for `default`; `chosen` is shown if the settings differ from it.
     """
     on_unknown = settings.on_unknown or default
     return ChannelTraits(
@@ -74,42 +77,58 @@ def traits_of(
 
 
 class Channel(Protocol):
-    """A configured way out."""
+    """A configured channel."""
 
     kind: ClassVar[str]
     traits: ChannelTraits
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise `Invalid` when this message could never be sent; called before it is accepted."""
+        """Raise Invalid if this message could never be sent; called before it is accepted."""
 
     async def send(self, message: Message) -> Outcome:
-        """One attempt. `message.id` is the idempotency key towards the other side."""
+        """Make one attempt. `message.id` is the idempotency key towards the provider."""
 
     async def lookup(self, message: Message) -> Outcome:
-        """For `ask`: find out what became of an attempt in doubt. Unknown when that cannot be told."""
+        """For `ask`: look up an uncertain attempt; returns Unknown if it cannot be determined."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
+
+
+class NoLookup:
+    """Mixin of channels whose receiver cannot be asked about an earlier message."""
+
+    no_lookup: ClassVar[str]  # the evidence
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Return Unknown: nothing can be looked up."""
+        return Unknown(self.no_lookup)
 
 
 @runtime_checkable
 class HasProbe(Protocol):
-    """What a channel may fill besides: `tidings channels test` asks it."""
+    """Optional protocol of channels that `tidings channels test` can test."""
 
     async def probe(self) -> Outcome:
-        """Try the account without sending anything. Done says in its receipt who we are over there."""
+        """Test the account without sending anything. The receipt of Done names the account."""
 
 
 @runtime_checkable
 class HasChats(Protocol):
-    """What a channel may fill besides: for it, a group's address is not just the platform's id."""
+    """Optional protocol of channels whose group address is not the platform's chat id."""
 
     def chat(self, id_: str) -> str:
-        """The recipient that stands for this chat."""
+        """The recipient of this chat."""
+
+
+def unknown_channel(name: str, known: Iterable[str], *, field: str = "name") -> NotFound:
+    """The error for a channel that is not configured."""
+    names = ", ".join(sorted(set(known) - {EVENTS_CHANNEL})) or "none"
+    return NotFound(f"there is no channel {name[:60]!r}", field=field, remedy=f"configured channels: {names}")
 
 
 async def probe(channel: Channel) -> Outcome:
-    """Whether a channel would work, as far as that can be told; Skip where it cannot."""
+    """Probe a channel; Skip if its kind cannot be tested without sending."""
     if isinstance(channel, HasProbe):
         return await channel.probe()
     return Skip("this kind cannot be tested without sending")

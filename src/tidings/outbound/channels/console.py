@@ -1,4 +1,4 @@
-"""The console: one line per message on standard output, for a first look without any account."""
+"""The console channel: one line per message on standard output, without any account."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from typing import ClassVar
 
 from ...model.errors import Invalid
 from ...model.message import Message
-from ...model.outcome import Done, Outcome, Retry, Unknown
+from ...model.outcome import Done, Outcome, Retry
 from ...model.task import Category, OnUnknown
 from ...model.time import iso
-from .base import BaseChannelSettings, traits_of
+from .base import BaseChannelSettings, NoLookup, traits_of
 from .options import ChannelKind
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings(BaseChannelSettings):
-    """Nothing but what every channel has."""
+    """Settings of the console channel."""
 
     deadline: timedelta = field(default=timedelta(seconds=5), kw_only=True)
 
 
-class ConsoleChannel:
-    """Prints messages. `now` gives the wall clock as an instant."""
+class ConsoleChannel(NoLookup):
+    """Prints messages; `now` returns the current instant."""
 
     kind: ClassVar[str] = "console"
+    no_lookup = "standard output cannot be queried"
 
     def __init__(self, settings: ConsoleSettings | None = None, *, now: Callable[[], int]) -> None:
         settings = settings or ConsoleSettings()
-        self.traits = traits_of(settings, OnUnknown.RESEND, "twice on a screen harms nobody")
+        self.traits = traits_of(settings, OnUnknown.RESEND, "a duplicate line is harmless")
         self._now = now
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Any recipient will do that is not empty."""
+        """Raise Invalid for an empty recipient."""
         if not recipient.strip():
             raise Invalid("The recipient is empty", remedy="Give a name", field="to")
 
     async def send(self, message: Message) -> Outcome:
-        """Print the line; standard output may be a pipe that somebody has closed."""
+        """Print the line; Retry if standard output is closed."""
         try:
             sys.stdout.write(line(message, self._now()))
             sys.stdout.flush()
@@ -48,16 +49,12 @@ class ConsoleChannel:
             return Retry(Category.SYSTEM, f"standard output cannot be written to: {error}")
         return Done()
 
-    async def lookup(self, message: Message) -> Outcome:
-        """A screen remembers nothing."""
-        return Unknown("a screen cannot be asked what it showed")
-
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections."""
 
 
 def line(message: Message, at: int) -> str:
-    """One line: time, recipient, text. Escaped, so that no message can move the cursor or fake a line."""
+    """Time, recipient and text, escaped to prevent terminal injection and forged lines."""
     return f"{iso(at)}  {_escaped(message.recipient)}  {_escaped(message.text)}\n"
 
 

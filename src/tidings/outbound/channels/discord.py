@@ -1,8 +1,7 @@
-"""Discord: messages through a webhook, to its channel or to a thread of it.
+"""Discord webhooks: messages to the webhook's channel or to one of its threads.
 
-The webhook is the account: its token is in the URL, its limit holds for everything that goes through it, and
-when Discord does not know it any more it must not be used again, so the channel is paused. There is no key
-against duplicates on this route; a message in doubt is held.
+The webhook is the account: its token is in the URL, its rate limit applies to all messages, and when Discord
+no longer knows it, the channel is paused. Discord has no idempotency keys, so an uncertain message is held.
 """
 
 from __future__ import annotations
@@ -22,40 +21,40 @@ from ...wire.retry_after import retry_after
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import ChannelKind
-from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .options import ChannelKind, matching
+from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
 from .provider_fields import provider_fields_of
 
-DEFAULT = "default"  # the recipient that stands for the webhook's own channel
+DEFAULT = "default"  # the recipient for the webhook's own channel
 MAX_TEXT = 2000
 MAX_EMBEDS = 10
-PER_SECOND = 2.5  # 5 in 2 s, as is commonly quoted; what counts is the wait that an answer asks for
+PER_SECOND = 2.5  # 5 in 2 s, as commonly quoted; Retry-After decides
 
 DATA: Mapping[str, Field] = {
     "embeds": Field("array", "Up to 10 embeds", [{"title": "Rota", "description": "Ada is on"}]),
-    "components": Field("array", "Buttons and the like", [{"type": 1, "components": []}]),
+    "components": Field("array", "Buttons and other components", [{"type": 1, "components": []}]),
     "poll": Field("object", "A poll", {"question": {"text": "Who?"}, "answers": []}),
-    "username": Field("string", "Another name of the webhook", "Night watch"),
-    "avatar_url": Field("string", "Another picture of the webhook", "https://example.com/owl.png"),
-    "tts": Field("boolean", "Read it aloud", True),
-    "allowed_mentions": Field("object", "Who may be called by an @", {"parse": []}),
-    "flags": Field("integer", "Discord's bits, such as 4 for no previews", 4),
-    "thread_name": Field("string", "Opens a thread of that name, in a forum", "Incident 7"),
+    "username": Field("string", "Display name for this message", "Night watch"),
+    "avatar_url": Field("string", "Avatar for this message", "https://example.com/owl.png"),
+    "tts": Field("boolean", "Read aloud (text to speech)", True),
+    "allowed_mentions": Field("object", "Allowed @ mentions", {"parse": []}),
+    "flags": Field("integer", "Message flags, such as 4 for no previews", 4),
+    "thread_name": Field("string", "Start a forum thread with this name", "Incident 7"),
 }
 ONCE = frozenset({"embeds", "components", "poll"})  # with the first part only
-CONTENT = ("embeds", "components", "poll")  # what may stand instead of a text
+CONTENT = ("embeds", "components", "poll")  # allowed instead of a text
 
 _ID = re.compile(r"[0-9]{1,20}")
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_GONE = frozenset({10015, 50027})  # the webhook is gone, or its token wrong
-_UNREACHABLE = frozenset({10003})  # no such channel
+_GONE = frozenset({10015, 50027})  # the webhook was deleted, or its token is wrong
+_UNREACHABLE = frozenset({10003})  # unknown channel
 _WRONG = frozenset({50006, 50035})
 _ACCOUNT = frozenset({40333})
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordSettings(BaseChannelSettings):
-    """One webhook."""
+    """Settings of one webhook."""
 
     webhook_id: str
     webhook_token: str = field(repr=False)
@@ -64,22 +63,23 @@ class DiscordSettings(BaseChannelSettings):
 
 
 class DiscordRequest(NamedTuple):
-    """One request: what follows the webhook's URL, and the body."""
+    """One request: the query of the webhook's URL, and the body."""
 
     query: str
     body: Mapping[str, Any]
 
 
-class DiscordChannel:
-    """Sends through one webhook. `now` gives the wall clock as an instant."""
+class DiscordChannel(ProviderChannel):
+    """Sends through one webhook; `now` returns the current instant."""
 
     kind: ClassVar[str] = "discord"
+    no_lookup = "a Discord webhook cannot list its messages"
 
     def __init__(self, settings: DiscordSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
             OnUnknown.HOLD,
-            "a webhook of Discord's has no key against duplicates",
+            "Discord webhooks have no idempotency keys",
             per_second=PER_SECOND,
             max_text=MAX_TEXT,
         )
@@ -90,36 +90,30 @@ class DiscordChannel:
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Refuse what Discord would refuse whoever gets it."""
+        """Raise Invalid for what Discord would always reject."""
         posts_of(recipient, content, self._settings)
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
-        """Every text, embeds included: a value calls nobody and hides no link."""
+        """Discord markup for every text, including embeds: values cannot mention people or hide links."""
         return Markup.DISCORD
 
     async def send(self, message: Message) -> Outcome:
-        """One call, or one for each part of a long text."""
+        """Make one call, or one per part of a long text."""
         try:
             posts = posts_of(message.recipient, message.content, self._settings)
         except Invalid as error:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, DiscordRequest]) -> Outcome:
-            number, post = numbered
-            # Discord ignores the id; a proxy's log and the sandbox's ledger know the message by it.
-            headers = {"x-request-id": message.id if number == 0 else f"{message.id}.{number + 1}"}
+        async def send(post: DiscordRequest, id_: str) -> Outcome:
+            headers = {"x-request-id": id_}
             reply = await self._api.post(self._path + post.query, post.body, headers=headers, since=since)
             return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
 
-        return await send_parts(list(enumerate(posts)), send)
-
-    async def lookup(self, message: Message) -> Outcome:
-        """A webhook cannot list what it wrote."""
-        return Unknown("a webhook of Discord's cannot be asked what it wrote")
+        return await send_parts(message.id, posts, send)
 
     async def probe(self) -> Outcome:
-        """Look at the webhook."""
+        """Read the webhook's name."""
         reply = await self._api.get(self._path)
         if not isinstance(reply, ProviderReply):
             return reply
@@ -127,10 +121,6 @@ class DiscordChannel:
             return Done(self._api.shown(f"webhook {reply.fields.get('name')}"))
         failed = self._outcome(reply)
         return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._api.close()
 
     def _outcome(self, reply: ProviderReply) -> Outcome:
         if reply.is_success and reply.is_json:
@@ -143,7 +133,7 @@ class DiscordChannel:
 
 
 def outcome_of(code: int | None, reply: ProviderReply, reason: str, *, now: int) -> Outcome:
-    """What an error of Discord's means. Its limits are the webhook's, so they hold for the whole channel."""
+    """The outcome of a Discord error; rate limits apply to the whole webhook."""
     if reply.status == 429:
         return Retry(Category.THROTTLING, reason, after=_wait(reply, now), whole_channel=True)
     if code in _GONE or code in _ACCOUNT:
@@ -156,29 +146,27 @@ def outcome_of(code: int | None, reply: ProviderReply, reason: str, *, now: int)
 
 
 def _wait(reply: ProviderReply, now: int) -> timedelta | None:
-    """The body has fractions of a second; the header is rounded up, and alone when a proxy answered."""
+    """The wait of the body, which has fractions of a second, or of the Retry-After header."""
     wish = reply.fields.get("retry_after")
-    told = retry_after(str(wish), now=now) if isinstance(wish, int | float) else None
-    return reply.wait if told is None else told
+    exact = retry_after(str(wish), now=now) if isinstance(wish, int | float) else None
+    return reply.wait if exact is None else exact
 
 
 def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettings) -> list[DiscordRequest]:
-    """The requests that send this content; raises Invalid when Discord would never take them."""
+    """The requests for this content; raises Invalid for what Discord would always reject."""
     query = f"?wait=true{_thread(recipient)}"
     data = provider_fields_of(content, DATA, "Discord")
     said = str(content.get("text") or "")
     if not said.strip() and not any(data.get(name) for name in CONTENT):
         remedy = f"give a text, or one of {', '.join(CONTENT)} in data"
-        raise Invalid("there is nothing to send", field="text", remedy=remedy)
+        raise Invalid("the message is empty", field="text", remedy=remedy)
     if len(data.get("embeds", ())) > MAX_EMBEDS:
         problem = f"there are {len(data['embeds'])} embeds"
         raise Invalid(problem, field="data.embeds", remedy=f"use at most {MAX_EMBEDS}")
     parts = parts_of(said, MAX_TEXT, settings.long_text)
     if len(parts) > 1 and "thread_name" in data:
-        problem = "a text in several parts cannot open a thread"
-        raise Invalid(
-            problem, field="data.thread_name", remedy="shorten the text, or send to a thread by its id"
-        )
+        problem = "a split text cannot start a thread"
+        raise Invalid(problem, field="data.thread_name", remedy="shorten the text, or send to a thread by its id")
     lasting = {name: value for name, value in data.items() if name not in ONCE}
     return [
         DiscordRequest(query, {**({"content": part} if part else {}), **(data if number == 0 else lasting)})
@@ -191,25 +179,19 @@ def _thread(recipient: str) -> str:
         return ""
     if not _ID.fullmatch(recipient):
         raise Invalid(
-            f"{recipient[:64]!r} is no thread of Discord's",
+            f"{recipient[:64]!r} is not a Discord thread",
             field="to",
-            remedy="use the word 'default' for the webhook's channel, or the id of a thread in it",
+            remedy="use 'default' for the webhook's channel, or the id of one of its threads",
         )
     return f"&thread_id={recipient}"
 
 
 def _webhook_id(value: object) -> str:
-    """Reader of the id; a bare number in TOML is as good."""
+    """Reader of the id, also as a TOML number."""
     said = str(value) if type(value) is int else value
     if not isinstance(said, str) or not _ID.fullmatch(said):
-        raise ValueError("it must be the number after /webhooks/ in the webhook's URL")
+        raise ValueError("must be the number after /webhooks/ in the webhook's URL")
     return said
-
-
-def _webhook_token(value: object) -> str:
-    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
-        raise ValueError("it must be the last part of the webhook's URL")
-    return str(value)
 
 
 KIND = ChannelKind(
@@ -217,7 +199,7 @@ KIND = ChannelKind(
     lambda settings, now: DiscordChannel(settings, now=now),
     {
         "webhook_id": _webhook_id,
-        "webhook_token": _webhook_token,
+        "webhook_token": matching(_TOKEN, "must be the last part of the webhook's URL"),
         "long_text": long_text,
         "base_url": base_url,
     },

@@ -1,7 +1,7 @@
-"""E-mail over SMTP: one mail per message, to one or several addresses, with files.
+"""Email over SMTP: one mail per message, to one or several addresses, with attachments.
 
-Message-ID comes from the message's id and is the same on every try; but few servers remove a duplicate by it,
-so a mail whose last answer was lost is held. What breaks before the final dot is no doubt: `smtp.py` knows.
+Message-ID is derived from the message id and the same on every attempt, but few servers deduplicate by it, so
+a mail whose final answer was lost is held. A failure before the final dot is certain (`wire.smtp_client`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import moment
-from ...wire.http_client import MAX_SHOWN, MaybeSent, NotSent
+from ...wire.http_client import MaybeSent, NotSent
 from ...wire.mail import CANNOT_BE_WRITTEN, Mailbox, MailMessage, compose_mail, parse_mail, parse_mailboxes
 from ...wire.origin_checks import is_loopback
 from ...wire.smtp_client import (
@@ -34,19 +34,20 @@ from ...wire.smtp_client import (
     SmtpUnsupported,
 )
 from ..markup import Markup, MarkupSpot
-from .base import BaseChannelSettings, traits_of
-from .options import ChannelKind, number, size, text, yes_or_no
+from .base import BaseChannelSettings, NoLookup, traits_of
+from .options import ChannelKind, choice, number, size, text, yes_or_no
+from .provider_api import masked
 
 PORTS = {SmtpSecurity.STARTTLS: 587, SmtpSecurity.TLS: 465, SmtpSecurity.NONE: 25}
 
 
 @dataclass(frozen=True, slots=True)
 class EmailSettings(BaseChannelSettings):
-    """One mail server and one sender."""
+    """Settings of one mail server and sender."""
 
     host: str
     sender: str
-    port: int | None = None  # None = as the security says
+    port: int | None = None  # None = default of the security mode
     security: SmtpSecurity = SmtpSecurity.STARTTLS
     username: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -62,7 +63,7 @@ class EmailSettings(BaseChannelSettings):
 
     @property
     def server(self) -> SmtpServerConfig:
-        """What the SMTP port needs of this."""
+        """The configuration of the SMTP client."""
         port = PORTS[self.security] if self.port is None else self.port
         return SmtpServerConfig(
             host=self.host,
@@ -77,50 +78,47 @@ class EmailSettings(BaseChannelSettings):
         )
 
 
-class EmailChannel:
-    """Sends mail. `now` gives the wall clock as an instant."""
+class EmailChannel(NoLookup):
+    """Sends mail; `now` returns the current instant."""
 
     kind: ClassVar[str] = "email"
+    no_lookup = "a mail server cannot be asked about earlier mail"
 
     def __init__(self, settings: EmailSettings, *, now: Callable[[], int]) -> None:
-        self.traits = traits_of(
-            settings, OnUnknown.HOLD, "few mail servers remove a duplicate by its Message-ID"
-        )
+        self.traits = traits_of(settings, OnUnknown.HOLD, "few mail servers deduplicate by Message-ID")
         self._settings = settings
         self._sender = parse_mailboxes(settings.sender, "sender")[0]
         self._now = now
         self._smtp = SmtpClient(settings.server)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Refuse addresses, fields and files that could never be sent."""
+        """Raise Invalid for addresses, fields and attachments that could never be sent."""
         letter = self._letter(recipient, content)
         weight = sum(len(file.content) for file in letter.attachments) * 4 // 3
         weight += len(letter.text.encode(errors="replace")) + len(letter.html.encode(errors="replace"))
         if weight > self._settings.max_size:
-            remedy = "Send less, or a link; the channel's limit is max_size"
+            remedy = "Send less, or a link; the limit is the option max_size"
             raise TooLarge(f"The mail has over {self._settings.max_size} bytes", remedy=remedy, field="data")
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
-        """The HTML part is HTML, everything else is plain."""
+        """HTML for the HTML part; everything else is plain text."""
         return Markup.HTML if spot.place == "data.html" else None
 
     async def send(self, message: Message) -> Outcome:
-        """Hand the mail to the server once."""
+        """Send the mail to the server once."""
         try:
             letter = self._letter(message.recipient, message.content)
             body = compose_mail(letter, id_=message.id, date=moment(self._now()).replace(microsecond=0))
         except CallerError as error:
             return Reject(Category.VALIDATION, error.problem)
         except CANNOT_BE_WRITTEN as error:
-            return Reject(Category.VALIDATION, f"the mail cannot be written down: {type(error).__name__}")
+            return Reject(Category.VALIDATION, f"the mail cannot be composed: {type(error).__name__}")
         if len(body) > self._settings.max_size:
             return Reject(Category.VALIDATION, f"the mail has {len(body)} bytes, over max_size")
         envelope = SmtpEnvelope(letter.sender.address, letter.recipients, body)
         try:
             taken = await self._smtp.send(
-                envelope,
-                deadline=self._settings.deadline,
-                stops=partial(stops, spares=self._settings.partial),
+                envelope, deadline=self._settings.deadline, stops=partial(stops, spares=self._settings.partial)
             )
         except SmtpRefused as error:
             return outcome_of(error, own_sender=letter.sender == self._sender, hide=self._hide)
@@ -129,15 +127,11 @@ class EmailChannel:
         except NotSent as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
-            return Unknown(f"no answer after the whole mail had left: {error}")
+            return Unknown(f"no answer after the whole mail was sent: {error}")
         return Done(receipt=_receipt(taken, self._hide))
 
-    async def lookup(self, message: Message) -> Outcome:
-        """Nobody can be asked."""
-        return Unknown("a mail server cannot be asked what it took")
-
     async def probe(self) -> Outcome:
-        """Connect and log in, and send nothing."""
+        """Connect and log in without sending."""
         try:
             name = await self._smtp.greet(deadline=self._settings.deadline)
         except SmtpRefused as error:
@@ -150,7 +144,7 @@ class EmailChannel:
         return Done(f"{_said(SmtpReply(250, name), self._hide)}{f', as {user}' if user else ''}")
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._smtp.close()
 
     @property
@@ -168,26 +162,26 @@ class EmailChannel:
 
 
 class SmtpVerdict(Enum):
-    """What a reply says."""
+    """The meaning of a reply."""
 
     TEMPORARY = auto()
     THROTTLED = auto()
     PERMANENT = auto()
-    WRONG = auto()  # our mail is at fault
+    WRONG = auto()  # our mail is invalid
     TOO_BIG = auto()
     ACCOUNT = auto()
 
 
 _LOGIN_CODES = frozenset({530, 534, 535, 538})
 _WRONG_CODES = frozenset({500, 501, 502, 503, 504, 553, 555})
-_TOO_BIG = frozenset({(2, 3), (3, 4)})  # by subject and detail of the enhanced code
+_TOO_BIG = frozenset({(2, 3), (3, 4)})  # subject and detail of the enhanced code
 _BAD_LOGIN = frozenset({(7, 8), (7, 9)})
 _FULL = (2, 2)
 _TOO_MANY = (5, 3)
 
 
 def verdict(reply: SmtpReply, stage: SmtpStage) -> SmtpVerdict:
-    """What a reply of 4xx or 5xx says: the login first, then the enhanced code, the code, its first digit."""
+    """The meaning of a 4xx or 5xx reply: by login codes, enhanced code, code, first digit."""
     code, enhanced = reply.code, reply.enhanced
     if code in _LOGIN_CODES:
         return SmtpVerdict.ACCOUNT
@@ -205,7 +199,7 @@ def verdict(reply: SmtpReply, stage: SmtpStage) -> SmtpVerdict:
 
 
 def _by_enhanced(code: int, kind: int, detail: tuple[int, int], stage: SmtpStage) -> SmtpVerdict | None:
-    """None where the code itself says as much."""
+    """The meaning of an enhanced code; None if the plain code decides."""
     if detail == _FULL or (detail == _TOO_MANY and stage is SmtpStage.RECIPIENT):
         return SmtpVerdict.TEMPORARY
     if kind == 4 or code < 500:
@@ -220,14 +214,12 @@ def _by_enhanced(code: int, kind: int, detail: tuple[int, int], stage: SmtpStage
 
 
 def outcome_of(refused: SmtpRefused, *, own_sender: bool, hide: Sequence[str] = ()) -> Outcome:
-    """What a refusal means. What the server says before it has heard of a recipient is about us."""
+    """The outcome of a refusal; before the first recipient it concerns the whole channel."""
     reason = f"the mail server refused {refused.stage}"
     if refused.recipient is not None:
         reason += f" {refused.recipient}"
     reason = f"{reason}: {_said(refused.reply, hide)}"
-    about_us = refused.stage in (SmtpStage.HELLO, SmtpStage.LOGIN) or (
-        refused.stage is SmtpStage.SENDER and own_sender
-    )
+    about_us = refused.stage in (SmtpStage.HELLO, SmtpStage.LOGIN) or (refused.stage is SmtpStage.SENDER and own_sender)
     match verdict(refused.reply, refused.stage):
         case SmtpVerdict.ACCOUNT:
             return Reject(Category.PERMANENT, reason, whole_channel=True)
@@ -244,10 +236,10 @@ def outcome_of(refused: SmtpRefused, *, own_sender: bool, hide: Sequence[str] = 
 
 
 def stops(refused: Sequence[SmtpRefused], accepted: int, *, spares: bool) -> SmtpRefused | None:
-    """The refusal for which nobody gets the mail, or None to go on with the others.
+    """The refusal that stops the mail for all recipients, or None to continue with the others.
 
-    Nothing has been sent yet, so a wait costs nobody a duplicate: a recipient who may be reached later makes
-    the whole mail wait. With `spares`, those who can never be reached are left out.
+    Nothing has been sent yet, so waiting causes no duplicates: one temporary refusal delays the whole mail.
+    With `spares`, permanently refused recipients are left out.
     """
     later = [one for one in refused if isinstance(outcome_of(one, own_sender=False), Retry)]
     never = [one for one in refused if one not in later]
@@ -257,11 +249,8 @@ def stops(refused: Sequence[SmtpRefused], accepted: int, *, spares: bool) -> Smt
 
 
 def _said(reply: SmtpReply, hide: Sequence[str]) -> str:
-    """A reply fit for a log or a page: short, one line, escaped, without secrets."""
-    words = reply.text
-    for secret in hide:
-        words = words.replace(secret, "[hidden]")
-    return f"{reply.code} {repr(' '.join(words.split())[:MAX_SHOWN])[1:-1]}".strip()
+    """A reply fit to show: short, one line, escaped, without secrets."""
+    return f"{reply.code} {masked(' '.join(reply.text.split()), hide)}".strip()
 
 
 def _receipt(taken: SmtpAccepted, hide: Sequence[str]) -> str:
@@ -273,57 +262,51 @@ def _receipt(taken: SmtpAccepted, hide: Sequence[str]) -> str:
 def _host(value: object) -> str:
     host = text(value).strip()
     if not host.isascii() or not host.isprintable() or any(letter in host for letter in " /:@"):
-        raise ValueError("it must be the name of a mail server, such as smtp.example.org")
+        raise ValueError("must be the name of a mail server, such as smtp.example.org")
     return host
 
 
 def _port(value: object) -> int:
     port = number(value)
     if type(port) is not int or not 0 < port < 65_536:
-        raise ValueError("it must be a port, such as 587")
+        raise ValueError("must be a port, such as 587")
     return port
-
-
-def _security(value: object) -> SmtpSecurity:
-    if value not in (*SmtpSecurity,):
-        raise ValueError("it must be 'starttls', 'tls' or 'none'")
-    return SmtpSecurity(str(value))
 
 
 def _connections(value: object) -> int:
     found = number(value)
     if type(found) is not int or not 0 < found <= 100:
-        raise ValueError("it must be a number from 1 to 100")
+        raise ValueError("must be a number from 1 to 100")
     return found
 
 
 def _name(value: object) -> str:
     name = text(value)
     if not name.isascii() or not name.isprintable() or " " in name:
-        raise ValueError("it must be a host name, such as mail.example.org")
+        raise ValueError("must be a host name, such as mail.example.org")
     return name
 
 
 def _judge(settings: EmailSettings) -> None:
-    """The sender must be an address, and a password must not travel in clear."""
+    """Check the sender, the subject, the credentials and the CA file."""
     try:
         found: Sequence[Mailbox] = parse_mailboxes(settings.sender, "sender")
     except Invalid as error:
         raise ValueError("sender", error.problem, error.remedy) from error
     if len(found) != 1:
-        raise ValueError("sender", "there must be one address", "Write it as Tidings <hello@example.org>")
+        raise ValueError("sender", "must be one address", "Write it as Tidings <hello@example.org>")
     if settings.subject and not settings.subject.isprintable():
-        raise ValueError("subject", "it has a line break or a control character", "Write one line")
+        raise ValueError("subject", "has a line break or control character", "Write one line")
     if (settings.username is None) != (settings.password is None):
         missing = "password" if settings.password is None else "username"
-        raise ValueError(missing, "user name and password go together", f"Add {missing}")
+        raise ValueError(missing, "username and password belong together", f"Add {missing}")
     if settings.password and settings.security is SmtpSecurity.NONE and not is_loopback(settings.host):
-        raise ValueError("security", "the password would travel in clear", "Use 'starttls' or 'tls'")
+        raise ValueError("security", "the password would be sent without encryption", "Use 'starttls' or 'tls'")
     if settings.ca_file is not None:
         try:
             ssl.create_default_context(cafile=settings.ca_file)
         except (OSError, ValueError) as error:
-            raise ValueError("ca_file", "the file cannot be used", "Give certificates in PEM form") from error
+            raise ValueError("ca_file", "the file cannot be loaded", "Give certificates in PEM format") from error
 
 
 KIND = ChannelKind(
@@ -332,7 +315,7 @@ KIND = ChannelKind(
     {
         "host": _host,
         "port": _port,
-        "security": _security,
+        "security": choice(SmtpSecurity),
         "username": text,
         "password": text,
         "sender": text,

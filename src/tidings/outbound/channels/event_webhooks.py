@@ -1,11 +1,11 @@
-"""The built-in channel `events`: what happened, as signed webhooks to whoever subscribed (Standard Webhooks).
+"""The built-in channel `events`: signed webhooks to subscribers (Standard Webhooks).
 
-The recipient of such a message is a subscription, by its id: address and secret are looked up when it is
-sent, so neither is ever part of a message, a log or a page, and a new secret counts at once. A URL of its own
-(a broadcast's webhook) is signed with a secret that is derived for it from those of the configuration.
+The recipient is a subscription id: URL and secret are looked up when sending, so neither is part of a message
+or log, and a new secret takes effect at once. A plain URL (a broadcast's webhook) is signed with a secret
+derived from the configured ones.
 
-One bad receiver must not hold up the others: this channel's breaker never opens; instead each receiver
-has one of its own, in this process, and waiting for it spends no try.
+One failing receiver must not block the others: this channel's breaker never opens. Each receiver has its own
+breaker in this process, and waiting for it uses no attempt.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, SsrfRules, UnresolvedHost, check_url
 from ...wire.webhook_signatures import SigningKey, signature_headers
 from ..events.subscription_cache import ActiveSubscription, SubscriptionCache
-from .base import ChannelTraits
+from .base import ChannelTraits, NoLookup
 from .signing_secrets import EndpointKeys, EndpointSigner
 
 POLICY = "events"
 _GONE = 410
 _MAX_ANSWER = 65_536
-_LONGEST_WAIT = timedelta(hours=1)  # between two probes of one receiver; each that fails doubles it
+_MAX_WAIT = timedelta(hours=1)  # between two probes of one receiver; doubles with each failure
 
 
 @dataclass(frozen=True, slots=True)
 class EventsSettings:
-    """How events go out. `private` lets them go to private addresses and over http."""
+    """Settings; `private` allows private addresses and http."""
 
     private: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -50,24 +50,25 @@ class EventsSettings:
 
     @property
     def rules(self) -> SsrfRules:
-        """What may be called."""
+        """The SSRF rules."""
         return SsrfRules(allow_private=self.private, allow_http=self.private)
 
 
 class _EventReceiver(NamedTuple):
-    """Where one event goes, and what signs it."""
+    """The receiver of one event, with its signing keys."""
 
     name: str
     url: str
     keys: Sequence[SigningKey]
     secrets: tuple[str, ...]
-    listener: ActiveSubscription | None
+    subscription: ActiveSubscription | None
 
 
-class EventsChannel:
-    """Sends events. `now` gives the wall clock as an instant."""
+class EventsChannel(NoLookup):
+    """Sends events; `now` returns the current instant."""
 
     kind: ClassVar[str] = "events"
+    no_lookup = "a webhook receiver cannot be queried"
 
     def __init__(
         self,
@@ -89,15 +90,15 @@ class EventsChannel:
         self._signer = EndpointSigner(settings.secrets)
         self._listeners = listeners
         self._now = now
-        self._breakers: ReceiverBreakers[str] = ReceiverBreakers(breaker, now, longest=_LONGEST_WAIT)
+        self._breakers: ReceiverBreakers[str] = ReceiverBreakers(breaker, now, longest=_MAX_WAIT)
         third = settings.deadline / 3
         self._guard = SsrfGuard(self.rules, look_up or partial(resolve_host, within=third))
         self._http = HttpClient(connect_within=third)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Nobody but the engine sends here."""
+        """Always raise Invalid: only the engine sends here."""
         raise Invalid(
-            "the channel 'events' is the engine's own",
+            "the channel 'events' is reserved for the engine",
             field="channel",
             remedy="subscribe to events instead: tidings subscriptions add",
         )
@@ -106,9 +107,9 @@ class EventsChannel:
         """Sign and POST once."""
         receiver = await self._receiver(message)
         if receiver is None:
-            return Skip("its subscription is switched off or removed")
+            return Skip("its subscription is inactive or removed")
         if (waits := self._breakers.blocked(receiver.name)) is not None:
-            return Defer(waits.until, "its receiver failed several times in a row and is left alone a while")
+            return Defer(waits.until, "the breaker of its receiver is open after several failures in a row")
         outcome = await self._attempt(receiver, message)
         await self._learn(receiver, outcome)
         return outcome
@@ -119,31 +120,29 @@ class EventsChannel:
             signing = self._signing(message.tenant, recipient)
             return _EventReceiver(recipient, recipient, signing.keys, signing.secrets, None)
         found = await self._listeners.find(recipient)
-        return (
-            None if found is None else _EventReceiver(found.id, found.url, found.keys, found.secrets, found)
-        )
+        return None if found is None else _EventReceiver(found.id, found.url, found.keys, found.secrets, found)
 
     def _signing(self, tenant: str, url: str) -> EndpointKeys:
         try:
             return self._signer.of(tenant, str(check_url(url, self.rules).url))
         except ForbiddenUrl:
-            return EndpointKeys((), ())  # it is not called either
+            return EndpointKeys((), ())  # it is not called anyway
 
     def endpoint_secrets(self, tenant: str, recipient: str) -> tuple[str, ...]:
-        """What the receiver of this URL verifies with, newest first; a subscription has its own secret."""
+        """The signing secrets of this URL, newest first; a subscription has its own."""
         return self._signer.of(tenant, str(check_url(recipient, self.rules).url)).secrets
 
     async def _attempt(self, receiver: _EventReceiver, message: Message) -> Outcome:
-        if receiver.listener is not None and receiver.listener.problem is not None:
-            return Retry(Category.SYSTEM, f"not signed: {receiver.listener.problem}")
+        if receiver.subscription is not None and receiver.subscription.problem is not None:
+            return Retry(Category.SYSTEM, f"not signed: {receiver.subscription.problem}")
         try:
             answer = await self._post(receiver, message)
-        except ForbiddenUrl as error:  # a name may lead to a wrong address for a while
+        except ForbiddenUrl as error:  # a name may resolve to a wrong address for a while
             return Retry(Category.TEMPORARY, f"not called: {error}")
         except (UnresolvedHost, NotSent) as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
-            return Unknown(f"no answer after the request left: {error}")
+            return Unknown(f"no answer after the request was sent: {error}")
         return outcome_of(answer, now=self._now(), hide=receiver.secrets)
 
     async def _post(self, receiver: _EventReceiver, message: Message) -> HttpResponse:
@@ -164,29 +163,25 @@ class EventsChannel:
         )
 
     async def _learn(self, receiver: _EventReceiver, outcome: Outcome) -> None:
-        """What this attempt says about its receiver."""
+        """Update the receiver's breaker and its subscription."""
         if isinstance(outcome, Done):
             self._breakers.succeeded(receiver.name)
-            if receiver.listener is not None:
-                await self._listeners.succeeded(receiver.listener)
+            if receiver.subscription is not None:
+                await self._listeners.succeeded(receiver.subscription)
             return
         said = outcome.evidence if isinstance(outcome, Unknown) else getattr(outcome, "reason", "")
         self._breakers.failed(receiver.name, said)
-        if receiver.listener is not None:
-            gone = isinstance(outcome, Reject)  # it said so
-            await self._listeners.failed(receiver.listener, said, now=self._now(), gone=gone)
-
-    async def lookup(self, message: Message) -> Outcome:
-        """Nobody can be asked."""
-        return Unknown("a webhook's receiver cannot be asked what it got")
+        if receiver.subscription is not None:
+            gone = isinstance(outcome, Reject)  # HTTP 410
+            await self._listeners.failed(receiver.subscription, said, now=self._now(), gone=gone)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
 
 def outcome_of(answer: HttpResponse, *, now: int, hide: tuple[str, ...] = ()) -> Outcome:
-    """2xx: taken. 410: no more of these. Anything else is tried again, for a receiver may be mended."""
+    """2xx is Done, 410 disables the subscription; others are retried, because a receiver may recover."""
     if 200 <= answer.status < 300:
         return Done(receipt=str(answer.status))
     shown = answer.shown(hide=hide)

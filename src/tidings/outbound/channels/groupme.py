@@ -1,7 +1,7 @@
 """GroupMe: posts of a bot to its group, and messages of an account to people and groups.
 
-An account's messages carry our id as `source_guid`: GroupMe refuses the same one twice within about a minute,
-and shows it in its lists, so a message in doubt can be looked up. A bot's post has neither.
+An account's messages carry our id as `source_guid`, an idempotency key: GroupMe refuses a repeat within about
+a minute and lists it, so an uncertain message can be looked up. A bot's post has neither.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ from ...model.task import Category, OnUnknown
 from ...model.time import SECOND
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import ChannelKind
-from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .options import ChannelKind, choice
+from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
 from .provider_fields import credential, provider_fields_of
 
-BOT = "bot"  # the recipient that stands for the bot's own group
-GROUP = "group:"  # what precedes a group's id
+BOT = "bot"  # the recipient for the bot's own group
+GROUP = "group:"  # the prefix of a group id
 MAX_TEXT = 1000
-LISTED = 100  # messages looked through for one in doubt
-THROTTLED_FOR = timedelta(seconds=60)  # GroupMe names no wait
+LISTED = 100  # messages searched for an uncertain one
+THROTTLED_FOR = timedelta(seconds=60)  # GroupMe sends no Retry-After
 
 DATA: Mapping[str, Field] = {
-    "attachments": Field(
-        "array", "Pictures, places, mentions", [{"type": "image", "url": "https://i.groupme.com/1"}]
-    ),
+    "attachments": Field("array", "Pictures, places, mentions", [{"type": "image", "url": "https://i.groupme.com/1"}])
 }
 
 _ID = re.compile(r"[0-9]{1,20}")
@@ -41,7 +39,7 @@ _ID = re.compile(r"[0-9]{1,20}")
 
 @dataclass(frozen=True, slots=True)
 class GroupMeSettings(BaseChannelSettings):
-    """A bot, an account, or both. Whoever has a bot's id can post as the bot, so it is a secret."""
+    """Settings of a bot, an account, or both. A bot's id is a secret: it is enough to post."""
 
     bot_id: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
@@ -50,15 +48,15 @@ class GroupMeSettings(BaseChannelSettings):
 
 
 class GroupMeRequest(NamedTuple):
-    """One request. `key` is the name under which GroupMe lists it, empty for a bot's."""
+    """One request; `key` is its source_guid, empty for a bot's post."""
 
     path: str
     body: Mapping[str, Any]
     key: str
 
 
-class GroupMeChannel:
-    """Sends as one bot or one account. `now` gives the wall clock as an instant."""
+class GroupMeChannel(ProviderChannel):
+    """Sends as one bot or account; `now` returns the current instant."""
 
     kind: ClassVar[str] = "groupme"
 
@@ -67,9 +65,9 @@ class GroupMeChannel:
         self.traits = traits_of(
             settings,
             OnUnknown.ASK if can_ask else OnUnknown.HOLD,
-            "GroupMe lists an account's messages with our id; a bot's post in doubt waits for a person"
+            "GroupMe lists an account's messages with our id; an uncertain bot post waits for a person"
             if can_ask
-            else "a bot's post has no key against duplicates and cannot be looked up",
+            else "bot posts have no idempotency key and cannot be looked up",
             max_text=MAX_TEXT,
         )
         self._settings = settings
@@ -78,53 +76,50 @@ class GroupMeChannel:
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Refuse what GroupMe would refuse whoever gets it."""
+        """Raise Invalid for what GroupMe would always reject."""
         posts_of("", recipient, content, self._settings)
 
     def chat(self, id_: str) -> str:
-        """A group, as a recipient: by its id, or by the bot that lives in it."""
+        """The recipient of a group: its id, or its bot."""
         return BOT if self._settings.token is None else f"{GROUP}{id_}"
 
     async def send(self, message: Message) -> Outcome:
-        """One call, or one for each part of a long text."""
+        """Make one call, or one per part of a long text."""
         try:
             posts = posts_of(message.id, message.recipient, message.content, self._settings)
         except Invalid as error:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, GroupMeRequest]) -> Outcome:
-            number, post = numbered
-            # GroupMe ignores the header; a proxy's log and the sandbox's ledger know the message by it.
-            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+        async def send(post: GroupMeRequest, id_: str) -> Outcome:
             headers = {"x-request-id": id_, **(self._account if post.key else {})}
             reply = await self._api.post(post.path, post.body, headers=headers, since=since)
             return self._outcome(reply, post) if isinstance(reply, ProviderReply) else reply
 
-        return await send_parts(list(enumerate(posts)), send)
+        return await send_parts(message.id, posts, send)
 
     async def lookup(self, message: Message) -> Outcome:
-        """Look for our id among the newest messages of that person or group."""
+        """Search the newest messages of the recipient for our id."""
         if message.recipient == BOT or not self._account:
             return Unknown("a bot's post cannot be looked up")
         try:
             posts = posts_of(message.id, message.recipient, message.content, self._settings)
         except Invalid as error:
-            return Unknown(f"it cannot be looked up: {error}")
+            return Unknown(f"lookup failed: {error}")
         reply = await self._api.get(_list_of(message.recipient), headers=self._account)
         if not isinstance(reply, ProviderReply):
-            return Unknown("GroupMe did not answer when it was asked")
+            return Unknown("GroupMe did not answer the lookup")
         if reply.status == 304:
             return Retry(Category.TEMPORARY, "GroupMe does not have it")
         listed = _listed(reply)
         if not reply.is_success or listed is None:
-            return Unknown(f"GroupMe was asked and answered {reply.words()}")
+            return Unknown(f"GroupMe answered the lookup with {reply.words()}")
         return found_in(listed, [post.key for post in posts], accepted_at=message.accepted_at)
 
     async def probe(self) -> Outcome:
-        """Whose token it is; a bot alone cannot be asked anything."""
+        """Read the account's name; Skip for a bot alone."""
         if not self._account:
-            return Skip("a bot of GroupMe's cannot be tested without sending")
+            return Skip("a GroupMe bot cannot be tested without sending")
         reply = await self._api.get("/users/me", headers=self._account)
         if not isinstance(reply, ProviderReply):
             return reply
@@ -134,41 +129,35 @@ class GroupMeChannel:
         failed = outcome_by_status(reply, self._reason(reply), certain=False)
         return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
 
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._api.close()
-
     def _outcome(self, reply: ProviderReply, post: GroupMeRequest) -> Outcome:
         if reply.is_success and reply.is_json:
             return Done(self._api.shown(_receipt(reply)) or None)
         return outcome_of(reply, self._reason(reply), by_bot=not post.key)
 
     def _reason(self, reply: ProviderReply) -> str:
-        """The errors are a list of texts, or now and then an object."""
+        """The reason from `meta.errors`, a list of texts or sometimes an object."""
         errors = _inner(reply, "meta").get("errors")
         if isinstance(errors, dict):
             errors = [f"{name} {said}" for name, said in errors.items()]
-        said = (
-            "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
-        )
+        said = "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
         return reply.words(self._api.shown(said))
 
 
 def outcome_of(reply: ProviderReply, reason: str, *, by_bot: bool) -> Outcome:
-    """What an error of GroupMe's means."""
+    """The outcome of a GroupMe error."""
     status = reply.status
     if status == 409 and not by_bot:
-        return Done()  # this source_guid was here a moment ago: an earlier try of ours arrived
+        return Done()  # duplicate source_guid: an earlier attempt arrived
     if status in (420, 429):
         after = THROTTLED_FOR if reply.wait is None else reply.wait
         return Retry(Category.THROTTLING, reason, after=after, whole_channel=True)
     if status == 404:
-        return Reject(Category.PERMANENT, reason, whole_channel=by_bot)  # an unknown bot is our setting
+        return Reject(Category.PERMANENT, reason, whole_channel=by_bot)  # an unknown bot is a configuration error
     return outcome_by_status(reply, reason, certain=status in (500, 502, 503))
 
 
 def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: int) -> Outcome:
-    """What a list of messages, newest first, says about ours. It can only deny what it reaches back to."""
+    """Search a list of messages, newest first; absence proves nothing beyond its oldest entry."""
     ids = {str(one.get("source_guid")): str(one.get("id")) for one in listed}
     found = [ids[key] for key in keys if key in ids]
     if len(found) == len(keys):
@@ -182,16 +171,14 @@ def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: i
     return Retry(Category.TEMPORARY, "GroupMe does not have it")
 
 
-def posts_of(
-    id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings
-) -> list[GroupMeRequest]:
-    """The requests that send this content; raises Invalid when GroupMe would never take them."""
+def posts_of(id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings) -> list[GroupMeRequest]:
+    """The requests for this content; raises Invalid for what GroupMe would always reject."""
     _check_recipient(recipient, settings)
     data = provider_fields_of(content, DATA, "GroupMe")
     said = str(content.get("text") or "")
     if not said.strip() and not data.get("attachments"):
         remedy = "give a text, or attachments in data"
-        raise Invalid("there is nothing to send", field="text", remedy=remedy)
+        raise Invalid("the message is empty", field="text", remedy=remedy)
     parts = parts_of(said, MAX_TEXT, settings.long_text)
     keys = [id_ if number == 0 else f"{id_}.{number + 1}" for number in range(len(parts))]
     return [
@@ -200,17 +187,13 @@ def posts_of(
     ]
 
 
-def post_of(
-    recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings
-) -> GroupMeRequest:
+def post_of(recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings) -> GroupMeRequest:
     """One request: to the bot's group, to a group, or to a person."""
     if recipient == BOT:
         return GroupMeRequest("/bots/post", {"bot_id": settings.bot_id, "text": said, **data}, "")
     if recipient.startswith(GROUP):
         path = f"/groups/{recipient.removeprefix(GROUP)}/messages"
-        return GroupMeRequest(
-            path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key
-        )
+        return GroupMeRequest(path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key)
     direct = {"source_guid": key, "recipient_id": recipient, "text": said, **data}
     return GroupMeRequest("/direct_messages", {"direct_message": direct}, key)
 
@@ -218,18 +201,16 @@ def post_of(
 def _check_recipient(recipient: str, settings: GroupMeSettings) -> None:
     if recipient == BOT:
         if settings.bot_id is None:
-            raise Invalid(
-                "this channel has no bot", field="to", remedy="give it a bot_id, or use a user's id"
-            )
+            raise Invalid("this channel has no bot", field="to", remedy="give it a bot_id, or use a user's id")
         return
     if not _ID.fullmatch(recipient.removeprefix(GROUP)):
         raise Invalid(
-            f"{recipient[:64]!r} is nobody at GroupMe",
+            f"{recipient[:64]!r} is not a GroupMe recipient",
             field="to",
-            remedy="use the word 'bot' for the bot's group, a user's id, or group: and a group's id",
+            remedy="use 'bot' for the bot's group, a user id, or group: and a group id",
         )
     if settings.token is None:
-        remedy = "give the channel a token, or use the word 'bot'"
+        remedy = "give the channel a token, or use 'bot'"
         raise Invalid("a bot writes to its own group only", field="to", remedy=remedy)
 
 
@@ -256,15 +237,9 @@ def _inner(reply: ProviderReply, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _on_unknown(value: object) -> OnUnknown:
-    if value not in tuple(OnUnknown):
-        raise ValueError("it must be 'resend', 'ask' or 'hold'")
-    return OnUnknown(str(value))
-
-
 def _judge(settings: GroupMeSettings) -> None:
     if settings.bot_id is None and settings.token is None:
-        raise ValueError("bot_id", "neither a bot nor an account is named", "Give bot_id, or token, or both")
+        raise ValueError("bot_id", "neither a bot nor an account is given", "Give bot_id, token, or both")
     if settings.on_unknown is OnUnknown.ASK and settings.token is None:
         raise ValueError("on_unknown", "a bot's posts cannot be looked up", "Use 'hold' or 'resend'")
 
@@ -275,7 +250,7 @@ KIND = ChannelKind(
     {
         "bot_id": credential,
         "token": credential,
-        "on_unknown": _on_unknown,
+        "on_unknown": choice(OnUnknown),
         "long_text": long_text,
         "base_url": base_url,
     },

@@ -1,9 +1,8 @@
-"""Any HTTP API, by a templated request: URL, headers and body with placeholders, and what counts as success.
+"""Any HTTP API, by a request template: URL, headers and body with placeholders, and what counts as success.
 
-What may be called is guarded as for webhooks, and the host is always the operator's own: placeholders fill
-paths, queries, headers and bodies. One message is one call; a body for many at once does not exist here,
-because each message has an outcome of its own. Nobody knows whether the other side removes duplicates, so a
-message in doubt is held.
+The SSRF guard applies as for webhooks, and the host is fixed by the operator: placeholders fill only paths,
+queries, headers and bodies. One message is one call, because each message has its own outcome. Whether the
+API removes duplicates is unknown, so an uncertain message is held.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ...model.errors import Invalid, TooLarge
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...wire.http_client import MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
+from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
 from ...wire.placeholders import DROPPED, Escape, as_text, fill, fill_text, look_up, names
 from ...wire.placeholders import UnresolvedPlaceholder as Missing
 from ...wire.retry_after import retry_after
@@ -38,9 +37,9 @@ from ...wire.ssrf_guard import (
     check_url,
     has_dot_segments,
 )
-from .base import BaseChannelSettings, traits_of
+from .base import BaseChannelSettings, NoLookup, traits_of
 from .options import ChannelKind, ports, size, text, yes_or_no
-from .provider_api import ProviderReply, outcome_by_status
+from .provider_api import ProviderReply, masked, outcome_by_status
 
 METHODS = ("POST", "PUT", "PATCH", "GET")
 MAX_TEXT = 65_536
@@ -49,12 +48,12 @@ _SAFE_TO_REPEAT = frozenset({"PUT", "GET"})
 _KNOWN = ("address", "message.content", "message.subject", "message.id", "message.attempt")
 _FIELD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _WORDS = frozenset({*Category, "account"})
-_SHORT = 6  # what is shorter is hidden by chance in every other text
+_SHORT = 6  # shorter values occur in other texts by chance
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings(BaseChannelSettings):
-    """A request, and how its answer is read."""
+    """Settings: the request template, and how its response is read."""
 
     url: str = field(repr=False)
     method: str = "POST"
@@ -78,12 +77,12 @@ class HttpSettings(BaseChannelSettings):
 
     @property
     def rules(self) -> SsrfRules:
-        """What this channel may call."""
+        """The SSRF rules of this channel."""
         return SsrfRules(self.allow_private, self.allow_http, self.ports)
 
     @property
     def content_type(self) -> str:
-        """What the body is, in small letters; a table is JSON unless its header says otherwise."""
+        """The content type in lowercase; a table is JSON unless a header says otherwise."""
         for name, value in self.headers.items():
             if name.lower() == "content-type":
                 return value.lower()
@@ -91,26 +90,22 @@ class HttpSettings(BaseChannelSettings):
 
     @property
     def hidden(self) -> Sequence[str]:
-        """Whatever may be a secret: given as one, in a header, or in the URL's query."""
+        """Values to mask: secrets, and constants in headers and in the URL's query."""
         constants = [word for value in self.headers.values() for word in (value, *value.split())]
         constants += [value for _, value in parse_qsl(urlsplit(self.url).query)]
         found = {*self.secrets.values(), *(one for one in constants if "{%" not in one)}
         return sorted((one for one in found if len(one) >= _SHORT), key=len, reverse=True)
 
 
-class HttpChannel:
-    """Sends templated requests. `now` gives the wall clock as an instant."""
+class HttpChannel(NoLookup):
+    """Sends templated requests; `now` returns the current instant."""
 
     kind: ClassVar[str] = "http"
+    no_lookup = "the API cannot be asked about earlier messages"
 
-    def __init__(
-        self, settings: HttpSettings, *, now: Callable[[], int], look_up: Resolve | None = None
-    ) -> None:
+    def __init__(self, settings: HttpSettings, *, now: Callable[[], int], look_up: Resolve | None = None) -> None:
         self.traits = traits_of(
-            settings,
-            OnUnknown.HOLD,
-            "nobody knows whether the other side removes duplicates",
-            max_text=MAX_TEXT,
+            settings, OnUnknown.HOLD, "it is unknown whether the API removes duplicates", max_text=MAX_TEXT
         )
         self._settings = settings
         self._hide = settings.hidden
@@ -120,36 +115,30 @@ class HttpChannel:
         self._http = HttpClient(connect_within=third, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Fill everything once: what cannot be filled is refused before it is accepted."""
+        """Fill the template once; raises Invalid before the message is accepted."""
         said = str(content.get("text") or "")
         if len(said) > MAX_TEXT:
-            raise TooLarge(
-                f"The text has {len(said)} characters", remedy=f"Shorten it to {MAX_TEXT}", field="text"
-            )
+            raise TooLarge(f"The text has {len(said)} characters", remedy=f"Shorten it to {MAX_TEXT}", field="text")
         make_request(Message("check", "", "", recipient, content, 0), self._settings)
 
     async def send(self, message: Message) -> Outcome:
-        """Ask once."""
+        """Make one request."""
         try:
             answer = await self._ask(message)
         except (Invalid, TooLarge) as error:
             return Reject(Category.VALIDATION, error.problem)
         except ForbiddenUrl as error:
             return Reject(Category.VALIDATION, f"not called: {error}")
-        except TypeError as error:  # orjson's, for what JSON cannot hold
+        except TypeError as error:  # from orjson
             return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
         except (UnresolvedHost, NotSent) as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
-            return Unknown(f"no answer after the request left: {error}")
+            return Unknown(f"no answer after the request was sent: {error}")
         return outcome_of(answer, self._settings, now=self._now(), hide=self._hide)
 
-    async def lookup(self, message: Message) -> Outcome:
-        """Nobody can be asked."""
-        return Unknown("the other side cannot be asked what it got")
-
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
     async def _ask(self, message: Message) -> HttpResponse:
@@ -169,13 +158,13 @@ class HttpChannel:
         )
 
     async def _admit(self, origin: str) -> AdmittedUrl:
-        """The host alone: a URL that differs by message must not cost a look-up each."""
+        """Admit the origin only, so that URLs that differ by message share one DNS lookup."""
         return self._guard.known(origin) or await self._guard.admit(origin)
 
 
 @dataclass(frozen=True, slots=True)
 class FilledRequest:
-    """A request that is ready to leave."""
+    """A filled request."""
 
     url: str
     headers: Mapping[str, str]
@@ -183,18 +172,14 @@ class FilledRequest:
 
 
 def make_request(message: Message, settings: HttpSettings) -> FilledRequest:
-    """The request for one message; raises Invalid for a placeholder that stands for nothing."""
+    """The request for one message; raises Invalid for a placeholder without a value."""
     values = _values(message, settings)
     try:
         url = fill_text(settings.url, values, partial(quote, safe=""))
         if has_dot_segments(url) and not has_dot_segments(settings.url):
-            remedy = "Give what the other side knows; . and .. would lead to another path"
-            raise Invalid("A value is a step of the URL's path", remedy=remedy, field="to")
-        return FilledRequest(
-            url=url,
-            headers=_filled_headers(settings, values),
-            body=_filled_body(settings, values),
-        )
+            remedy = "Do not use . or .. as a path segment"
+            raise Invalid("A value would change the path of the URL", remedy=remedy, field="to")
+        return FilledRequest(url=url, headers=_filled_headers(settings, values), body=_filled_body(settings, values))
     except Missing as error:
         name = str(error).removeprefix("message.meta.")
         wanted = f"data.{name}" if str(error).startswith("message.meta.") else str(error)
@@ -205,7 +190,7 @@ def make_request(message: Message, settings: HttpSettings) -> FilledRequest:
 def _values(message: Message, settings: HttpSettings) -> Mapping[str, Any]:
     address = message.recipient.strip()
     if not address or not address.isprintable():
-        remedy = "Give the address that the other side knows"
+        remedy = "Give the recipient's address"
         raise Invalid("The recipient is empty or has a control character", remedy=remedy, field="to")
     if settings.strip_non_numeric:
         address = "".join(letter for letter in address if letter.isascii() and letter.isdigit())
@@ -250,7 +235,7 @@ def _filled_body(settings: HttpSettings, values: Mapping[str, Any]) -> bytes | N
 
 
 def _escape(content_type: str) -> Escape:
-    """How a value is put into a text of this type, so that it cannot end the place it stands in."""
+    """The escape function of a content type, which prevents injection."""
     if "xml" in content_type:
         return partial(xml_escape, entities={'"': "&quot;", "'": "&apos;"})
     if "x-www-form-urlencoded" in content_type:
@@ -261,11 +246,11 @@ def _escape(content_type: str) -> Escape:
 
 
 def outcome_of(answer: HttpResponse, settings: HttpSettings, *, now: int, hide: Sequence[str]) -> Outcome:
-    """What an answer means: the configured words first, then what counts as success, then the status."""
+    """The outcome of a response: by configured errors, then success rules, then status."""
     status, read = answer.status, _read(answer.body_prefix)
     wait = retry_after(answer.header("retry-after"), now=now)
     error = look_up(read, settings.error_path) if settings.error_path else None
-    said = _shown(as_text(error), hide) if error is not None else answer.shown(hide=hide)
+    said = masked(as_text(error), hide) if error is not None else answer.shown(hide=hide)
     reason = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     named = None if error is None else settings.errors.get(as_text(error).lower())
     if named is not None:
@@ -273,20 +258,18 @@ def outcome_of(answer: HttpResponse, settings: HttpSettings, *, now: int, hide: 
     taken = 200 <= status < 300 if settings.success is None else status in settings.success
     if not taken:
         certain = settings.method in _SAFE_TO_REPEAT or status in settings.not_sent
-        return outcome_by_status(
-            ProviderReply(status, None, said, wait, read is not None), reason, certain=certain
-        )
+        return outcome_by_status(ProviderReply(status, None, said, wait, read is not None), reason, certain=certain)
     if settings.success_path is None:
         return Done(receipt=_receipt(read, settings, hide))
     if read is None:
-        return Unknown(f"HTTP {status}, but nobody can read whether it was done: {said}")
+        return Unknown(f"HTTP {status}, but the response is unreadable: {said}")
     if look_up(read, settings.success_path) == settings.success_equals:
         return Done(receipt=_receipt(read, settings, hide))
     return Retry(Category.TEMPORARY, reason, after=wait)
 
 
 def by_word(word: str, reason: str, wait: timedelta | None) -> Outcome:
-    """What an error means that the configuration names."""
+    """The outcome of a configured error."""
     if word == "account":
         return Reject(Category.PERMANENT, reason, whole_channel=True)
     category = Category(word)
@@ -296,7 +279,7 @@ def by_word(word: str, reason: str, wait: timedelta | None) -> Outcome:
 
 
 def _read(body: bytes) -> object:
-    """The JSON of an answer; None when it is anything else, or cut."""
+    """The JSON of a response; None if it is anything else or truncated."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -305,13 +288,7 @@ def _read(body: bytes) -> object:
 
 def _receipt(read: object, settings: HttpSettings, hide: Sequence[str]) -> str | None:
     found = look_up(read, settings.receipt_path) if settings.receipt_path else None
-    return None if found is None or isinstance(found, dict | list) else _shown(as_text(found), hide)
-
-
-def _shown(said: str, hide: Sequence[str]) -> str:
-    for secret in hide:
-        said = said.replace(secret, "[hidden]")
-    return repr(said.strip()[:MAX_SHOWN])[1:-1]
+    return None if found is None or isinstance(found, dict | list) else masked(as_text(found), hide)
 
 
 # -- options
@@ -319,49 +296,49 @@ def _shown(said: str, hide: Sequence[str]) -> str:
 
 def _method(value: object) -> str:
     if not isinstance(value, str) or value.upper() not in METHODS:
-        raise ValueError(f"it must be one of {', '.join(METHODS)}")
+        raise ValueError(f"must be one of {', '.join(METHODS)}")
     return value.upper()
 
 
 def _table(value: object) -> Mapping[str, str]:
-    """A table of texts; as text it is JSON."""
+    """A table of strings; a string is parsed as JSON."""
     found = _read(value.encode()) if isinstance(value, str) else value
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
-        raise ValueError("it must be a table of texts")
+        raise ValueError("must be a table of strings")
     return found
 
 
 def _headers(value: object) -> Mapping[str, str]:
     found = _table(value)
     if not all(_FIELD.fullmatch(name) for name in found):
-        raise ValueError("it has a header whose name cannot be used")
+        raise ValueError("has an invalid header name")
     if len({name.lower() for name in found}) < len(found) or any(
         name.lower() in ("host", "content-length", "transfer-encoding", "connection") for name in found
     ):
-        raise ValueError("it names a header twice, or one that is set for you")
+        raise ValueError("has a duplicate header, or one that is set automatically")
     if not all(one.isascii() and one.isprintable() for one in found.values()):
-        raise ValueError("it has a value that is not printable ASCII")
+        raise ValueError("has a value that is not printable ASCII")
     return found
 
 
 def _body(value: object) -> object:
-    """A table or a list, which becomes JSON or a form; or a text, which is JSON if it can be read as such."""
+    """A table or list, sent as JSON or a form; or a string, which is parsed as JSON if possible."""
     if isinstance(value, str):
         found = _read(value.encode())
         return found if isinstance(found, dict | list) else text(value)
     if not isinstance(value, dict | list):
-        raise ValueError("it must be a table, a list or a text")
+        raise ValueError("must be a table, a list or a string")
     try:
         orjson.dumps(value)
     except TypeError as error:
-        raise ValueError("it has a value that JSON cannot hold") from error
+        raise ValueError("has a value that JSON does not support") from error
     return value
 
 
 def _statuses(value: object) -> frozenset[int]:
     given = value if isinstance(value, list | tuple) else [value]
     if not given or not all(type(one) is int and 100 <= one <= 599 for one in given):
-        raise ValueError("it must be a list of HTTP statuses, such as [200, 202]")
+        raise ValueError("must be a list of HTTP statuses, such as [200, 202]")
     return frozenset(cast(Sequence[int], given))
 
 
@@ -377,26 +354,26 @@ def _words(value: object) -> Mapping[str, str]:
 
 
 def _judge(settings: HttpSettings) -> None:
-    """The URL must pass the guard, and every placeholder must be one."""
+    """Check the URL with the SSRF guard, and all placeholders."""
     templates = {"url": settings.url, "headers": settings.headers, "body": settings.body}
     for option, template in templates.items():
         _judge_names(option, template, settings)
     bare = re.sub(r"\{%.*?%\}", "x", settings.url)
     host = re.match(r"[^/?#]*//[^/?#]*", settings.url)
     if host is not None and "{%" in host[0]:
-        raise ValueError("url", "a placeholder cannot stand in the host", "Write the host itself")
+        raise ValueError("url", "a placeholder is not allowed in the host", "Write the host itself")
     try:
         check_url(bare, settings.rules)
     except ForbiddenUrl as error:
-        remedy = "Use a public https URL; for development there are allow_http and allow_private"
+        remedy = "Use a public https URL; for development set allow_http and allow_private"
         raise ValueError("url", str(error), remedy) from error
     if settings.method == "GET" and settings.body is not None:
-        raise ValueError("body", "a GET has none", "Put it into the URL, or use POST")
+        raise ValueError("body", "GET has no body", "Put it into the URL, or use POST")
     form = "x-www-form-urlencoded" in settings.content_type
     if form and isinstance(settings.body, list):
-        raise ValueError("body", "a form is a table", "Write it as [channels.NAME.body]")
+        raise ValueError("body", "a form must be a table", "Write it as [channels.NAME.body]")
     if settings.errors and settings.error_path is None:
-        raise ValueError("error_path", "it is missing", "Say where in the answer the error stands")
+        raise ValueError("error_path", "it is missing", "Give the path of the error in the response")
 
 
 def _judge_names(option: str, template: object, settings: HttpSettings) -> None:
@@ -408,7 +385,7 @@ def _judge_names(option: str, template: object, settings: HttpSettings) -> None:
         known = name in _KNOWN or name.startswith("message.meta.")
         if not known and name.removeprefix("secrets.") not in settings.secrets:
             remedy = f"Use {', '.join(_KNOWN)}, message.meta.NAME, or a name of secrets as secrets.NAME"
-            raise ValueError(option, f"there is no placeholder {name!r}", remedy)
+            raise ValueError(option, f"unknown placeholder {name!r}", remedy)
 
 
 KIND = ChannelKind(

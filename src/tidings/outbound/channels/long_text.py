@@ -1,8 +1,7 @@
-"""Texts that are longer than a provider takes: refused, or split into several messages.
+"""Split or refuse texts that are too long for a provider.
 
-Invariant: the parts put together again are the text, but for the white space at which it was split. When a
-later part fails the earlier ones are already there, so the attempt as a whole is in doubt: a plain retry
-would send them twice without saying so.
+Invariant: the joined parts are the text, except for whitespace at the cuts. If a later part fails, earlier
+ones have been sent, so the outcome of the whole message is unknown: a retry would duplicate them.
 """
 
 from __future__ import annotations
@@ -14,31 +13,28 @@ from typing import TypeVar
 
 from ...model.errors import Invalid
 from ...model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
+from .options import choice
 
-MOST_PARTS = 10
+MAX_PARTS = 10
 
-_JOINERS = frozenset("\u200d\ufe0e\ufe0f")  # they belong to the character before them
-_BREAKS = ("\n\n", "\n", " ")  # where a text is split, best first
+_JOINERS = frozenset("\u200d\ufe0e\ufe0f")  # part of the preceding character
+_BREAKS = ("\n\n", "\n", " ")  # preferred cuts, best first
 
 Part = TypeVar("Part")
 
 
 class LongText(StrEnum):
-    """What happens to a text that is too long."""
+    """What to do with a text that is too long."""
 
     REFUSE = "refuse"
     SPLIT = "split"
 
 
-def long_text(value: object) -> LongText:
-    """Reader of the option."""
-    if value not in tuple(LongText):
-        raise ValueError("it must be 'refuse' or 'split'")
-    return LongText(str(value))
+long_text = choice(LongText)
 
 
 def parts_of(text: str, most: int, rule: LongText) -> list[str]:
-    """The text, whole or in parts of at most `most` characters; raises Invalid when it cannot go out."""
+    """The text, whole or in parts of at most `most` characters; raises Invalid if it is too long."""
     if len(text) <= most:
         return [text]
     if rule is LongText.REFUSE:
@@ -46,19 +42,19 @@ def parts_of(text: str, most: int, rule: LongText) -> list[str]:
         raise Invalid(f"the text has {len(text):,} characters", field="text", remedy=remedy)
     parts: list[str] = []
     rest = text
-    while len(rest) > most and len(parts) < MOST_PARTS:
+    while len(rest) > most and len(parts) < MAX_PARTS:
         place = _place(rest, most)
         parts.append(rest[:place].rstrip())
         rest = rest[place:].lstrip()
     parts = [part for part in (*parts, rest.rstrip()) if part]
-    if len(parts) > MOST_PARTS or len(parts[-1]) > most:
-        problem = f"the text has {len(text):,} characters, more than {MOST_PARTS} messages hold"
-        raise Invalid(problem, field="text", remedy=f"use at most about {MOST_PARTS * most:,}")
+    if len(parts) > MAX_PARTS or len(parts[-1]) > most:
+        problem = f"the text has {len(text):,} characters, more than {MAX_PARTS} messages hold"
+        raise Invalid(problem, field="text", remedy=f"use at most about {MAX_PARTS * most:,}")
     return parts
 
 
 def _place(text: str, most: int) -> int:
-    """Where to cut: after the last paragraph, line or word in the second half, else between characters."""
+    """The cut: after the last paragraph, line or word in the second half, else between characters."""
     for mark in _BREAKS:
         place = text.rfind(mark, most // 2, most + 1)
         if place > 0:
@@ -73,28 +69,28 @@ def _continues(character: str) -> bool:
     return character in _JOINERS or unicodedata.combining(character) != 0
 
 
-async def send_parts(parts: Sequence[Part], send: Callable[[Part], Awaitable[Outcome]]) -> Outcome:
-    """Send one after the other; the receipt has all names, in order."""
+async def send_parts(id_: str, parts: Sequence[Part], send: Callable[[Part, str], Awaitable[Outcome]]) -> Outcome:
+    """Send the parts in order; the receipt has all their ids.
+
+    `send` gets the request id of the part, for a proxy's log and the sandbox's ledger; providers ignore it.
+    """
     receipts: list[str] = []
     for number, part in enumerate(parts):
-        outcome = await send(part)
+        outcome = await send(part, id_ if number == 0 else f"{id_}.{number + 1}")
         if not isinstance(outcome, Done):
-            return outcome if number == 0 else _broken_off(number, len(parts), receipts, outcome)
+            return outcome if number == 0 else _incomplete(number, len(parts), receipts, outcome)
         if outcome.receipt is not None:
             receipts.append(outcome.receipt)
     return Done(" ".join(receipts) or None)
 
 
-def _broken_off(sent: int, total: int, receipts: Sequence[str], outcome: Outcome) -> Unknown:
+def _incomplete(sent: int, total: int, receipts: Sequence[str], outcome: Outcome) -> Unknown:
     match outcome:
         case Retry(reason=why) | Reject(reason=why) | Offline(reason=why) | Unknown(evidence=why):
-            return _in_part(sent, total, receipts, why)
+            pass
         case Defer(why=why) | Skip(why=why):
-            return _in_part(sent, total, receipts, why)
+            pass
         case Done():
             raise AssertionError("handled by the caller")
-
-
-def _in_part(sent: int, total: int, receipts: Sequence[str], why: str) -> Unknown:
     known = f" ({' '.join(receipts)})" if receipts else ""
     return Unknown(f"{sent} of {total} parts were sent{known}, the next was not: {why}")

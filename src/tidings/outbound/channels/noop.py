@@ -1,4 +1,4 @@
-"""The channel that does nothing, as fast as possible: for benchmarks and drills."""
+"""A channel that sends nothing, for benchmarks and drills."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import ClassVar
 
 from ...model.message import Message
-from ...model.outcome import Done, Outcome, Unknown
+from ...model.outcome import Done, Outcome
 from ...model.task import OnUnknown
-from .base import BaseChannelSettings, traits_of
+from .base import BaseChannelSettings, NoLookup, traits_of
 from .options import ChannelKind, length
 
 _DONE = Done()
@@ -18,15 +18,16 @@ _DONE = Done()
 
 @dataclass(frozen=True, slots=True)
 class NoopSettings(BaseChannelSettings):
-    """`delay` makes each send last that long, as a slow provider would."""
+    """Settings; `delay` simulates a slow provider."""
 
     delay: timedelta | None = None
 
 
-class NoopChannel:
-    """Says that everything was sent."""
+class NoopChannel(NoLookup):
+    """Reports every message as sent."""
 
     kind: ClassVar[str] = "noop"
+    no_lookup = "the no-op channel keeps no record"
 
     def __init__(self, settings: NoopSettings | None = None) -> None:
         settings = settings or NoopSettings()
@@ -34,20 +35,16 @@ class NoopChannel:
         self._delay = settings.delay.total_seconds() if settings.delay else None
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Everything goes."""
+        """Accept everything."""
 
     async def send(self, message: Message) -> Outcome:
-        """Done, without doing anything."""
+        """Return Done after the delay."""
         if self._delay is not None:
             await asyncio.sleep(self._delay)
         return _DONE
 
-    async def lookup(self, message: Message) -> Outcome:
-        """Nobody is there to be asked."""
-        return Unknown("the no-op channel remembers nothing")
-
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections."""
 
 
 KIND = ChannelKind(NoopSettings, lambda settings, now: NoopChannel(settings), {"delay": length})

@@ -1,27 +1,29 @@
-"""Options of channels: how a value of the configuration is read, and what it must be if it cannot.
+"""Readers of channel options, and the description of a channel kind.
 
-Each reader takes what TOML or the environment gives and raises ValueError with what the value must be.
+A reader parses a value from TOML or the environment and raises ValueError with what it must be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ...model import durations
 from ...model.task import OnUnknown
 from ...wire.webhook_signatures import parse_secret
 from .base import Channel
 
+E = TypeVar("E", bound=str)
 Now = Callable[[], int]
 Read = Callable[[object], object]  # raises ValueError with what the value must be
 
 
 class ChannelKind(NamedTuple):
-    """How a kind of channel is made: its settings, how to read its own options, and the channel itself.
+    """A channel kind: its settings class, its factory, the readers of its own options.
 
-    `judge` looks at the finished settings and raises ValueError(option, problem, remedy) if they do not fit.
+    `judge` validates the finished settings and raises ValueError(option, problem, remedy).
     """
 
     settings: Callable[..., Any]
@@ -31,22 +33,22 @@ class ChannelKind(NamedTuple):
 
 
 def text(value: object) -> str:
-    """A text that is not empty."""
+    """A non-empty string."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("it must be a text that is not empty")
+        raise ValueError("must be a non-empty string")
     return value
 
 
 def yes_or_no(value: object) -> bool:
-    """True or false, also as text."""
+    """A boolean, also written as text."""
     said = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
     if not isinstance(said, bool):
-        raise ValueError("it must be true or false")
+        raise ValueError("must be true or false")
     return said
 
 
 def number(value: object) -> object:
-    """A number that came as text, because the environment knows nothing else."""
+    """A number, also written as text, as in the environment."""
     if isinstance(value, str):
         with suppress(ValueError):
             return float(value) if "." in value else int(value)
@@ -57,39 +59,39 @@ def rate(value: object) -> float:
     """Messages per second."""
     value = number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e6:
-        raise ValueError("it must be a number of messages per second above 0")
+        raise ValueError("must be a number of messages per second above 0")
     return float(value)
 
 
 def length(value: object) -> object:
-    """A length of time, such as "10 s"."""
+    """A duration such as "10 s", greater than zero."""
     length = durations.parse(cast(str, value))
     if not length:
-        raise ValueError("it must be longer than nothing")
+        raise ValueError("must be greater than zero")
     return length
 
 
 def size(value: object) -> int:
-    """A number of bytes."""
+    """A size in bytes."""
     value = number(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 16 << 20:
-        raise ValueError("it must be a number of bytes from 1 to 16777216")
+        raise ValueError("must be a number of bytes from 1 to 16777216")
     return value
 
 
 def on_unknown(value: object) -> OnUnknown:
-    """What to do when nobody can say whether it was sent."""
-    if value not in (OnUnknown.RESEND, OnUnknown.HOLD):  # none of these kinds can be asked
-        raise ValueError("it must be 'resend' or 'hold'")
+    """What to do if it is uncertain whether a message was sent."""
+    if value not in (OnUnknown.RESEND, OnUnknown.HOLD):  # no lookup in most kinds
+        raise ValueError("must be 'resend' or 'hold'")
     return OnUnknown(cast(str, value))
 
 
 def ports(value: object) -> frozenset[int]:
-    """Ports that may be called."""
+    """A list of allowed ports."""
     given = value.split(",") if isinstance(value, str) else value
     ports = [number(port) for port in (given if isinstance(given, list | tuple) else [given])]
     if not ports or not all(type(port) is int and 0 < port < 65_536 for port in ports):
-        raise ValueError("it must be a list of ports, such as [443, 8443]")
+        raise ValueError("must be a list of ports, such as [443, 8443]")
     return frozenset(port for port in ports if isinstance(port, int))
 
 
@@ -98,10 +100,34 @@ def secrets(value: object) -> tuple[str, ...]:
     given = value if isinstance(value, list | tuple) else [value]
     secrets = tuple(secret for secret in given if isinstance(secret, str))
     if not secrets or len(secrets) < len(given):
-        raise ValueError("it must be a list of secrets that begin with whsec_")
+        raise ValueError("must be a list of secrets that begin with whsec_")
     for secret in secrets:
         parse_secret(secret)
     return secrets
+
+
+def choice(words: Iterable[E]) -> Callable[[object], E]:
+    """Reader of one of a few words: a StrEnum, or a tuple of strings."""
+    known = tuple(words)
+    names = [repr(str(word)) for word in known]
+
+    def read(value: object) -> E:
+        if value not in known:
+            raise ValueError(f"must be {', '.join(names[:-1])} or {names[-1]}")
+        return known[known.index(value)]
+
+    return read
+
+
+def matching(pattern: re.Pattern[str], problem: str) -> Callable[[object], str]:
+    """Reader of a string that matches a pattern; the value, which may be a secret, is never repeated."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(problem)
+        return value
+
+    return read
 
 
 COMMON: Mapping[str, Read] = {

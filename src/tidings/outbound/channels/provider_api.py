@@ -1,8 +1,8 @@
-"""One call to a provider's HTTP API, and its answer made safe to judge and to show.
+"""Call a provider's HTTP API; map status and error codes to outcomes.
 
-The address of a provider comes from the operator and not from a user, so it is called as it is. Secrets are
-taken out of everything that can be shown. A body is read up to a cap and parsed only as a JSON object; what
-else comes (a proxy's HTML, ten megabytes of it) is judged by its status alone.
+The provider's URL comes from the operator, so the SSRF guard does not apply. Secrets are masked in everything
+that can be shown. A body is read up to a limit and parsed only as a JSON object; anything else (a proxy's
+HTML) is classified by its status alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ...model.task import Category
 from ...wire.http_client import LINGER, MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
+from .base import NoLookup
 from .options import text
 
 MAX_ANSWER = 262_144
@@ -30,25 +31,25 @@ _JSON = {"content-type": "application/json"}
 _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
 _ACCOUNT_STATUSES = frozenset({401, 402, 403, 407})
 _THROTTLED = frozenset({420, 429})
-_NOT_BEGUN = frozenset({408, 425, 503})  # refused before the work: certainly not done
+_NOT_BEGUN = frozenset({408, 425, 503})  # refused before processing: certainly not sent
 
 
 def base_url(value: object) -> str:
-    """Reader of the option: https, or http within one's own network, so that no token travels in clear."""
+    """Reader of the option: https, or http within a private network, to protect the credentials."""
     given = text(value).rstrip("/")
     try:
         target = check_url(given, _ANY_HOST)
     except ForbiddenUrl as error:
-        raise ValueError(f"{error}; it must be an https URL") from error
-    if target.scheme != "https" and not _is_near(target):
-        raise ValueError("it must be an https URL: over http everybody on the way could read the credentials")
+        raise ValueError(f"{error}; use an https URL") from error
+    if target.scheme != "https" and not _is_private(target):
+        raise ValueError("must be an https URL: http would expose the credentials")
     if "?" in given or "#" in given:
-        raise ValueError("it must be a URL without ? and #")
+        raise ValueError("must be a URL without ? and #")
     return given
 
 
-def _is_near(target: UrlTarget) -> bool:
-    """This machine, a private address, or a name without a dot, which only one's own network knows."""
+def _is_private(target: UrlTarget) -> bool:
+    """Whether the host is loopback, a private address, or a local name without a dot."""
     if target.address is not None:
         try:
             check_url(f"http://{target.host}/", SsrfRules(allow_http=True))
@@ -59,36 +60,34 @@ def _is_near(target: UrlTarget) -> bool:
 
 
 class ProviderReply(NamedTuple):
-    """An answer, whatever its status. `body` is None when it is not the JSON object that was expected."""
+    """A response of any status; `body` is None unless it is a JSON object."""
 
     status: int
     body: Mapping[str, Any] | None
-    shown: str  # its beginning, short, escaped and without secrets
-    wait: timedelta | None  # the wish of Retry-After
-    is_json: bool  # or would be, had it not broken off
+    shown: str  # its start: short, escaped and without secrets
+    wait: timedelta | None  # Retry-After
+    is_json: bool  # or would be, if not truncated
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The body's fields, or none."""
+        """The body's fields, or an empty mapping."""
         return self.body or {}
 
     @property
     def is_success(self) -> bool:
-        """Whether the status says that it was done."""
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
     def words(self, *said: object) -> str:
-        """A reason: the status, and what was said about it (texts only, already without secrets)."""
+        """A reason: the status and the given texts, which must be without secrets."""
         found = ": ".join(part for part in said if isinstance(part, str) and part) or self.shown
         return f"HTTP {self.status}: {found}" if found else f"HTTP {self.status}"
 
 
 class ProviderApi:
-    """A provider's API. `hide` are the secrets that an answer might repeat."""
+    """A provider's API; `hide` are the secrets to mask in responses."""
 
-    def __init__(
-        self, base: str, *, deadline: timedelta, hide: Sequence[str] = (), now: Callable[[], int]
-    ) -> None:
+    def __init__(self, base: str, *, deadline: timedelta, hide: Sequence[str] = (), now: Callable[[], int]) -> None:
         self._base = base
         self._deadline = deadline
         self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
@@ -96,14 +95,13 @@ class ProviderApi:
         self._http = HttpClient(connect_within=deadline / 3, linger=LINGER)
 
     def begin(self) -> float:
-        """When an attempt began: calls of one attempt share one deadline."""
+        """The start of an attempt, whose calls share one deadline."""
         return time.monotonic()
 
     async def post(
         self, path: str, body: object, *, headers: Mapping[str, str] = {}, since: float | None = None
     ) -> ProviderReply | Outcome:
-        """POST once: bytes as they are, anything else as JSON. An outcome instead of a reply says why there
-        is none."""
+        """POST once, bytes as given and other values as JSON; an Outcome if there is no reply."""
         try:
             encoded = body if isinstance(body, bytes) else orjson.dumps(body)
         except TypeError as error:
@@ -111,16 +109,16 @@ class ProviderApi:
         return await self._ask("POST", path, encoded, {**_JSON, **headers}, since)
 
     async def get(self, path: str, *, headers: Mapping[str, str] = {}) -> ProviderReply | Outcome:
-        """GET once; nothing is changed by it, so a lost answer is no doubt."""
+        """GET once; a lost answer is retryable, because nothing was changed."""
         found = await self._ask("GET", path, None, headers, None)
         return without_side_effects(found)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
     def shown(self, said: object) -> str:
-        """What the other side said, fit for a page: short, one line, escaped, without secrets."""
+        """A provider's text fit to show: short, one line, escaped, without secrets."""
         if not isinstance(said, str):
             return ""
         for secret in self._hide:
@@ -135,7 +133,7 @@ class ProviderApi:
         if since is not None:
             left -= timedelta(seconds=time.monotonic() - since)
         if left <= timedelta():
-            return Retry(Category.TEMPORARY, "not sent: no time was left")
+            return Retry(Category.TEMPORARY, "not sent: the deadline has passed")
         try:
             answer = await self._http.request(
                 method,
@@ -149,7 +147,7 @@ class ProviderApi:
         except NotSent as error:
             return Retry(Category.TEMPORARY, f"not sent: {self.shown(str(error))}")
         except MaybeSent as error:
-            return Unknown(f"no answer after the request left: {self.shown(str(error))}")
+            return Unknown(f"no answer after the request was sent: {self.shown(str(error))}")
         return self._read(answer)
 
     def _read(self, answer: HttpResponse) -> ProviderReply:
@@ -164,18 +162,35 @@ class ProviderApi:
         return ProviderReply(answer.status, body if isinstance(body, dict) else None, shown, wait, is_json)
 
 
+class ProviderChannel(NoLookup):
+    """The common parts of channels that call a provider's API."""
+
+    _api: ProviderApi
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._api.close()
+
+
+def masked(text: str, hide: Sequence[str]) -> str:
+    """A text fit to show: short, escaped, without these secrets."""
+    for secret in hide:
+        text = text.replace(secret, "[hidden]")
+    return repr(text.strip()[:MAX_SHOWN])[1:-1]
+
+
 def without_side_effects(found: ProviderReply | Outcome) -> ProviderReply | Outcome:
-    """For a question that changes nothing: without an answer it is simply not answered."""
+    """The outcome of a read: a lost answer is a temporary error, not an unknown outcome."""
     if isinstance(found, Unknown):
         return Retry(Category.TEMPORARY, found.evidence)
     return found
 
 
 def outcome_by_status(reply: ProviderReply, reason: str, *, certain: bool) -> Outcome:
-    """What an answer means when nothing more specific is known about it.
+    """The outcome of a response by its status alone.
 
-    `certain`: the provider itself said that it failed. Otherwise a 5xx is a gateway's, which does not know
-    whether the work behind it was done.
+    `certain`: the provider itself reports the failure. Otherwise a 5xx may come from a gateway, which does
+    not know whether the request was processed.
     """
     status = reply.status
     if status in _THROTTLED:
@@ -185,14 +200,14 @@ def outcome_by_status(reply: ProviderReply, reason: str, *, certain: bool) -> Ou
     if status >= 500 or reply.is_success:
         return Unknown(reason)
     if status < 400:
-        return Reject(Category.PERMANENT, f"{reason} (a redirect is never followed)", whole_channel=True)
+        return Reject(Category.PERMANENT, f"{reason} (redirects are not followed)", whole_channel=True)
     if status in _ACCOUNT_STATUSES:
         return Reject(Category.PERMANENT, reason, whole_channel=True)
     return Reject(Category.VALIDATION if status in _OUR_FAULT else Category.PERMANENT, reason)
 
 
 class ProviderError(NamedTuple):
-    """What a provider's code means: its category, whether a retry helps and when, whose fault it is."""
+    """The meaning of a provider's error code: category, retry, delay, and whether it affects the account."""
 
     category: Category
     retry: bool = False
@@ -201,7 +216,7 @@ class ProviderError(NamedTuple):
     hint: str = ""
 
     def outcome(self, reason: str, *, after: timedelta | None = None) -> Retry | Reject:
-        """What becomes of the message; `after` is when to retry if the code does not say."""
+        """The outcome; `after` is the retry delay if the code has none."""
         reason = f"{reason} ({self.hint})" if self.hint else reason
         if self.retry:
             return Retry(self.category, reason, after=self.after or after, whole_channel=self.account)

@@ -1,4 +1,4 @@
-"""What a message may carry besides its text, in the words of its provider: the fields of `data`. Pure."""
+"""Check the provider-specific fields of a message's `data`. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 
 from ...inputs.fields import Field, check_fields
 from ...model.errors import Invalid
+from .options import matching
 
-_PLAIN = re.compile(r"[!-~]{1,500}")
 
-
-def provider_fields_of(
-    content: Mapping[str, Any], known: Mapping[str, Field], provider: str
-) -> dict[str, Any]:
-    """The extras of a message, null ones left out; raises Invalid for one that the provider does not know."""
+def provider_fields_of(content: Mapping[str, Any], known: Mapping[str, Field], provider: str) -> dict[str, Any]:
+    """The non-null fields of `data`; raises Invalid for an unknown one."""
     data = content.get("data")
     if data is None:
         return {}
@@ -30,8 +27,4 @@ def provider_fields_of(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def credential(value: object) -> str:
-    """Reader of a secret that goes into a header or a body; its value is never repeated."""
-    if not isinstance(value, str) or not _PLAIN.fullmatch(value):
-        raise ValueError("it must be a text of printable ASCII without spaces")
-    return str(value)
+credential = matching(re.compile(r"[!-~]{1,500}"), "must be printable ASCII without spaces")

@@ -1,7 +1,7 @@
-"""Channels by name: turns one table of the configuration into a channel, or says what is wrong with it.
+"""Build a channel from its table of the configuration.
 
-A kind is one file with its `KIND`, and one line here; another package brings its own through the entry point
-group `tidings.channels`.
+A kind is one file with its `KIND` and one line here; other packages add kinds through the entry point group
+`tidings.channels`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ KINDS: Mapping[str, ChannelKind] = KindRegistry("KIND", __package__, _NAMES)
 
 
 def build(name: str, kind: str, options: Mapping[str, object], *, now: Now | None = None) -> Channel:
-    """The channel that a table of the configuration describes; raises Misconfigured."""
+    """Build the channel of a configuration table; raises Misconfigured."""
     known, settings = settings_of(name, kind, options)
     return known.make(settings, now or SystemClock().now)
 
 
 def settings_of(name: str, kind: str, options: Mapping[str, object]) -> tuple[ChannelKind, Any]:
-    """The kind and the settings that a table describes, judged; raises Misconfigured."""
+    """The kind and the validated settings of a table; raises Misconfigured."""
     table = OptionsTable(f"Channel {name!r}", f"[channels.{name}]")
     known = KINDS.get(kind) or load_entry_point(ChannelKind, entry_points(group=GROUP, name=kind), table)
     if known is None:
-        raise table.wrong("kind", f"{kind!r} is no kind of channel", hint(kind, KINDS))
+        raise table.wrong("kind", f"unknown channel kind {kind!r}", hint(kind, KINDS))
     return known, table.settings_of(known, table.read(options, {**COMMON, **known.options}))

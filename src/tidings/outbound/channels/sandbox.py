@@ -1,7 +1,7 @@
-"""The sandbox: messages go to the pretend phone instead of a real provider.
+"""The sandbox channel: messages go to the simulated phone instead of a real provider.
 
-The phone shows every copy, so a message in doubt is sent again and the duplicate can be seen. The URL is the
-operator's own and not a user's: it is called as it is, loopback included.
+The phone shows every copy, so an uncertain message is resent and the duplicate is visible. The URL is the
+operator's, so the SSRF guard does not apply and loopback is allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...model.task import Category, OnUnknown
 from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
-from .base import BaseChannelSettings, traits_of
+from .base import BaseChannelSettings, NoLookup, traits_of
 from .options import ChannelKind, text
 
 PATH = "/sandbox/messages"
@@ -32,31 +32,32 @@ _MAX_ANSWER = 65_536
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings(BaseChannelSettings):
-    """Where the pretend phone listens."""
+    """Settings; `url` is the address of the sandbox."""
 
     url: str = "http://127.0.0.1:8025"
     deadline: timedelta = field(default=timedelta(seconds=10), kw_only=True)
 
 
-class SandboxChannel:
-    """Sends messages to the pretend phone. `now` gives the wall clock as an instant."""
+class SandboxChannel(NoLookup):
+    """Sends messages to the simulated phone; `now` returns the current instant."""
 
     kind: ClassVar[str] = "sandbox"
+    no_lookup = "the sandbox cannot be queried"
 
     def __init__(self, settings: SandboxSettings, *, now: Callable[[], int]) -> None:
-        self.traits = traits_of(settings, OnUnknown.RESEND, "the sandbox shows a duplicate as one")
+        self.traits = traits_of(settings, OnUnknown.RESEND, "the sandbox marks duplicates")
         self._address = settings.url.rstrip("/")
         self._url = check_url(self._address + PATH, ANY_HOST).url
         self._now = now
         self._http = HttpClient(connect_within=settings.deadline / 2, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """The phone takes any recipient that is not empty."""
+        """Raise Invalid for an empty recipient."""
         if not recipient.strip():
             raise Invalid("The recipient is empty", remedy="Give a name or a number", field="to")
 
     async def send(self, message: Message) -> Outcome:
-        """POST once to the phone."""
+        """POST once to the simulated phone."""
         try:
             answer = await self._http.post(
                 self._url,
@@ -66,43 +67,34 @@ class SandboxChannel:
                 pinned=None,
                 max_response_size=_MAX_ANSWER,
             )
-        except TypeError as error:  # orjson's, for what JSON cannot hold
+        except TypeError as error:  # from orjson
             return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
         except NotSent as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
-            return Unknown(f"no answer after the request left: {error}")
+            return Unknown(f"no answer after the request was sent: {error}")
         return outcome_of(answer, now=self._now())
 
-    async def lookup(self, message: Message) -> Outcome:
-        """The phone is looked at by a person."""
-        return Unknown("the sandbox cannot be asked what it got")
-
     async def probe(self) -> Outcome:
-        """Whether a phone listens there."""
+        """Check that the sandbox answers."""
         url = check_url(f"{self._address}/sandbox/faults", ANY_HOST).url
         try:
             answer = await self._http.request(
-                "GET",
-                url,
-                headers={},
-                deadline=self.traits.deadline,
-                pinned=None,
-                max_response_size=_MAX_ANSWER,
+                "GET", url, headers={}, deadline=self.traits.deadline, pinned=None, max_response_size=_MAX_ANSWER
             )
         except (NotSent, MaybeSent) as error:
             return Retry(Category.TEMPORARY, str(error))
         if answer.status != 200:
-            return Reject(Category.PERMANENT, f"no phone is there: HTTP {answer.status}")
-        return Done(f"the pretend phone at {self._address}")
+            return Reject(Category.PERMANENT, f"no sandbox at this URL: HTTP {answer.status}")
+        return Done(f"the simulated phone at {self._address}")
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
 
 def body_of(message: Message) -> bytes:
-    """The JSON that the phone reads; `attempt` lets it tell a retry from a twin."""
+    """The JSON for the phone; `attempt` distinguishes a retry from a duplicate."""
     content = message.content
     return orjson.dumps(
         {
@@ -117,21 +109,18 @@ def body_of(message: Message) -> bytes:
 
 
 def outcome_of(answer: HttpResponse, *, now: int) -> Outcome:
-    """What the phone's answer means."""
+    """The outcome of the phone's response."""
     status, reason = answer.status, f"HTTP {answer.status}: {answer.shown()}"
     if 200 <= status < 300:
         return Done(receipt=_receipt(answer.body_prefix))
-    if status == 429:
-        wish = retry_after(answer.header("retry-after"), now=now)
-        return Retry(Category.THROTTLING, reason, after=wish)
-    if status >= 500 or status in (408, 425):
-        wish = retry_after(answer.header("retry-after"), now=now)
-        return Retry(Category.TEMPORARY, reason, after=wish)
+    if status >= 500 or status in (408, 425, 429):
+        category = Category.THROTTLING if status == 429 else Category.TEMPORARY
+        return Retry(category, reason, after=retry_after(answer.header("retry-after"), now=now))
     return Reject(Category.VALIDATION if status in (400, 413, 422) else Category.PERMANENT, reason)
 
 
 def _receipt(body: bytes) -> str | None:
-    """The phone's own name for the message; a strange body takes nothing back, the status has decided."""
+    """The phone's message id; None if the body is unreadable, because the status has decided."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -141,15 +130,11 @@ def _receipt(body: bytes) -> str | None:
 
 
 def _judge(settings: SandboxSettings) -> None:
-    """The sandbox may be anywhere, but its URL must be one."""
+    """Check the URL."""
     try:
         check_url(settings.url, ANY_HOST)
     except ForbiddenUrl as error:
-        raise ValueError(
-            "url", str(error), "Use the sandbox's address, such as http://127.0.0.1:8025"
-        ) from error
+        raise ValueError("url", str(error), "Use the sandbox's address, such as http://127.0.0.1:8025") from error
 
 
-KIND = ChannelKind(
-    SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge
-)
+KIND = ChannelKind(SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge)

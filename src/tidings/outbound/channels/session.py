@@ -1,4 +1,4 @@
-"""Sessions: whether a channel that holds one can send now, and what else such a channel can be asked."""
+"""Session status, and the protocols of channels that hold a session."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ class SessionStatus(StrEnum):
     """The state of a session."""
 
     CONNECTED = "connected"
-    RECONNECTING = "reconnecting"  # it mends itself: wait
-    LOGGED_OUT = "logged_out"  # a person is needed
+    RECONNECTING = "reconnecting"  # recovers automatically
+    LOGGED_OUT = "logged_out"  # a person must link it again
 
     @property
     def words(self) -> str:
-        """As people say it."""
+        """The status as words."""
         return self.value.replace("_", " ")
 
 
 class SessionCheck(NamedTuple):
-    """A session's state, and what the other side calls it."""
+    """A session's status, and the provider's name for it."""
 
     link: SessionStatus
     why: str
@@ -28,23 +28,23 @@ class SessionCheck(NamedTuple):
 
 @runtime_checkable
 class HasSession(Protocol):
-    """What a channel fills that holds a session: nothing is started on it while that is not connected."""
+    """Protocol of channels with a session; nothing is sent while it is not connected."""
 
     async def status(self) -> SessionCheck:
-        """The session's state, soon; a server that does not answer is reconnecting."""
+        """Check the session quickly; a server that does not answer counts as reconnecting."""
 
 
 @runtime_checkable
 class Reconnects(Protocol):
-    """What it may fill besides: it can ask for the session to come back."""
+    """Optional protocol of sessions that can be reconnected."""
 
     async def reconnect(self) -> None:
-        """Ask once, and do not wait for it. Asked of one that is logged out it must change nothing."""
+        """Request a reconnect without waiting; must have no effect on a logged-out session."""
 
 
 @runtime_checkable
 class HasQrCode(Protocol):
-    """What it may fill besides: a phone is linked to it by scanning a code."""
+    """Optional protocol of sessions that a phone links to by scanning a QR code."""
 
     async def code(self) -> str | None:
-        """The text of the code to scan now; None when there is none to scan."""
+        """The text of the current code; None if there is none."""

@@ -1,7 +1,7 @@
-"""Slack: messages of an app to channels and people, or through an incoming webhook to its one channel.
+"""Slack: messages of an app to channels and people, or through an incoming webhook to its channel.
 
-Slack has no key against duplicates, so a message in doubt is held. Its web API answers 200 to nearly
-everything and says in the body what came of it; a webhook answers in plain words.
+Slack has no idempotency keys, so an uncertain message is held. Its web API answers 200 with the result in the
+body; a webhook answers in plain text.
 """
 
 from __future__ import annotations
@@ -20,29 +20,27 @@ from ...model.task import Category, OnUnknown
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import ChannelKind
-from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .options import ChannelKind, matching
+from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
 from .provider_fields import provider_fields_of
 
 API = "https://slack.com/api"
 HOOKS = "https://hooks.slack.com/services"
-DEFAULT = "default"  # the recipient that stands for the webhook's own channel
-MAX_TEXT = 40_000  # characters after which Slack cuts off
+DEFAULT = "default"  # the recipient for the webhook's own channel
+MAX_TEXT = 40_000  # Slack truncates longer texts
 PER_CHANNEL = timedelta(seconds=1)
 
 DATA: Mapping[str, Field] = {
-    "blocks": Field(
-        "array", "Layout blocks; the text is then shown in notifications only", [{"type": "divider"}]
-    ),
-    "attachments": Field("array", "Attachments of the older kind", [{"text": "more"}]),
-    "thread_ts": Field("string", "The message whose thread it belongs to", "1503435956.000247"),
-    "reply_broadcast": Field("boolean", "Show an answer in a thread to the whole channel, too", True),
+    "blocks": Field("array", "Layout blocks; the text is then shown in notifications only", [{"type": "divider"}]),
+    "attachments": Field("array", "Legacy attachments", [{"text": "more"}]),
+    "thread_ts": Field("string", "Parent message of the thread", "1503435956.000247"),
+    "reply_broadcast": Field("boolean", "Also show a thread reply in the channel", True),
     "unfurl_links": Field("boolean", "Show previews of links", False),
     "unfurl_media": Field("boolean", "Show previews of media", False),
-    "mrkdwn": Field("boolean", "Whether the text is marked up", False),
-    "username": Field("string", "Another name of the app", "Night watch"),
-    "icon_emoji": Field("string", "Another picture of the app", ":owl:"),
-    "metadata": Field("object", "For other apps", {"event_type": "order", "event_payload": {"id": 7}}),
+    "mrkdwn": Field("boolean", "Interpret mrkdwn in the text", False),
+    "username": Field("string", "Display name for this message", "Night watch"),
+    "icon_emoji": Field("string", "Icon for this message", ":owl:"),
+    "metadata": Field("object", "Metadata for other apps", {"event_type": "order", "event_payload": {"id": 7}}),
 }
 ONCE = frozenset({"blocks", "attachments", "reply_broadcast", "metadata"})  # with the first part only
 
@@ -64,12 +62,12 @@ _ACCOUNT = frozenset(
 )
 _TOO_FAST = frozenset({"rate_limited", "ratelimited"})
 _LATER = frozenset({"team_added_to_org", "request_timeout", "service_unavailable"})
-_IN_DOUBT = frozenset({"internal_error", "fatal_error"})  # they may have partly succeeded
+_UNCERTAIN = frozenset({"internal_error", "fatal_error"})  # may have partly succeeded
 
 
 @dataclass(frozen=True, slots=True)
 class SlackSettings(BaseChannelSettings):
-    """One app by its token, or one incoming webhook."""
+    """Settings of one app by its token, or of one incoming webhook."""
 
     token: str | None = field(default=None, repr=False)
     webhook_token: str | None = field(default=None, repr=False)
@@ -77,16 +75,17 @@ class SlackSettings(BaseChannelSettings):
     base_url: str | None = None
 
 
-class SlackChannel:
-    """Sends as one app or through one webhook. `now` gives the wall clock as an instant."""
+class SlackChannel(ProviderChannel):
+    """Sends as one app or through one webhook; `now` returns the current instant."""
 
     kind: ClassVar[str] = "slack"
+    no_lookup = "Slack cannot search by our id"
 
     def __init__(self, settings: SlackSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
             OnUnknown.HOLD,
-            "Slack has no key against duplicates: every call that it takes is a new message",
+            "Slack has no idempotency keys: every accepted call is a new message",
             per_recipient=PER_CHANNEL,
             max_text=MAX_TEXT,
         )
@@ -99,24 +98,22 @@ class SlackChannel:
         self._api = ProviderApi(base, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Refuse what Slack would refuse whoever gets it."""
+        """Raise Invalid for what Slack would always reject."""
         bodies_of(recipient, content, self._settings)
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
-        """The text is mrkdwn, and so are texts of blocks that say so and those of old attachments."""
+        """mrkdwn for the text, for mrkdwn blocks and for texts of legacy attachments."""
         key = spot.place.rpartition(".")[2]
         if spot.place.startswith("data.blocks"):
             marked = key == "text" and spot.inside.get("type") not in ("plain_text", "text")
         elif spot.place.startswith("data.attachments"):
-            marked = (
-                key in ("text", "pretext", "fallback", "title", "value") and ".actions[" not in spot.place
-            )
+            marked = key in ("text", "pretext", "fallback", "title", "value") and ".actions[" not in spot.place
         else:
             marked = spot.place == "text"
         return Markup.SLACK if marked else None
 
     async def send(self, message: Message) -> Outcome:
-        """One call, or one for each part of a long text."""
+        """Make one call, or one per part of a long text."""
         try:
             bodies = bodies_of(message.recipient, message.content, self._settings)
         except Invalid as error:
@@ -124,24 +121,17 @@ class SlackChannel:
         since = self._api.begin()
         path = "/chat.postMessage" if self._hook is None else f"/{self._hook}"
 
-        async def send(numbered: tuple[int, Mapping[str, Any]]) -> Outcome:
-            number, body = numbered
-            # Slack ignores the id; a proxy's log and the sandbox's ledger know the message by it.
-            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+        async def send(body: Mapping[str, Any], id_: str) -> Outcome:
             headers = {**self._headers, "x-request-id": id_}
             reply = await self._api.post(path, body, headers=headers, since=since)
             return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
 
-        return await send_parts(list(enumerate(bodies)), send)
-
-    async def lookup(self, message: Message) -> Outcome:
-        """Slack keeps no id of ours."""
-        return Unknown("Slack cannot be asked by our id")
+        return await send_parts(message.id, bodies, send)
 
     async def probe(self) -> Outcome:
-        """`auth.test`: whose token it is. A webhook cannot be asked anything."""
+        """Call `auth.test` for the account's name; Skip for a webhook."""
         if self._hook is not None:
-            return Skip("a webhook of Slack's cannot be tested without sending")
+            return Skip("a Slack webhook cannot be tested without sending")
         reply = await self._api.post("/auth.test", b"", headers=self._headers)
         if not isinstance(reply, ProviderReply):
             return Retry(Category.TEMPORARY, reply.evidence) if isinstance(reply, Unknown) else reply
@@ -149,10 +139,6 @@ class SlackChannel:
             return Done(self._api.shown(f"{reply.fields.get('user')} at {reply.fields.get('team')}"))
         failed = self._outcome(reply)
         return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._api.close()
 
     def _outcome(self, reply: ProviderReply) -> Outcome:
         if self._hook is not None:
@@ -171,10 +157,10 @@ class SlackChannel:
 
 
 def outcome_of(error: str, reply: ProviderReply, reason: str) -> Outcome:
-    """What one of the web API's errors means."""
+    """The outcome of a web API error."""
     if reply.status == 429 or error in _TOO_FAST:
         return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
-    if error in _IN_DOUBT:
+    if error in _UNCERTAIN:
         return Unknown(reason)
     if error in _LATER:
         return Retry(Category.TEMPORARY, reason, after=reply.wait)
@@ -188,55 +174,47 @@ def outcome_of(error: str, reply: ProviderReply, reason: str) -> Outcome:
 
 
 def _outcome_of_hook(reply: ProviderReply) -> Outcome:
-    """A webhook says `ok`, or what is wrong in a word; its status tells which kind of wrong."""
+    """The outcome of a webhook's response: `ok`, or an error word with a status."""
     if reply.is_success:
         return Done() if reply.shown == "ok" else Unknown(reply.words())
     if reply.status in (404, 410) and reply.shown in ("no_service", "no_service_id", "no_team"):
-        return Reject(Category.PERMANENT, reply.words(), whole_channel=True)  # the webhook itself is gone
+        return Reject(Category.PERMANENT, reply.words(), whole_channel=True)  # the webhook was deleted
     return outcome_by_status(reply, reply.words(), certain=reply.status == 500)
 
 
 def bodies_of(recipient: str, content: Mapping[str, Any], settings: SlackSettings) -> list[Mapping[str, Any]]:
-    """The bodies that send this content; raises Invalid when Slack would never take them."""
+    """The bodies for this content; raises Invalid for what Slack would always reject."""
     place = _place(recipient, settings)
     data = provider_fields_of(content, DATA, "Slack")
     said = str(content.get("text") or "")
     if not said.strip() and not data.get("blocks") and not data.get("attachments"):
         remedy = "give a text, or blocks or attachments in data"
-        raise Invalid("there is nothing to send", field="text", remedy=remedy)
+        raise Invalid("the message is empty", field="text", remedy=remedy)
     lasting = {name: value for name, value in data.items() if name not in ONCE}
     parts = parts_of(said, MAX_TEXT, settings.long_text)
-    return [
-        {**place, "text": part, **(data if number == 0 else lasting)} for number, part in enumerate(parts)
-    ]
+    return [{**place, "text": part, **(data if number == 0 else lasting)} for number, part in enumerate(parts)]
 
 
 def _place(recipient: str, settings: SlackSettings) -> Mapping[str, str]:
     if settings.webhook_token is not None:
         if recipient == DEFAULT:
             return {}
-        remedy = "use the word 'default', or a channel with a token instead of a webhook_token"
-        raise Invalid("a webhook of Slack's writes to its own channel only", field="to", remedy=remedy)
+        remedy = "use 'default', or a channel with a token instead of a webhook_token"
+        raise Invalid("a Slack webhook posts to its own channel only", field="to", remedy=remedy)
     if not _PLACE.fullmatch(recipient):
         raise Invalid(
-            f"{recipient[:64]!r} is no channel or person of Slack's",
+            f"{recipient[:64]!r} is not a Slack channel or user",
             field="to",
             remedy="use an id such as C0123456789 or U0123456789, or a name such as #general",
         )
     return {"channel": recipient}
 
 
-def _token(value: object) -> str:
-    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
-        raise ValueError("it must be a token of Slack's, which begins with xoxb- or the like")
-    return str(value)
-
-
 def _webhook_token(value: object) -> str:
-    """The end of a webhook's URL; the whole URL will do."""
+    """Reader of a webhook URL or its last three parts."""
     found = _HOOK.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise ValueError("it must be what comes after /services/ in the webhook's URL: three parts with /")
+        raise ValueError("must be the three parts after /services/ in the webhook's URL")
     return found[1]
 
 
@@ -249,6 +227,11 @@ def _judge(settings: SlackSettings) -> None:
 KIND = ChannelKind(
     SlackSettings,
     lambda settings, now: SlackChannel(settings, now=now),
-    {"token": _token, "webhook_token": _webhook_token, "long_text": long_text, "base_url": base_url},
+    {
+        "token": matching(_TOKEN, "must be a Slack token, such as xoxb-…"),
+        "webhook_token": _webhook_token,
+        "long_text": long_text,
+        "base_url": base_url,
+    },
     _judge,
 )

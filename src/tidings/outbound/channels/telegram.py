@@ -1,7 +1,7 @@
-"""Telegram: messages from a bot, through the Bot API.
+"""The Telegram Bot API: messages from a bot.
 
-Telegram makes a new message of every call that it accepts and cannot be asked afterwards, so a message in
-doubt is held for a person. The token is part of the URL: it is taken out of everything that is shown.
+Every accepted call creates a new message and cannot be looked up, so an uncertain message is held. The token
+is part of the URL and masked in everything that is shown.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ...wire.retry_after import retry_after
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import ChannelKind
-from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .options import ChannelKind, choice, matching
+from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
 from .provider_fields import provider_fields_of
 
-MAX_TEXT = 4096  # characters, counted by Telegram after the markup is taken out
+MAX_TEXT = 4096  # characters without markup
 MAX_CAPTION = 1024
 MAX_BYTES = 32_768
 PER_SECOND = 30.0
@@ -41,40 +41,30 @@ MEDIA: Mapping[str, str] = {
     "animation": "sendAnimation",
 }
 DATA: Mapping[str, Field] = {
-    "parse_mode": Field("string", "How the text is marked up; null means not at all", "HTML"),
-    "entities": Field(
-        "array", "Markup as a list of places instead", [{"type": "bold", "offset": 0, "length": 5}]
-    ),
-    "link_preview_options": Field("object", "How links are shown", {"is_disabled": True}),
-    "disable_notification": Field("boolean", "Arrive without a sound", True),
+    "parse_mode": Field("string", "Markup of the text; null for none", "HTML"),
+    "entities": Field("array", "Markup as a list of entities instead", [{"type": "bold", "offset": 0, "length": 5}]),
+    "link_preview_options": Field("object", "Link preview options", {"is_disabled": True}),
+    "disable_notification": Field("boolean", "Send silently", True),
     "protect_content": Field("boolean", "Forbid forwarding and saving", True),
-    "reply_parameters": Field("object", "Which message it answers", {"message_id": 42}),
-    "reply_markup": Field(
-        "object", "Buttons", {"inline_keyboard": [[{"text": "Yes", "callback_data": "yes"}]]}
-    ),
-    "message_thread_id": Field("integer", "A topic of a forum", 7),
-    "allow_paid_broadcast": Field("boolean", "Up to 1,000 a second, for a fee", True),
-    "business_connection_id": Field("string", "Write for a business account"),
-    "direct_messages_topic_id": Field("integer", "A topic of a channel's direct messages"),
-    "message_effect_id": Field("string", "An animation, in private chats only"),
-    "suggested_post_parameters": Field("object", "For suggested posts"),
-    **{
-        name: Field("string", f"A {name}, by https URL or file_id; the text is its caption") for name in MEDIA
-    },
+    "reply_parameters": Field("object", "Message to reply to", {"message_id": 42}),
+    "reply_markup": Field("object", "Buttons", {"inline_keyboard": [[{"text": "Yes", "callback_data": "yes"}]]}),
+    "message_thread_id": Field("integer", "Forum topic", 7),
+    "allow_paid_broadcast": Field("boolean", "Up to 1,000 messages per second, for a fee", True),
+    "business_connection_id": Field("string", "Business account to send for"),
+    "direct_messages_topic_id": Field("integer", "Topic of a channel's direct messages"),
+    "message_effect_id": Field("string", "Message effect, in private chats only"),
+    "suggested_post_parameters": Field("object", "Parameters of a suggested post"),
+    **{name: Field("string", f"A {name}, by https URL or file_id; the text is its caption") for name in MEDIA},
 }
 
-_MARKUP = {
-    "HTML": Markup.HTML,
-    "MarkdownV2": Markup.MARKDOWN_V2,
-    "Markdown": Markup.MARKDOWN,
-}
+_MARKUP = {"HTML": Markup.HTML, "MarkdownV2": Markup.MARKDOWN_V2, "Markdown": Markup.MARKDOWN}
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,128}", re.ASCII)
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}", re.ASCII)
 _NUMBER = re.compile(r"-?[1-9][0-9]{0,15}", re.ASCII)
 _NAME = re.compile(r"@[A-Za-z][A-Za-z0-9_]{3,31}", re.ASCII)
-_REMEMBERED = 10_000  # groups that have moved
+_REMEMBERED = 10_000  # migrated groups
 
-# Parts of a 400's description that speak of the recipient. Whatever else a 400 says is about the message.
+# Descriptions of a 400 that concern the recipient; any other 400 concerns the message.
 _UNREACHABLE = (
     "chat not found",
     "peer_id_invalid",
@@ -86,7 +76,7 @@ _UNREACHABLE = (
     "chat_restricted",
     "chat_write_forbidden",
     "group is deactivated",
-    "supergroup chat",  # it has moved, and nobody says whereto
+    "supergroup chat",  # migrated, without a new id
     "user is deactivated",
     "user_is_blocked",
     "input_user_deactivated",
@@ -95,7 +85,7 @@ _UNREACHABLE = (
 
 @dataclass(frozen=True, slots=True)
 class TelegramSettings(BaseChannelSettings):
-    """One bot."""
+    """Settings of one bot."""
 
     token: str = field(repr=False)
     parse_mode: str | None = None
@@ -106,33 +96,34 @@ class TelegramSettings(BaseChannelSettings):
 
 
 class TelegramRequest(NamedTuple):
-    """One request: the method's name and its parameters."""
+    """One request: method and parameters."""
 
     method: str
     parameters: Mapping[str, Any]
 
     def to(self, chat: int | str) -> TelegramRequest:
-        """The same for another chat."""
+        """The same request to another chat."""
         return TelegramRequest(self.method, {**self.parameters, "chat_id": chat})
 
     def plainly(self) -> TelegramRequest:
-        """The same without markup."""
+        """The same request without markup."""
         return TelegramRequest(
             self.method, {key: self.parameters[key] for key in self.parameters if key != "parse_mode"}
         )
 
 
-class TelegramChannel:
-    """Sends messages as one bot. `now` gives the wall clock as an instant."""
+class TelegramChannel(ProviderChannel):
+    """Sends messages as one bot; `now` returns the current instant."""
 
     kind: ClassVar[str] = "telegram"
+    no_lookup = "Telegram cannot be asked about earlier messages"
 
     def __init__(self, settings: TelegramSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
             OnUnknown.HOLD,
-            "Telegram makes a new message of every call and cannot be asked which one arrived",
-            chosen="chosen in the configuration: twice is better than never",
+            "every Telegram call creates a new message, which cannot be looked up",
+            chosen="chosen in the configuration: a duplicate is better than a loss",
             per_second=PER_SECOND,
             per_recipient=PER_CHAT,
             max_text=MAX_TEXT,
@@ -142,38 +133,29 @@ class TelegramChannel:
         secrets = (settings.token, settings.token.partition(":")[2])
         base = f"{settings.base_url}/bot{settings.token}"
         self._api = ProviderApi(base, deadline=settings.deadline, hide=secrets, now=now)
-        self._moved: OrderedDict[int | str, int] = OrderedDict()  # old chat -> new; only saves a request
+        self._moved: OrderedDict[int | str, int] = OrderedDict()  # old chat -> new, to save a request
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Refuse what Telegram would refuse whoever gets it."""
+        """Raise Invalid for what Telegram would always reject."""
         calls_of(recipient, content, self._settings)
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
-        """The text, by the message's parse_mode or the channel's."""
+        """The markup of the text, by the parse_mode of the message or channel."""
         mode = spot.data.get("parse_mode", self._settings.parse_mode)
         return _MARKUP.get(mode) if spot.place == "text" and isinstance(mode, str) else None
 
     async def send(self, message: Message) -> Outcome:
-        """One call, or one for each part of a long text; all within one deadline."""
+        """Make one call, or one per part of a long text, within one deadline."""
         try:
             calls = calls_of(message.recipient, message.content, self._settings)
         except Invalid as error:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, TelegramRequest]) -> Outcome:
-            number, call = numbered
-            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
-            return await self._send(call, id_, since)
-
-        return await send_parts(list(enumerate(calls)), send)
-
-    async def lookup(self, message: Message) -> Outcome:
-        """A bot cannot read its own chats."""
-        return Unknown("Telegram cannot be asked what became of a message")
+        return await send_parts(message.id, calls, lambda call, id_: self._send(call, id_, since))
 
     async def probe(self) -> Outcome:
-        """`getMe`: whose token it is."""
+        """Call `getMe` for the bot's name."""
         reply = await self._api.get("/getMe")
         if not isinstance(reply, ProviderReply):
             return reply
@@ -183,12 +165,8 @@ class TelegramChannel:
         failed = self._outcome(reply, chat=0) if not reply.is_success else Unknown(reply.words())
         return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
 
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._api.close()
-
     async def _send(self, call: TelegramRequest, id_: str, since: float) -> Outcome:
-        """One call; once more where Telegram says that the group has moved, or that the markup is wrong."""
+        """Make one call, and another if the group has migrated or the markup is invalid."""
         chat = call.parameters["chat_id"]
         call = call.to(self._moved.get(chat, chat))
         reply = await self._post(call, id_, since)
@@ -196,32 +174,27 @@ class TelegramChannel:
             self._remember(chat, moved)
             call = call.to(moved)
             reply = await self._post(call, id_, since)
-        if (
-            self._settings.bad_markup == "plain"
-            and isinstance(reply, ProviderReply)
-            and is_markup_wrong(reply)
-        ):
+        if self._settings.bad_markup == "plain" and isinstance(reply, ProviderReply) and is_markup_wrong(reply):
             reply = await self._post(call.plainly(), id_, since)
         return self._outcome(reply, chat=chat) if isinstance(reply, ProviderReply) else reply
 
     async def _post(self, call: TelegramRequest, id_: str, since: float) -> ProviderReply | Outcome:
-        # Telegram ignores the id; a proxy's log and the sandbox's ledger know the message by it.
         headers = {"x-request-id": id_}
         return await self._api.post(f"/{call.method}", call.parameters, headers=headers, since=since)
 
     def _outcome(self, reply: ProviderReply, *, chat: int | str) -> Outcome:
         ok = reply.fields.get("ok")
         if reply.is_success and (ok is True or (reply.body is None and reply.is_json)):
-            return Done(receipt_of(reply.fields.get("result")))  # a body that broke off takes nothing back
+            return Done(receipt_of(reply.fields.get("result")))  # also with a truncated body
         if ok is not False:
-            return _in_other_words(reply)
+            return _foreign_outcome(reply)
         reason = reply.words(self._api.shown(reply.fields.get("description")))
         return outcome_of(reply, reason, chat=chat, after=self._wait(reply))
 
     def _wait(self, reply: ProviderReply) -> timedelta | None:
         wish = _parameters(reply).get("retry_after")
-        told = retry_after(str(wish), now=self._now()) if isinstance(wish, int | float) else None
-        return reply.wait if told is None else told
+        exact = retry_after(str(wish), now=self._now()) if isinstance(wish, int | float) else None
+        return reply.wait if exact is None else exact
 
     def _remember(self, old: int | str, new: int) -> None:
         self._moved[old] = new
@@ -230,7 +203,7 @@ class TelegramChannel:
 
 
 def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSettings) -> list[TelegramRequest]:
-    """The requests that send this content; raises Invalid when Telegram would never take them."""
+    """The requests for this content; raises Invalid for what Telegram would always reject."""
     chat = chat_of(recipient)
     data = provider_fields_of(content, DATA, "Telegram")
     said = str(content.get("text") or "")
@@ -240,12 +213,12 @@ def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSetti
         extras = {"parse_mode": mode, **extras}
     media = [name for name in MEDIA if name in data]
     if len(media) > 1:
-        problem = f"One message cannot have both {media[0]} and {media[1]}"
+        problem = f"A message cannot have both {media[0]} and {media[1]}"
         raise Invalid(problem, remedy="Send them as two messages", field="data")
     if media:
         return [_media_call(chat, media[0], data[media[0]], said, extras)]
     if not said.strip():
-        raise Invalid("There is nothing to send", remedy="Give a text, or data with a photo", field="text")
+        raise Invalid("The message is empty", remedy="Give a text, or data with a photo", field="text")
     return [
         TelegramRequest("sendMessage", {"chat_id": chat, "text": part, **extras})
         for part in _parts(said, extras, settings)
@@ -253,26 +226,26 @@ def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSetti
 
 
 def chat_of(recipient: str) -> int | str:
-    """A chat as Telegram wants it: a number, or the name of a public group or channel."""
+    """The chat id: a number, or the @name of a public group or channel; raises Invalid."""
     if _NUMBER.fullmatch(recipient):
         return int(recipient)
     if _NAME.fullmatch(recipient):
         return recipient
-    problem = f"{recipient[:40]!r} is no Telegram chat"
+    problem = f"{recipient[:40]!r} is not a Telegram chat"
     if recipient.startswith("+"):
-        problem = "A bot cannot write to a phone number"
+        problem = "A bot cannot send to a phone number"
     remedy = "Use the number of a chat, such as 123456789 or -1001234567890, or a public @name"
     raise Invalid(problem, remedy=remedy, field="to")
 
 
 def _mode(data: Mapping[str, Any], settings: TelegramSettings) -> str | None:
-    """The markup of this message: its own, or the channel's unless it brings its own entities."""
+    """The parse_mode of the message, or the channel's unless it has entities."""
     own = data.get("parse_mode")
     if own is None:
         return None if "parse_mode" in data or data.get("entities") else settings.parse_mode
     if own not in MODES:
         remedy = f"Use one of {', '.join(MODES)}; null sends it plain"
-        raise Invalid(f"There is no parse_mode {own[:32]!r}", remedy=remedy, field="data")
+        raise Invalid(f"Unknown parse_mode {own[:32]!r}", remedy=remedy, field="data")
     return str(own)
 
 
@@ -281,8 +254,7 @@ def _is_marked_up(extras: Mapping[str, Any]) -> bool:
 
 
 def _parts(said: str, extras: Mapping[str, Any], settings: TelegramSettings) -> list[str]:
-    """What is marked up stays whole: a part could begin in the middle of a tag, and Telegram counts without
-    the tags."""
+    """The parts of a text; text with markup is not split, because a cut could fall inside a tag."""
     if not _is_marked_up(extras):
         return parts_of(said, MAX_TEXT, settings.long_text)
     if len(said.encode(errors="replace")) > MAX_BYTES:
@@ -291,11 +263,9 @@ def _parts(said: str, extras: Mapping[str, Any], settings: TelegramSettings) -> 
     return [said]
 
 
-def _media_call(
-    chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]
-) -> TelegramRequest:
+def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> TelegramRequest:
     if not place.strip() or (":" in place and not place.startswith(("https://", "http://"))):
-        problem = f"{name} is neither a URL nor the id of a file that Telegram has"
+        problem = f"{name} is neither a URL nor a file_id"
         raise Invalid(problem, remedy="Use an https URL or a file_id", field="data")
     if len(said) > MAX_CAPTION and not _is_marked_up(extras):
         remedy = f"With a {name} it is a caption of at most {MAX_CAPTION}"
@@ -307,7 +277,7 @@ def _media_call(
 
 
 def outcome_of(reply: ProviderReply, reason: str, *, chat: int | str, after: timedelta | None) -> Outcome:
-    """What an error in Telegram's own words means."""
+    """The outcome of a Telegram error."""
     code = reply.fields.get("error_code")
     status = code if type(code) is int else reply.status
     words = str(reply.fields.get("description")).lower()
@@ -322,36 +292,36 @@ def outcome_of(reply: ProviderReply, reason: str, *, chat: int | str, after: tim
             return Reject(Category.PERMANENT, reason)
         case 404 if "method not found" in words:
             return Reject(Category.VALIDATION, reason)
-        case 401 | 404 | 421:  # 404 is the public host's answer to a malformed token
+        case 401 | 404 | 421:  # 404: malformed token
             return Reject(Category.PERMANENT, reason, whole_channel=True)
         case 409:
             return Retry(Category.TEMPORARY, reason)
-        case _ if status >= 500:  # it says itself that it did not do it
+        case _ if status >= 500:  # Telegram itself reports the failure
             return Retry(Category.TEMPORARY, reason, after=after)
         case _:
             return Reject(Category.VALIDATION, reason)
 
 
-def _in_other_words(reply: ProviderReply) -> Outcome:
-    """An answer that is not Telegram's own: by its status."""
+def _foreign_outcome(reply: ProviderReply) -> Outcome:
+    """The outcome of a response that is not Telegram's, by its status."""
     if reply.status == 404:
         return Reject(Category.PERMANENT, reply.words(), whole_channel=True)
     return outcome_by_status(reply, reply.words(), certain=False)
 
 
 def _is_person(chat: int | str) -> bool:
-    """A person's chat is paced by us, so its 429 is about the bot; a group has a limit of its own."""
+    """Whether it is a private chat: we pace those, so a 429 concerns the bot; groups have their own limit."""
     return isinstance(chat, int) and chat >= 0
 
 
 def moved_to(reply: ProviderReply) -> int | None:
-    """Where a group has gone that became a supergroup."""
+    """The new id of a group that became a supergroup."""
     new = _parameters(reply).get("migrate_to_chat_id")
     return new if reply.status == 400 and type(new) is int else None
 
 
 def is_markup_wrong(reply: ProviderReply) -> bool:
-    """Whether the text was refused for its markup alone."""
+    """Whether the text was rejected for its markup."""
     return reply.status == 400 and "can't parse entities" in str(reply.fields.get("description"))
 
 
@@ -361,7 +331,7 @@ def _parameters(reply: ProviderReply) -> Mapping[str, Any]:
 
 
 def receipt_of(result: object) -> str | None:
-    """The chat and the message's number in it, for the number alone is unique per chat only."""
+    """Chat id and message id, which is unique per chat only."""
     if not isinstance(result, dict) or type(result.get("message_id")) is not int:
         return None
     chat = result.get("chat")
@@ -369,39 +339,15 @@ def receipt_of(result: object) -> str | None:
     return f"{place}/{result['message_id']}" if type(place) is int else str(result["message_id"])
 
 
-def _token(value: object) -> str:
-    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
-        raise ValueError("it must be a bot's token as BotFather gives it: digits, a colon, and letters")
-    return str(value)
-
-
-def _webhook_secret(value: object) -> str:
-    if not isinstance(value, str) or not _SECRET.fullmatch(value):
-        raise ValueError("it must be 16 to 256 of the letters A-Z, a-z, 0-9, _ and -, as setWebhook takes it")
-    return str(value)
-
-
-def _parse_mode(value: object) -> str:
-    if value not in MODES:
-        raise ValueError(f"it must be one of {', '.join(MODES)}")
-    return str(value)
-
-
-def _bad_markup(value: object) -> str:
-    if value not in ("reject", "plain"):
-        raise ValueError("it must be 'reject' or 'plain'")
-    return str(value)
-
-
 KIND = ChannelKind(
     TelegramSettings,
     lambda settings, now: TelegramChannel(settings, now=now),
     {
-        "token": _token,
-        "parse_mode": _parse_mode,
-        "bad_markup": _bad_markup,
+        "token": matching(_TOKEN, "must be a bot token from BotFather: digits, a colon, and letters"),
+        "parse_mode": choice(MODES),
+        "bad_markup": choice(("reject", "plain")),
         "long_text": long_text,
-        "webhook_secret": _webhook_secret,
+        "webhook_secret": matching(_SECRET, "must be 16 to 256 of A-Z, a-z, 0-9, _ and -"),
         "base_url": base_url,
     },
 )

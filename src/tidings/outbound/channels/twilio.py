@@ -1,7 +1,7 @@
-"""Twilio: text messages, and WhatsApp through Twilio.
+"""Twilio: SMS, and WhatsApp through Twilio.
 
-Twilio has no key against duplicates and a message costs money, so one in doubt is held for a person. Its
-error codes are its contract: one table reads the answer to a request and the code of a later call-back.
+Twilio has no idempotency keys and a message costs money, so an uncertain one is held. One table maps the
+error codes of responses and of later callbacks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import ChannelKind, length, text
+from .options import ChannelKind, choice, length, matching, text
 from .phone_number import check_e164, is_e164
 from .provider_api import (
     ACCOUNT_ERROR,
@@ -34,6 +34,7 @@ from .provider_api import (
     RATE_LIMITED,
     TEMPORARY_ERROR,
     ProviderApi,
+    ProviderChannel,
     ProviderError,
     ProviderReply,
     base_url,
@@ -43,11 +44,11 @@ from .provider_fields import credential, provider_fields_of
 
 MAX_TEXT = 1600
 MAX_MEDIA = 10
-LONG_CODE_PER_SECOND = 1.0  # what a long number sends; Twilio would queue the rest for hours
+LONG_CODE_PER_SECOND = 1.0  # limit of a long code; Twilio would queue the rest for hours
 
 DATA: Mapping[str, Field] = {
     "media": Field("array", "Up to 10 URLs of pictures or files", ["https://example.com/map.png"]),
-    "content_sid": Field("string", "A content template of Twilio's", "HX0123456789abcdef0123456789abcdef"),
+    "content_sid": Field("string", "A Twilio content template", "HX0123456789abcdef0123456789abcdef"),
     "content_variables": Field("object", "The template's variables", {"1": "Ada"}),
 }
 
@@ -83,11 +84,11 @@ CODES: Mapping[int, ProviderError] = {
     30008: TEMPORARY_ERROR,  # unknown to Twilio, too
     30034: ACCOUNT_ERROR,  # unregistered number
 }
-"""Codes of answers (2xxxx) and of call-backs (3xxxx)."""
+"""Codes of responses (2xxxx) and of callbacks (3xxxx)."""
 
 
 class TwilioProduct(StrEnum):
-    """By which of Twilio's ways a message goes."""
+    """The Twilio product to send with."""
 
     SMS = "sms"
     WHATSAPP = "whatsapp"
@@ -95,7 +96,7 @@ class TwilioProduct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TwilioSettings(BaseChannelSettings):
-    """One account and one sender. With an API key the auth token is not needed to send."""
+    """Settings of one account and sender. An API key replaces the auth token for sending."""
 
     account_sid: str
     auth_token: str | None = field(default=None, repr=False)
@@ -110,16 +111,17 @@ class TwilioSettings(BaseChannelSettings):
     base_url: str = "https://api.twilio.com"
 
 
-class TwilioChannel:
-    """Sends through one Twilio account. `now` gives the wall clock as an instant."""
+class TwilioChannel(ProviderChannel):
+    """Sends through one Twilio account; `now` returns the current instant."""
 
     kind: ClassVar[str] = "twilio"
+    no_lookup = "Twilio cannot search by our id"
 
     def __init__(self, settings: TwilioSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
             OnUnknown.HOLD,
-            "Twilio has no key against duplicates, and a second text costs money",
+            "Twilio has no idempotency keys, and a second text costs money",
             per_second=LONG_CODE_PER_SECOND if _is_long_code(settings) else None,
             max_text=MAX_TEXT,
         )
@@ -134,33 +136,26 @@ class TwilioChannel:
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """A number in E.164 form, something to say, and only extras that Twilio knows."""
+        """Raise Invalid unless the recipient is E.164 and the content is valid."""
         forms_of(recipient, content, self._settings)
 
     async def send(self, message: Message) -> Outcome:
-        """One message of Twilio's, or one for each part of a long text."""
+        """Make one call, or one per part of a long text."""
         try:
             forms = forms_of(message.recipient, message.content, self._settings, message.id)
         except Invalid as error:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, bytes]) -> Outcome:
-            number, form = numbered
-            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
-            # Twilio ignores the id; a proxy's log and the sandbox's ledger know the message by it.
+        async def send(form: bytes, id_: str) -> Outcome:
             headers = {**_FORM, **self._headers, "x-request-id": id_}
             reply = await self._api.post(f"{self._account}/Messages.json", form, headers=headers, since=since)
             return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
 
-        return await send_parts(list(enumerate(forms)), send)
-
-    async def lookup(self, message: Message) -> Outcome:
-        """Twilio lists messages, but none of them has our id on it."""
-        return Unknown("Twilio cannot be asked by our id")
+        return await send_parts(message.id, forms, send)
 
     async def probe(self) -> Outcome:
-        """Look at the account; an API key may not, so it looks at the list of messages instead."""
+        """Read the account, or with an API key the list of messages."""
         path = "/Messages.json?PageSize=1" if self._settings.api_key else ".json"
         reply = await self._api.get(self._account + path, headers=self._headers)
         if not isinstance(reply, ProviderReply):
@@ -172,10 +167,6 @@ class TwilioChannel:
         if status != "active":
             return Reject(Category.PERMANENT, f"the account is {self._api.shown(status)}", whole_channel=True)
         return Done(self._api.shown(reply.body.get("friendly_name")) or self._settings.account_sid)
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._api.close()
 
     def _outcome(self, reply: ProviderReply) -> Outcome:
         if not reply.is_success or not reply.is_json:
@@ -195,17 +186,15 @@ class TwilioChannel:
 
 
 def outcome_of(code: int, reason: str, *, after: timedelta | None = None) -> Retry | Reject | None:
-    """What one of Twilio's codes means, in an answer or in a later call-back; None for one we do not know."""
+    """The outcome of a code in a response or callback; None if it is unknown."""
     fate = CODES.get(code)
     return None if fate is None else fate.outcome(reason, after=after)
 
 
-def forms_of(
-    recipient: str, content: Mapping[str, Any], settings: TwilioSettings, id_: str = ""
-) -> list[bytes]:
-    """The forms that send this content; raises Invalid when Twilio would never take them.
+def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> list[bytes]:
+    """The forms for this content; raises Invalid for what Twilio would always reject.
 
-    The status of a part has a name of its own, because it says nothing about the whole.
+    Each part has its own callback id, because its status proves nothing about the whole message.
     """
     check_e164(recipient)
     data = provider_fields_of(content, DATA, "Twilio")
@@ -213,24 +202,18 @@ def forms_of(
     said = str(content.get("text") or "")
     if not said.strip() and not data.get("media") and not data.get("content_sid"):
         remedy = "give a text, or media or content_sid in data"
-        raise Invalid("there is nothing to send", field="text", remedy=remedy)
+        raise Invalid("the message is empty", field="text", remedy=remedy)
     parts = parts_of(said, MAX_TEXT, settings.long_text)
     return [
         form_of(
-            recipient,
-            part,
-            data if number == 0 else {},
-            settings,
-            id_ if len(parts) == 1 else f"{id_}.{number + 1}",
+            recipient, part, data if number == 0 else {}, settings, id_ if len(parts) == 1 else f"{id_}.{number + 1}"
         )
         for number, part in enumerate(parts)
     ]
 
 
-def form_of(
-    recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = ""
-) -> bytes:
-    """One form. `{id}` in the call-back's address stands for the message's id."""
+def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> bytes:
+    """One form; `{id}` in the callback URL is replaced by the message id."""
     prefix = "whatsapp:" if settings.via is TwilioProduct.WHATSAPP else ""
     fields: list[tuple[str, str]] = [("To", prefix + recipient)]
     if settings.sender is not None:
@@ -263,20 +246,16 @@ def _check_extras(data: Mapping[str, Any]) -> None:
     media = data.get("media", [])
     fine = all(isinstance(url, str) and url.startswith(("https://", "http://")) for url in media)
     if len(media) > MAX_MEDIA or not fine:
-        problem = f"media is no list of up to {MAX_MEDIA} URLs"
+        problem = f"media is not a list of up to {MAX_MEDIA} URLs"
         raise Invalid(problem, field="data.media", remedy='for example ["https://example.com/map.png"]')
     if "content_sid" in data and not _is_sid(data["content_sid"], "HX"):
         remedy = "copy it from Twilio: HX and 32 hexadecimal digits"
-        raise Invalid("content_sid is no content template", field="data.content_sid", remedy=remedy)
+        raise Invalid("content_sid is not a content template", field="data.content_sid", remedy=remedy)
 
 
 def _is_long_code(settings: TwilioSettings) -> bool:
-    """A plain number sends by itself; a messaging service spreads over several."""
-    return (
-        settings.via is TwilioProduct.SMS
-        and settings.messaging_service is None
-        and is_e164(settings.sender or "")
-    )
+    """Whether the sender is one plain number; a messaging service uses several."""
+    return settings.via is TwilioProduct.SMS and settings.messaging_service is None and is_e164(settings.sender or "")
 
 
 def _is_sid(value: object, prefix: str) -> bool:
@@ -284,28 +263,16 @@ def _is_sid(value: object, prefix: str) -> bool:
 
 
 def _sid(prefix: str, value: object) -> str:
-    """Reader of a name of Twilio's."""
+    """Reader of a Twilio SID."""
     if not _is_sid(value, prefix):
-        raise ValueError(f"it must be {prefix} and 32 hexadecimal digits, the name of your {_SID[prefix]}")
+        raise ValueError(f"must be {prefix} and 32 hexadecimal digits, the SID of your {_SID[prefix]}")
     return str(value)
-
-
-def _sender(value: object) -> str:
-    if not isinstance(value, str) or not _SENDER.fullmatch(value):
-        raise ValueError("it must be a number such as +15550001111, a short code, or a name of 11 letters")
-    return value
-
-
-def _via(value: object) -> TwilioProduct:
-    if value not in tuple(TwilioProduct):
-        raise ValueError("it must be 'sms' or 'whatsapp'")
-    return TwilioProduct(str(value))
 
 
 def _validity(value: object) -> object:
     found = length(value)
     if not isinstance(found, timedelta) or not 1 <= found.total_seconds() <= 36_000:
-        raise ValueError("it must be from 1 s to 10 h")
+        raise ValueError("must be from 1 s to 10 h")
     return found
 
 
@@ -313,23 +280,19 @@ def _callback(value: object) -> str:
     url = text(value)
     found = re.match(r"https?://([^/?#:]+)", url)
     if found is None or len(url) > 4000 or "_" in found[1]:
-        raise ValueError("it must be a URL of at most 4000 characters without an underscore in its host")
+        raise ValueError("must be a URL of at most 4000 characters without an underscore in its host")
     return url
 
 
 def _judge(settings: TwilioSettings) -> None:
-    """One way to log in, and somebody who sends."""
+    """Check that credentials and a sender are given."""
     if (settings.api_key is None) != (settings.api_secret is None):
         raise ValueError("api_key", "api_key and api_secret belong together", "Give both, or neither")
     if settings.auth_token is None and settings.api_key is None:
         raise ValueError("auth_token", "it is missing", "Give auth_token, or api_key and api_secret")
     if settings.sender is None and settings.messaging_service is None:
-        raise ValueError("sender", "nobody is named who sends", "Give sender or messaging_service")
-    if (
-        settings.via is TwilioProduct.WHATSAPP
-        and settings.sender is not None
-        and not is_e164(settings.sender)
-    ):
+        raise ValueError("sender", "the sender is missing", "Give sender or messaging_service")
+    if settings.via is TwilioProduct.WHATSAPP and settings.sender is not None and not is_e164(settings.sender):
         raise ValueError("sender", "WhatsApp needs a number", "Write it like +15550001111")
 
 
@@ -341,9 +304,9 @@ KIND = ChannelKind(
         "auth_token": credential,
         "api_key": partial(_sid, "SK"),
         "api_secret": credential,
-        "sender": _sender,
+        "sender": matching(_SENDER, "must be a number like +15550001111, a short code, or a name of 11 letters"),
         "messaging_service": partial(_sid, "MG"),
-        "via": _via,
+        "via": choice(TwilioProduct),
         "status_callback": _callback,
         "validity": _validity,
         "long_text": long_text,

@@ -1,8 +1,8 @@
-"""Webhooks: a signed POST to the recipient's URL (Standard Webhooks 1.0.0).
+"""Signed webhooks to the recipient's URL (Standard Webhooks 1.0.0).
 
-The id and the body are the same on every try, so a receiver removes duplicates by `webhook-id`; timestamp and
-signature are new each time. The URL comes from a user, so it passes the guard on every attempt and
-the connection goes to the address that was checked.
+Id and body are the same on every attempt, so a receiver removes duplicates by `webhook-id`; timestamp and
+signature are new each time. The URL comes from a user, so the SSRF guard checks it on every attempt and the
+connection goes to the checked address.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent, re
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, SsrfRules, UnresolvedHost, check_url
 from ...wire.webhook_signatures import signature_headers
-from .base import BaseChannelSettings, traits_of
+from .base import BaseChannelSettings, NoLookup, traits_of
 from .options import ChannelKind, ports, secrets, size, text, yes_or_no
 from .signing_secrets import EndpointKeys, EndpointSigner
 
-DEFAULT = "default"  # the recipient that stands for the configured URL
-OPERATOR = "default"  # the tenant that this URL belongs to, whoever sends there
+DEFAULT = "default"  # the recipient for the configured URL
+OPERATOR = "default"  # the tenant that owns the configured URL
 
 _AGAIN = frozenset({408, 425, 429})
 _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
@@ -38,7 +38,7 @@ _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings(BaseChannelSettings):
-    """One configured webhook. Each receiver's secrets are derived from these; none means unsigned."""
+    """Settings; the receivers' secrets are derived from `secrets`, none means unsigned."""
 
     url: str | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -49,36 +49,35 @@ class WebhookSettings(BaseChannelSettings):
 
     @property
     def rules(self) -> SsrfRules:
-        """What this channel may call."""
+        """The SSRF rules of this channel."""
         return SsrfRules(self.allow_private, self.allow_http, self.ports)
 
 
-class WebhookChannel:
-    """Sends messages as webhooks. `now` gives the wall clock as an instant."""
+class WebhookChannel(NoLookup):
+    """Sends messages as webhooks; `now` returns the current instant."""
 
     kind: ClassVar[str] = "webhook"
+    no_lookup = "a webhook receiver cannot be queried"
 
-    def __init__(
-        self, settings: WebhookSettings, *, now: Callable[[], int], look_up: Resolve | None = None
-    ) -> None:
+    def __init__(self, settings: WebhookSettings, *, now: Callable[[], int], look_up: Resolve | None = None) -> None:
         self.traits = traits_of(settings, OnUnknown.RESEND, "the receiver removes duplicates by webhook-id")
         self._settings = settings
         self._rules = settings.rules
         self._signer = EndpointSigner(settings.secrets)
         self._destination = lru_cache(10_000)(self._host)
         self._now = now
-        # A third for the name, a third for the connection: what is left can only be the answer's time.
+        # One third each for name resolution and connection, so at least a third is left for the answer.
         third = settings.deadline / 3
         self._guard = SsrfGuard(self._rules, look_up or partial(resolve_host, within=third))
         self._http = HttpClient(connect_within=third, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Refuse a URL that could never be called; its name is looked up only when it is sent."""
+        """Raise Invalid for a URL that is not allowed; its host name is resolved only when sending."""
         try:
             check_url(self._url(recipient), self._rules)
         except ForbiddenUrl as error:
-            remedy = "Use a public https URL, or the word 'default' for the channel's own"
-            raise Invalid(f"This webhook cannot be called: {error}", remedy=remedy, field="to") from error
+            remedy = "Use a public https URL, or 'default' for the channel's own"
+            raise Invalid(f"This webhook URL is not allowed: {error}", remedy=remedy, field="to") from error
 
     async def send(self, message: Message) -> Outcome:
         """Sign and POST once."""
@@ -87,20 +86,16 @@ class WebhookChannel:
             answer, signing = await self._post(message, body)
         except ForbiddenUrl as error:
             return Reject(Category.VALIDATION, f"not called: {error}")
-        except TypeError as error:  # orjson's, for what JSON cannot hold
+        except TypeError as error:  # from orjson
             return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
         except (UnresolvedHost, NotSent) as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
-            return Unknown(f"no answer after the request left: {error}")
+            return Unknown(f"no answer after the request was sent: {error}")
         return outcome_of(answer, now=self._now(), hide=(*self._settings.secrets, *signing.secrets))
 
-    async def lookup(self, message: Message) -> Outcome:
-        """Nobody can be asked."""
-        return Unknown("a webhook's receiver cannot be asked what it got")
-
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
     async def _post(self, message: Message, body: bytes) -> tuple[HttpResponse, EndpointKeys]:
@@ -124,7 +119,7 @@ class WebhookChannel:
         return answer, signing
 
     def destination(self, recipient: str) -> str | None:
-        """The host and port of a URL: receivers there share a breaker."""
+        """The host and port of a URL, which share a breaker."""
         return self._destination(recipient)
 
     def _host(self, recipient: str) -> str | None:
@@ -135,7 +130,7 @@ class WebhookChannel:
         return f"{target.host}:{target.port}"
 
     def endpoint_secrets(self, tenant: str, recipient: str) -> tuple[str, ...]:
-        """What the receiver of this URL verifies with, newest first."""
+        """The signing secrets of this URL, newest first; raises ForbiddenUrl."""
         url = check_url(self._url(recipient), self._rules).url
         if recipient == DEFAULT and tenant != OPERATOR:
             raise ForbiddenUrl("the channel's own URL belongs to the operator")
@@ -150,7 +145,7 @@ class WebhookChannel:
 
 
 def body_of(message: Message) -> bytes:
-    """The JSON to send: the same bytes on every try."""
+    """The JSON to send: the same bytes on every attempt."""
     content = message.content
     data = {
         "id": message.id,
@@ -164,7 +159,7 @@ def body_of(message: Message) -> bytes:
 
 
 def outcome_of(answer: HttpResponse, *, now: int, hide: tuple[str, ...] = ()) -> Outcome:
-    """What an answer means. The news is about this receiver, never about the whole channel."""
+    """The outcome of a response; it concerns this receiver, never the whole channel."""
     status = answer.status
     if 200 <= status < 300:
         return Done(receipt=str(status))
@@ -177,17 +172,17 @@ def outcome_of(answer: HttpResponse, *, now: int, hide: tuple[str, ...] = ()) ->
     if status in _OUR_FAULT:
         return Reject(Category.VALIDATION, reason)
     if 300 <= status < 400:
-        return Reject(Category.PERMANENT, f"HTTP {status}: a redirect is never followed")
-    return Reject(Category.PERMANENT, reason)  # 410 Gone among them: the receiver wants no more
+        return Reject(Category.PERMANENT, f"HTTP {status}: redirects are not followed")
+    return Reject(Category.PERMANENT, reason)  # including 410 Gone
 
 
 def _judge(settings: WebhookSettings) -> None:
-    """A URL of the configuration must pass the guard too."""
+    """Check the configured URL with the SSRF guard."""
     try:
         if settings.url is not None:
             check_url(settings.url, settings.rules)
     except ForbiddenUrl as error:
-        remedy = "Use a public https URL; for development there are allow_http and allow_private"
+        remedy = "Use a public https URL; for development set allow_http and allow_private"
         raise ValueError("url", str(error), remedy) from error
 
 

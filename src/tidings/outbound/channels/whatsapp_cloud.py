@@ -1,8 +1,8 @@
-"""WhatsApp through Meta's Cloud API: text, templates, media and what else it knows.
+"""WhatsApp through Meta's Cloud API: text, templates, media and other types.
 
-An answer of 200 means accepted, not delivered; the rest is told by webhook, which echoes our id
-(`biz_opaque_callback_data`). Meta removes no duplicates, so a message in doubt is held for a person. Its
-contract is the codes of its errors, not the HTTP statuses: one table reads an answer and a later webhook.
+A 200 means accepted, not delivered; webhooks report the rest and echo our id (`biz_opaque_callback_data`).
+Meta has no idempotency keys, so an uncertain message is held. Error codes decide, not HTTP statuses: one
+table maps those of responses and of later webhooks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import ChannelKind, yes_or_no
+from .options import ChannelKind, matching, yes_or_no
 from .phone_number import check_e164
 from .provider_api import (
     ACCOUNT_ERROR,
@@ -29,6 +29,7 @@ from .provider_api import (
     RATE_LIMITED,
     TEMPORARY_ERROR,
     ProviderApi,
+    ProviderChannel,
     ProviderError,
     ProviderReply,
     base_url,
@@ -39,7 +40,7 @@ from .provider_fields import credential, provider_fields_of
 MAX_TEXT = 4096
 MAX_CAPTION = 1024
 PER_SECOND = 80.0
-PER_PAIR = timedelta(seconds=6)  # from one number to one person
+PER_PAIR = timedelta(seconds=6)  # per sender and recipient
 
 DATA: Mapping[str, Field] = {
     "template": Field(
@@ -48,21 +49,19 @@ DATA: Mapping[str, Field] = {
         {"name": "order_update", "language": {"code": "en_US"}},
     ),
     "image": Field("object", "A picture, by link or id", {"link": "https://example.com/map.jpg"}),
-    "video": Field("object", "A film, by link or id", {"link": "https://example.com/tour.mp4"}),
+    "video": Field("object", "A video, by link or id", {"link": "https://example.com/tour.mp4"}),
     "document": Field(
         "object", "A file, by link or id", {"link": "https://example.com/bill.pdf", "filename": "bill.pdf"}
     ),
-    "audio": Field("object", "A sound, by link or id", {"id": "1234567890"}),
+    "audio": Field("object", "An audio file, by link or id", {"id": "1234567890"}),
     "sticker": Field("object", "A sticker, by link or id", {"id": "1234567890"}),
-    "location": Field("object", "A place", {"latitude": 52.52, "longitude": 13.405, "name": "Berlin"}),
-    "contacts": Field("array", "Cards of people", [{"name": {"formatted_name": "Ada", "first_name": "Ada"}}]),
-    "interactive": Field(
-        "object", "Buttons or a list; the text is its body", {"type": "button", "action": {}}
-    ),
-    "reaction": Field("object", "An emoji under a message", {"message_id": "wamid.X", "emoji": "👍"}),
-    "context": Field("object", "Which message it answers", {"message_id": "wamid.X"}),
-    "preview_url": Field("boolean", "Whether links in the text are shown with a picture", True),
-    "recipient_identity_key_hash": Field("string", "Send only while the recipient's key is still this"),
+    "location": Field("object", "A location", {"latitude": 52.52, "longitude": 13.405, "name": "Berlin"}),
+    "contacts": Field("array", "Contact cards", [{"name": {"formatted_name": "Ada", "first_name": "Ada"}}]),
+    "interactive": Field("object", "Buttons or a list; the text is its body", {"type": "button", "action": {}}),
+    "reaction": Field("object", "An emoji reaction to a message", {"message_id": "wamid.X", "emoji": "👍"}),
+    "context": Field("object", "Message to reply to", {"message_id": "wamid.X"}),
+    "preview_url": Field("boolean", "Show link previews", True),
+    "recipient_identity_key_hash": Field("string", "Send only if the recipient's identity key matches"),
 }
 TYPES = (
     "template", "image", "video", "document", "audio", "sticker", "location", "contacts", "interactive",
@@ -109,9 +108,7 @@ CODES: Mapping[int, ProviderError] = {
     131037: ACCOUNT_ERROR,  # display name not approved
     131042: ACCOUNT_ERROR,  # payment
     131045: ACCOUNT_ERROR,  # registration of the number
-    131047: PERMANENT_ERROR._replace(
-        hint="the recipient last wrote over 24 h ago, so only a template can be sent"
-    ),
+    131047: PERMANENT_ERROR._replace(hint="the recipient last wrote over 24 h ago, so only a template is allowed"),
     131048: RATE_LIMITED._replace(after=timedelta(hours=1)),  # spam limit
     131049: _ONE_TOO_FAST._replace(after=timedelta(hours=24)),  # this person got enough marketing today
     131050: PERMANENT_ERROR,  # the user wants no marketing
@@ -119,9 +116,7 @@ CODES: Mapping[int, ProviderError] = {
     131052: TEMPORARY_ERROR,  # media download
     131053: INVALID_REQUEST,  # media upload
     131056: _ONE_TOO_FAST,  # this pair of numbers; no time is told, so the policy's own grows
-    131057: TEMPORARY_ERROR._replace(
-        account=True, after=timedelta(minutes=1)
-    ),  # being moved to more throughput
+    131057: TEMPORARY_ERROR._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
     131062: INVALID_REQUEST,  # business-scoped ids
     131063: ACCOUNT_ERROR,  # marketing templates are off
     131064: RATE_LIMITED._replace(after=timedelta(hours=1)),  # limited after a wrong category
@@ -147,7 +142,7 @@ CODES: Mapping[int, ProviderError] = {
     135000: INVALID_REQUEST,  # generic
     137000: PERMANENT_ERROR,  # the recipient's key has changed
 }
-"""Codes of answers and of webhooks. 200 to 299 are permissions, too."""
+"""Codes of responses and webhooks. 200 to 299 are permission errors, too."""
 
 _DIGITS = re.compile(r"[0-9]{1,32}", re.ASCII)
 _VERSION = re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII)
@@ -155,7 +150,7 @@ _VERSION = re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class WhatsAppCloudSettings(BaseChannelSettings):
-    """One business number."""
+    """Settings of one business number."""
 
     phone_number_id: str
     access_token: str = field(repr=False)
@@ -168,17 +163,18 @@ class WhatsAppCloudSettings(BaseChannelSettings):
     deadline: timedelta = field(default=timedelta(seconds=20), kw_only=True)
 
 
-class WhatsAppCloudChannel:
-    """Sends from one business number. `now` gives the wall clock as an instant."""
+class WhatsAppCloudChannel(ProviderChannel):
+    """Sends from one business number; `now` returns the current instant."""
 
     kind: ClassVar[str] = "whatsapp_cloud"
+    no_lookup = "WhatsApp cannot be asked about earlier messages"
 
     def __init__(self, settings: WhatsAppCloudSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
             OnUnknown.HOLD,
-            "WhatsApp removes no duplicates and cannot be asked; a late status may still tell",
-            chosen="chosen in the configuration: twice is better than never",
+            "WhatsApp has no idempotency keys and no lookup; a later status may still settle it",
+            chosen="chosen in the configuration: a duplicate is better than a loss",
             per_second=PER_SECOND,
             per_recipient=PER_PAIR,
             max_text=MAX_TEXT,
@@ -190,22 +186,20 @@ class WhatsAppCloudChannel:
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """A number in E.164 form, something to say, and only what WhatsApp knows."""
+        """Raise Invalid unless the recipient is E.164 and the content is valid."""
         bodies_of(recipient, content, self._settings)
 
     async def send(self, message: Message) -> Outcome:
-        """One message of WhatsApp's, or one for each part of a long text."""
+        """Make one call, or one per part of a long text."""
         try:
             bodies = bodies_of(message.recipient, message.content, self._settings)
         except Invalid as error:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, dict[str, Any]]) -> Outcome:
-            number, body = numbered
-            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
-            # What statuses give back: our id for the whole, and a name of its own for a part.
-            echoed = message.id if len(bodies) == 1 else f"{message.id}.{number + 1}"
+        async def send(body: dict[str, Any], id_: str) -> Outcome:
+            # Statuses echo our id for a whole message; each part has its own.
+            echoed = f"{id_}.1" if id_ == message.id and len(bodies) > 1 else id_
             reply = await self._api.post(
                 f"{self._number}/messages",
                 {**body, "biz_opaque_callback_data": echoed},
@@ -214,14 +208,10 @@ class WhatsAppCloudChannel:
             )
             return self._outcome(reply, message.attempt) if isinstance(reply, ProviderReply) else reply
 
-        return await send_parts(list(enumerate(bodies)), send)
-
-    async def lookup(self, message: Message) -> Outcome:
-        """Only a status that comes by itself could tell."""
-        return Unknown("WhatsApp cannot be asked what became of a message")
+        return await send_parts(message.id, bodies, send)
 
     async def probe(self) -> Outcome:
-        """Look at the number that sends."""
+        """Read the sender's number, name and quality."""
         fields = "?fields=display_phone_number,verified_name,quality_rating"
         reply = await self._api.get(self._number + fields, headers=self._headers)
         if not isinstance(reply, ProviderReply):
@@ -234,13 +224,9 @@ class WhatsAppCloudChannel:
         failed = Unknown(reply.words()) if reply.is_success else self._refused(reply, attempt=1)
         return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
 
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._api.close()
-
     def _outcome(self, reply: ProviderReply, attempt: int) -> Outcome:
         if reply.is_success and "error" not in reply.fields and (reply.body is not None or reply.is_json):
-            return Done(self._receipt(reply.fields.get("messages")))  # a body that broke off changes nothing
+            return Done(self._receipt(reply.fields.get("messages")))  # also with a truncated body
         return self._refused(reply, attempt)
 
     def _refused(self, reply: ProviderReply, attempt: int) -> Outcome:
@@ -248,7 +234,7 @@ class WhatsAppCloudChannel:
         code = error.get("code") if isinstance(error, dict) else None
         if not isinstance(error, dict) or type(code) is not int:
             return outcome_by_status(reply, reply.words(), certain=False)
-        if code == 100 and error.get("error_subcode") == 33:  # the path names a number that is not ours
+        if code == 100 and error.get("error_subcode") == 33:  # the path has an unknown phone_number_id
             code = 33
         reason = reply.words(f"code {code}", self._api.shown(error.get("message")), self._details(error))
         known = outcome_of(code, reason, attempt=attempt)
@@ -259,7 +245,7 @@ class WhatsAppCloudChannel:
         return outcome_by_status(reply, reason, certain=True)
 
     def _details(self, error: Mapping[str, Any]) -> str:
-        """What is said besides; `error_data` is an object or a plain text."""
+        """The details of an error; `error_data` is an object or a string."""
         data = error.get("error_data")
         return self._api.shown(data.get("details") if isinstance(data, dict) else data)
 
@@ -270,35 +256,29 @@ class WhatsAppCloudChannel:
 
 
 def outcome_of(code: int, reason: str, *, attempt: int) -> Retry | Reject | None:
-    """What one of Meta's codes means, in an answer or in a later webhook; None for one we do not know."""
+    """The outcome of a code in a response or webhook; None if it is unknown."""
     fate = ACCOUNT_ERROR if 200 <= code <= 299 else CODES.get(code)
-    if code == 1 and attempt > 1:  # perhaps their fault once; twice it is the request's
+    if code == 1 and attempt > 1:  # temporary at first; on a repeat the request is invalid
         fate = INVALID_REQUEST
     return None if fate is None else fate.outcome(reason)
 
 
-def bodies_of(
-    recipient: str, content: Mapping[str, Any], settings: WhatsAppCloudSettings
-) -> list[dict[str, Any]]:
-    """The requests that send this content; raises Invalid when WhatsApp would never take them."""
+def bodies_of(recipient: str, content: Mapping[str, Any], settings: WhatsAppCloudSettings) -> list[dict[str, Any]]:
+    """The requests for this content; raises Invalid for what WhatsApp would always reject."""
     check_e164(recipient)
     data = provider_fields_of(content, DATA, "WhatsApp")
     said = str(content.get("text") or "")
     types = [name for name in TYPES if name in data]
     if len(types) > 1:
-        problem = f"One message cannot be both {types[0]} and {types[1]}"
+        problem = f"A message cannot be both {types[0]} and {types[1]}"
         raise Invalid(problem, remedy="Send them as two messages", field="data")
     extras = {name: data[name] for name in data if name in ("context", "recipient_identity_key_hash")}
-    head = {
-        "messaging_product": "whatsapp",
-        "recipient_type": "individual",
-        "to": recipient.removeprefix("+"),
-    }
+    head = {"messaging_product": "whatsapp", "recipient_type": "individual", "to": recipient.removeprefix("+")}
     if types:
         kind = types[0]
         return [{**head, "type": kind, kind: _object(kind, data[kind], said), **extras}]
     if not said.strip():
-        raise Invalid("There is nothing to send", remedy="Give a text, or data with a template", field="text")
+        raise Invalid("The message is empty", remedy="Give a text, or data with a template", field="text")
     preview = data.get("preview_url", settings.preview_url)
     return [
         {**head, "type": "text", "text": {"preview_url": preview, "body": part}, **extras}
@@ -307,7 +287,7 @@ def bodies_of(
 
 
 def _object(kind: str, given: Any, said: str) -> Any:
-    """What describes a message that is more than text; the text becomes its caption or its body."""
+    """The object of a typed message; the text becomes its caption or body."""
     if kind in MEDIA:
         _check_media(kind, given)
     missing = [name for name in NEEDED.get(kind, ()) if given.get(name) in (None, "")]
@@ -324,7 +304,7 @@ def _object(kind: str, given: Any, said: str) -> Any:
         return {**given, "caption": said}
     if kind == "interactive" and "body" not in given:
         return {**given, "body": {"text": said}}
-    raise Invalid(f"A message with {kind} has no text of its own", remedy="Leave text out", field="text")
+    raise Invalid(f"A message with {kind} takes no text", remedy="Leave text out", field="text")
 
 
 def _check_media(kind: str, given: Mapping[str, Any]) -> None:
@@ -336,7 +316,7 @@ def _check_media(kind: str, given: Mapping[str, Any]) -> None:
     if (link is None) == (id_ is None):
         raise Invalid(f"{kind} needs a link or an id, not both", remedy=_example(kind), field=f"data.{kind}")
     if link is not None and not (isinstance(link, str) and link.startswith(("https://", "http://"))):
-        raise Invalid(f"the link of {kind} is no URL", remedy=_example(kind), field=f"data.{kind}")
+        raise Invalid(f"the link of {kind} is not a URL", remedy=_example(kind), field=f"data.{kind}")
 
 
 def _example(kind: str) -> str:
@@ -346,14 +326,8 @@ def _example(kind: str) -> str:
 def _phone_number_id(value: object) -> str:
     found = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     if not _DIGITS.fullmatch(found):
-        raise ValueError("it must be the id of a phone number, digits only: not the phone number itself")
+        raise ValueError("must be the id of a phone number (digits only), not the phone number itself")
     return found
-
-
-def _api_version(value: object) -> str:
-    if not isinstance(value, str) or not _VERSION.fullmatch(value):
-        raise ValueError("it must be a version such as 'v24.0'")
-    return value
 
 
 KIND = ChannelKind(
@@ -364,7 +338,7 @@ KIND = ChannelKind(
         "access_token": credential,
         "app_secret": credential,
         "verify_token": credential,
-        "api_version": _api_version,
+        "api_version": matching(_VERSION, "must be a version such as 'v24.0'"),
         "preview_url": yes_or_no,
         "long_text": long_text,
         "base_url": base_url,

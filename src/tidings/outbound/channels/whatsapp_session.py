@@ -1,8 +1,8 @@
-"""WhatsApp through a linked session: a WAHA server, or a plain gateway with two routes.
+"""WhatsApp through a linked device: a WAHA server, or a plain gateway with two routes.
 
-The program over there acts as a linked device of a phone, which may be unlinked or lose its line at any time.
-While its session is not connected the channel waits; `outbound/connections` keeps watch over that.
-Neither server promises to drop a second message of the same id, so a message in doubt is held.
+The server acts as a linked device of a phone, which may be unlinked or lose its connection at any time. While
+its session is not connected the channel waits; `outbound/sessions` monitors it. Neither server guarantees
+deduplication by id, so an uncertain message is held.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ...model.message import Message
 from ...model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
-from .options import ChannelKind, length, text, yes_or_no
+from .options import ChannelKind, choice, length, matching, yes_or_no
 from .phone_number import check_e164, is_e164
-from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
 from .provider_fields import credential, provider_fields_of
 from .session import SessionCheck, SessionStatus
 
 MAX_TEXT = 65_536
-MAX_CODE = 2000  # characters; a code that can still be scanned has fewer
+MAX_CODE = 2000  # maximum characters of a scannable code
 
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,54}", re.ASCII)
 _CHAT = re.compile(r"[0-9]{5,32}(?:-[0-9]{5,16})?@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
@@ -43,7 +43,7 @@ STATES: Mapping[str, SessionStatus] = {
     "PASSKEY_CONFIRMATION_REQUIRED": SessionStatus.LOGGED_OUT,
     "FAILED": SessionStatus.LOGGED_OUT,
 }
-"""WAHA's states of a session. FAILED needs a restart, and that is for a person."""
+"""WAHA's session states. FAILED needs a restart by a person."""
 
 _NEEDS_A_PERSON = re.compile(
     r"unpaired|logged.?out|logout|qr|auth.?fail|deprecated|tos.?block|proxyblock|conflict|banned|replaced",
@@ -54,18 +54,18 @@ _NO_SUCH_NUMBER = re.compile(
     r"|invalid wid|wid error|invalid (phone|number|jid)",
     re.IGNORECASE,
 )
-_MENDS_ITSELF = re.compile(r"not (yet )?(ready|connected|initiali)|reconnecting", re.IGNORECASE)
+_RECOVERS = re.compile(r"not (yet )?(ready|connected|initiali)|reconnecting", re.IGNORECASE)
 _TOO_FAST = re.compile(r"rate.?(limit|overlimit)|too many|temporarily banned|slow down", re.IGNORECASE)
 _NO_ANSWER = re.compile(r"time.?out|timed out|no answer|closed|disconnect|connection lost", re.IGNORECASE)
 
 _DATA: Mapping[str, Field] = {
-    "reply_to": Field("string", "id of the message that it answers", "false_15551234567@c.us_AAAA"),
-    "link_preview": Field("boolean", "whether links are shown with a picture", False),
+    "reply_to": Field("string", "id of the message to reply to", "false_15551234567@c.us_AAAA"),
+    "link_preview": Field("boolean", "show link previews", False),
 }
 
 
 class SessionServer(StrEnum):
-    """Which server holds the session."""
+    """The kind of server that holds the session."""
 
     WAHA = "waha"
     GATEWAY = "gateway"
@@ -73,7 +73,7 @@ class SessionServer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WhatsappSessionSettings(BaseChannelSettings):
-    """One session on one server."""
+    """Settings of one session on one server."""
 
     server: SessionServer = SessionServer.WAHA
     base_url: str = "http://127.0.0.1:3000"
@@ -87,16 +87,17 @@ class WhatsappSessionSettings(BaseChannelSettings):
     deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
 
 
-class WhatsappSessionChannel:
-    """Sends through a session. `now` gives the wall clock as an instant."""
+class WhatsappSessionChannel(ProviderChannel):
+    """Sends through a session; `now` returns the current instant."""
 
     kind: ClassVar[str] = "whatsapp_session"
+    no_lookup = "the session cannot be asked about earlier messages"
 
     def __init__(self, settings: WhatsappSessionSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
             OnUnknown.HOLD,
-            "nothing over there promises to drop a second message of the same id",
+            "the server does not guarantee deduplication by id",
             max_text=MAX_TEXT,
             reconnect_wait=settings.reconnect_wait,
             in_order=settings.in_order,
@@ -108,18 +109,16 @@ class WhatsappSessionChannel:
         self._quick = ProviderApi(settings.base_url, deadline=settings.status_timeout, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """A number in E.164 form, or a chat as the server names it; a text that is not endless."""
+        """Raise Invalid unless the recipient is E.164 or a chat id, and the text fits."""
         if not _CHAT.fullmatch(recipient):
             check_e164(recipient)
         said = str(content.get("text") or "")
         if not said.strip():
-            raise Invalid("There is nothing to say", remedy="Give text; files cannot be sent", field="text")
+            raise Invalid("The message is empty", remedy="Give a text; files are not supported", field="text")
         if len(said) > MAX_TEXT:
             remedy = f"Shorten it to {MAX_TEXT} characters"
             raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
-        provider_fields_of(
-            content, _DATA if self._settings.server is SessionServer.WAHA else {}, "this server"
-        )
+        provider_fields_of(content, _DATA if self._settings.server is SessionServer.WAHA else {}, "this server")
 
     async def send(self, message: Message) -> Outcome:
         """POST once."""
@@ -127,30 +126,28 @@ class WhatsappSessionChannel:
         if self._settings.server is SessionServer.GATEWAY:
             body = {"phone": message.recipient, "message": message.text}
             reply = await self._api.post("/send", body, headers=headers)
-            return (
-                gateway_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
-            )
+            return gateway_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
         reply = await self._api.post("/api/sendText", self._waha_body(message), headers=headers)
         return waha_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
 
     async def status(self) -> SessionCheck:
-        """The session's state, within `status_timeout`; a server that does not answer is reconnecting."""
+        """Check the session within `status_timeout`; a server that does not answer counts as reconnecting."""
         waha = self._settings.server is SessionServer.WAHA
         path = f"/api/sessions/{self._session}" if waha else "/status"
         reply = await self._quick.get(path, headers=self._headers)
         if not isinstance(reply, ProviderReply):
-            return SessionCheck(SessionStatus.RECONNECTING, "the server does not answer")
+            return SessionCheck(SessionStatus.RECONNECTING, "the server did not answer in time")
         if reply.status in (401, 403):
-            return SessionCheck(SessionStatus.LOGGED_OUT, "the server does not take the key")
+            return SessionCheck(SessionStatus.LOGGED_OUT, "the server rejects the API key")
         return waha_status(reply, self._quick) if waha else gateway_status(reply, self._quick)
 
     async def reconnect(self) -> None:
-        """WAHA starts a session that is not running; any other stays as it is."""
+        """Start a stopped WAHA session; no effect on a running one."""
         if self._settings.server is SessionServer.WAHA:
             await self._quick.post(f"/api/sessions/{self._session}/start", {}, headers=self._headers)
 
     async def code(self) -> str | None:
-        """The code that links a phone: WAHA has a route for it, a gateway gives it as `qr` of its status."""
+        """The QR code that links a phone: a WAHA route, or `qr` in the status of a gateway."""
         waha = self._settings.server is SessionServer.WAHA
         path = f"/api/{self._session}/auth/qr?format=raw" if waha else "/status"
         reply = await self._quick.get(path, headers={**self._headers, "accept": "application/json"})
@@ -158,18 +155,14 @@ class WhatsappSessionChannel:
         return found if isinstance(found, str) and 0 < len(found) <= MAX_CODE else None
 
     async def probe(self) -> Outcome:
-        """Ask for the session's state."""
+        """Check the session."""
         found = await self.status()
         if found.link is SessionStatus.CONNECTED:
             return Done(f"the session is connected ({found.why})")
         return by_link(found.link, f"the session is {found.link.words}: {found.why}")
 
-    async def lookup(self, message: Message) -> Outcome:
-        """Nobody can be asked."""
-        return Unknown("the session cannot be asked what it sent")
-
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._api.close()
         await self._quick.close()
 
@@ -190,17 +183,17 @@ class WhatsappSessionChannel:
 
 
 def chat_id(recipient: str) -> str:
-    """A chat as WAHA names it."""
+    """The WAHA chat id of a recipient."""
     return f"{recipient[1:]}@c.us" if is_e164(recipient) else recipient
 
 
 def message_id(id_: str) -> str:
-    """A WhatsApp message id that is the same on every try."""
+    """A WhatsApp message id that is the same on every attempt."""
     return "3EB0" + sha256(id_.encode()).hexdigest()[:18].upper()
 
 
 def waha_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
-    """What WAHA's answer to sendText means."""
+    """The outcome of WAHA's response to sendText."""
     fields, status = reply.fields, reply.status
     if reply.is_success and reply.body is not None:
         return Done(receipt=_receipt(fields))
@@ -217,7 +210,7 @@ def waha_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
 
 
 def gateway_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
-    """What the plain gateway's answer means: `success` decides, whatever the status."""
+    """The outcome of a gateway's response: `success` decides, not the status."""
     success, said = reply.fields.get("success"), api.shown(reply.fields.get("error"))
     if success is True and reply.is_success:
         return Done(receipt=_receipt(reply.fields))
@@ -230,39 +223,39 @@ def gateway_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
         return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
     if _NEEDS_A_PERSON.search(said):
         return by_link(SessionStatus.LOGGED_OUT, reason)
-    if _MENDS_ITSELF.search(said):
+    if _RECOVERS.search(said):
         return by_link(SessionStatus.RECONNECTING, reason)
-    if _NO_ANSWER.search(said):  # the line broke while it was being sent
+    if _NO_ANSWER.search(said):  # the connection broke while sending
         return Unknown(reason)
     return Retry(Category.TEMPORARY, reason)
 
 
 def by_link(link: SessionStatus, reason: str) -> Outcome:
-    """A session that cannot send: the whole channel waits, for itself or for a person."""
+    """The outcome of a disconnected session: the whole channel waits for a reconnect or a person."""
     if link is SessionStatus.LOGGED_OUT:
         return Offline(f"{reason}: a person is needed", needs_person=True)
     return Offline(reason)
 
 
 def _unanswered(outcome: Outcome) -> Outcome:
-    """Whoever holds the session cannot be reached: what certainly did not leave waits until they can."""
+    """A server that cannot be reached is offline: a message that was certainly not sent waits."""
     if isinstance(outcome, Retry) and outcome.category is Category.TEMPORARY:
         return Offline(outcome.reason)
     return outcome
 
 
 def waha_status(reply: ProviderReply, api: ProviderApi) -> SessionCheck:
-    """A session as WAHA shows it."""
+    """The status of a WAHA session."""
     state = reply.fields.get("status")
     if reply.status == 404:
-        return SessionCheck(SessionStatus.LOGGED_OUT, "there is no such session")
+        return SessionCheck(SessionStatus.LOGGED_OUT, "the session does not exist")
     if not reply.is_success or not isinstance(state, str):
         return SessionCheck(SessionStatus.RECONNECTING, reply.words())
     return SessionCheck(STATES.get(state, SessionStatus.LOGGED_OUT), api.shown(state))
 
 
 def gateway_status(reply: ProviderReply, api: ProviderApi) -> SessionCheck:
-    """The plain gateway: {isReady, connectionState}."""
+    """The status of a gateway: {isReady, connectionState}."""
     fields = reply.fields
     state = api.shown(fields.get("connectionState")) or "no state"
     if not reply.is_success or "isReady" not in fields:
@@ -275,7 +268,7 @@ def gateway_status(reply: ProviderReply, api: ProviderApi) -> SessionCheck:
 
 
 def _receipt(fields: Mapping[str, Any]) -> str | None:
-    """The message's id over there; engines put it in different places."""
+    """The provider's message id; engines put it in different places."""
     inner = fields.get("_data")
     places = (fields, inner if isinstance(inner, dict) else {})
     for place in places:
@@ -288,34 +281,21 @@ def _receipt(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _flavour(value: object) -> SessionServer:
-    if value not in (*SessionServer,):
-        raise ValueError("it must be 'waha' or 'gateway'")
-    return SessionServer(str(value))
-
-
-def _session(value: object) -> str:
-    session = text(value)
-    if not _SESSION.fullmatch(session):
-        raise ValueError("it must be a name of letters, digits, - and _")
-    return session
-
-
 def _judge(settings: WhatsappSessionSettings) -> None:
-    """Only WAHA calls back."""
+    """Reject hmac_key for a gateway, which has no callbacks."""
     if settings.hmac_key is not None and settings.server is SessionServer.GATEWAY:
-        raise ValueError("hmac_key", "a plain gateway does not call back", "Leave it out, or use WAHA")
+        raise ValueError("hmac_key", "a gateway has no callbacks", "Leave it out, or use WAHA")
 
 
 KIND = ChannelKind(
     WhatsappSessionSettings,
     lambda settings, now: WhatsappSessionChannel(settings, now=now),
     {
-        "server": _flavour,
+        "server": choice(SessionServer),
         "base_url": base_url,
         "api_key": credential,
         "hmac_key": credential,
-        "session": _session,
+        "session": matching(_SESSION, "must be a name of letters, digits, - and _"),
         "message_ids": yes_or_no,
         "status_timeout": length,
         "reconnect_wait": length,

@@ -1,7 +1,7 @@
-"""Intake: contacts and opt-outs out of uploads, a chunk a transaction, each row on its own.
+"""Import contacts and opt-outs from uploads, one transaction per chunk; dry run, all or nothing.
 
-A bad row is told with its number and passed over. Contacts are found by their addresses, so an upload can be
-repeated without doubling anybody. All-or-nothing reads the upload twice: the first time nothing is written.
+An invalid row is reported with its number and skipped. Contacts are matched by their addresses, so repeating
+an upload creates no duplicates. All-or-nothing reads the upload twice and writes only the second time.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from .uploads import ADDRESS_COLUMN, NumberedRow, normalize_column
 CHUNK = 500
 IMPORT_FIELDS = ("name", "timezone", "language", "tags")
 _PREFIX = "address."
-_MOST_TOLD = 100  # columns that are told to have been taken for attributes
+_MAX_REPORTED_COLUMNS = 100  # attribute columns listed in the result
 
-ReadUpload = Callable[[], AsyncIterator[NumberedRow]]  # reads an upload from its beginning
+ReadUpload = Callable[[], AsyncIterator[NumberedRow]]  # reads an upload from its start
 
 
 class BulkImportProgress(NamedTuple):
-    """What became of some rows: counts of each kind, and those that were refused."""
+    """Counts of some rows by result, and the refused rows."""
 
     counts: Mapping[str, int]
     bad: Sequence[tuple[int, TidingsError]]
 
 
 class ContactColumns:
-    """Which column is what: `name`, `zone`, `language`, `tags`, `address.<channel>`, or an attribute.
+    """Maps columns to `name`, `zone`, `language`, `tags`, `address.<channel>`, or an attribute.
 
-    `names` says it where a column is called otherwise: {"address.sms": "mobile"}. A column `address`, or a
-    line that is only a text, is on the channel `channel`. `tags` are put on everybody.
+    `names` maps other column names: {"address.sms": "mobile"}. A column `address`, or a line that is only a
+    string, is an address on `channel`. `tags` are added to every contact.
     """
 
     def __init__(
@@ -50,21 +50,17 @@ class ContactColumns:
     ) -> None:
         self._channels = {name.lower(): name for name in channels}
         self._usual = None if channel is None else self._channel(channel, "channel")
-        self._targets = {
-            normalize_column(column): self._target(said) for said, column in (names or {}).items()
-        }
+        self._targets = {normalize_column(column): self._target(said) for said, column in (names or {}).items()}
         self._tags = contact_fields.read_tags(tags)
-        self.is_table = is_table  # every row has the same columns
-        self.attributes: set[str] = set()  # the columns that were taken for attributes
+        self.is_table = is_table  # all rows have the same columns
+        self.attributes: set[str] = set()  # columns imported as attributes
 
     def check(self, header: Collection[str]) -> None:
-        """Refuse a table whose columns cannot be what they are said to be, before any row is taken."""
+        """Check the header against the mapping before any row is imported; raises Invalid."""
         for column in self._targets:
             if column not in header:
                 raise Invalid(
-                    f"there is no column {column[:60]!r}",
-                    field="map",
-                    remedy=hint(column, dict.fromkeys(header)),
+                    f"there is no column {column[:60]!r}", field="map", remedy=hint(column, dict.fromkeys(header))
                 )
         targets = [self._targets.get(column) or self._target_of(column) for column in header]
         channels = [target.removeprefix(_PREFIX) for target in targets if target.startswith(_PREFIX)]
@@ -74,7 +70,7 @@ class ContactColumns:
             raise _no_address()
 
     def change(self, row: Mapping[str, Any]) -> contact_fields.ContactChange:
-        """A row as a change of whom it names; an empty cell changes nothing."""
+        """A row as a contact change; empty cells change nothing."""
         fields: dict[str, Any] = {}
         addresses: dict[str, str] = {}
         attributes: dict[str, Any] = {}
@@ -94,7 +90,7 @@ class ContactColumns:
                 attributes[column] = value
         if not any(addresses.values()):
             raise _no_address()
-        if len(self.attributes) < _MOST_TOLD:
+        if len(self.attributes) < _MAX_REPORTED_COLUMNS:
             self.attributes.update(attributes)
         tags = fields.get("tags", ()) + self._tags
         return contact_fields.ContactChange(
@@ -111,26 +107,26 @@ class ContactColumns:
         )
 
     def _target(self, said: str) -> str:
-        """What somebody says a column is."""
+        """The target that a mapping names; raises Invalid."""
         name = said.strip()
         if name.lower() in (*IMPORT_FIELDS, ADDRESS_COLUMN):
             return self._target_of(name.lower())
         if name.lower().startswith(_PREFIX):
             return _PREFIX + self._channel(name[len(_PREFIX) :], "map")
         raise Invalid(
-            f"{name[:60]!r} is nothing that a column can be",
+            f"unknown column target {name[:60]!r}",
             field="map",
             remedy=f"use one of: {', '.join(IMPORT_FIELDS)}, address.CHANNEL",
         )
 
     def _target_of(self, column: str) -> str:
-        """What a column is by its own name."""
+        """The target of a column by its own name."""
         if column == ADDRESS_COLUMN:
             if self._usual is None:
                 raise Invalid(
-                    "nothing says on which channel the addresses are",
+                    "the channel of the addresses is missing",
                     field=ADDRESS_COLUMN,
-                    remedy=f"name it, or call the column address.CHANNEL: {', '.join(self._channels)}",
+                    remedy=f"give it, or name the column address.CHANNEL: {', '.join(self._channels)}",
                 )
             return _PREFIX + self._usual
         return column
@@ -138,11 +134,9 @@ class ContactColumns:
     def _field(self, target: str, column: str, value: object) -> Any:
         if target == "tags":
             parts = value if isinstance(value, list) else str(value).replace("|", ";").split(";")
-            return contact_fields.read_tags(
-                part for part in parts if not isinstance(part, str) or part.strip()
-            )
+            return contact_fields.read_tags(part for part in parts if not isinstance(part, str) or part.strip())
         if not isinstance(value, str):
-            raise Invalid(f"{column[:60]} is not a text", field=column[:60], remedy="write it in quotes")
+            raise Invalid(f"{column[:60]} is not a string", field=column[:60], remedy="write it in quotes")
         return {
             "name": contact_fields.read_name,
             "timezone": contact_fields.read_timezone,
@@ -153,14 +147,12 @@ class ContactColumns:
         found = {}
         for name, address in _object("addresses", said).items():
             channel = self._channel(name, f"{_PREFIX}{name[:60]}")
-            text = (
-                str(address) if isinstance(address, int) else address
-            )  # a number in JSON may be a telephone's
+            text = str(address) if isinstance(address, int) else address  # a phone number in JSON
             found[channel] = contact_fields.read_address(channel, text, self._channels.values())
         return found
 
     def _channel(self, name: str, field: str) -> str:
-        """A channel by its name in any capitals, because headings are read in small letters."""
+        """A channel by its name, case-insensitive because column names are lowercased."""
         known = self._channels.get(name.strip().lower())
         if known is None:
             remedy = contact_fields.unknown_channel_hint(name, dict.fromkeys(self._channels.values()))
@@ -169,21 +161,17 @@ class ContactColumns:
 
 
 def parse_column_names(said: Sequence[str]) -> dict[str, str]:
-    """What columns are: `address.sms=mobile` says that the column `mobile` is an address."""
+    """Parse mappings such as `address.sms=mobile`: the column `mobile` is an address."""
     pairs = [part.partition("=") for text in said for part in text.split(",") if part.strip()]
     for what, _, column in pairs:
         if not what.strip() or not column.strip():
-            raise Invalid(
-                f"{what[:60]!r} does not say which column it is", field="map", remedy="write name=full_name"
-            )
+            raise Invalid(f"{what[:60]!r} has no column", field="map", remedy="write name=full_name")
     return {what.strip(): column.strip() for what, _, column in pairs}
 
 
 def _no_address() -> Invalid:
     return Invalid(
-        "there is no address",
-        field=ADDRESS_COLUMN,
-        remedy="fill a column address.CHANNEL, or say which one it is",
+        "the address is missing", field=ADDRESS_COLUMN, remedy="fill a column address.CHANNEL, or map one to it"
     )
 
 
@@ -203,7 +191,7 @@ async def import_contacts(
     dry_run: bool = False,
     tenant: str = "default",
 ) -> AsyncIterator[BulkImportProgress]:
-    """Create or change the contacts of an upload; `list_` is the id of a list they are put on."""
+    """Create or update the contacts of an upload; `list_` is the id of a list to add them to."""
 
     async def keep(changes: Sequence[contact_fields.ContactChange], dry_run: bool) -> Sequence[ContactResult]:
         return await contacts.keep(changes, list_=list_, tenant=tenant, dry_run=dry_run)
@@ -246,9 +234,7 @@ async def _taken(
         kept: Sequence[ContactResult] = await keep(changes, dry_run) if changes else ()
         bad += [(n, one.error) for n, one in zip(numbers, kept, strict=True) if one.error is not None]
         counts = Counter(one.what for one in kept if one.error is None)
-        yield BulkImportProgress(
-            counts | Counter({"refused": len(bad)}), sorted(bad, key=lambda told: told[0])
-        )
+        yield BulkImportProgress(counts | Counter({"refused": len(bad)}), sorted(bad, key=lambda refused: refused[0]))
 
 
 async def import_opt_outs(
@@ -258,7 +244,7 @@ async def import_opt_outs(
     channel: str | None = None,
     tenant: str = "default",
 ) -> AsyncIterator[BulkImportProgress]:
-    """Opt out everybody of an upload: columns `address`, `channel` and `reason`, any other is refused."""
+    """Opt out the addresses of an upload: columns `address`, `channel` and `reason` only."""
     usual = {} if channel is None else {"channel": channel}
     async for chunk in _chunks(rows):
         outs: list[OptOut] = []

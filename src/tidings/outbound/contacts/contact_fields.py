@@ -1,6 +1,6 @@
-"""Cards: what is written down about a contact, checked and merged. Pure.
+"""Parse, normalize and merge the fields of a contact. Pure.
 
-A change says only what it wants changed: what it leaves out stays, an empty text takes away.
+A change contains only changed fields: omitted ones stay, an empty string clears one.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from ...inputs.fields import Field, check_fields, hint
 from ...inputs.timezones import parse_timezone
 from ...model.errors import Invalid, TooLarge
 
-LONGEST_ADDRESS = 512
-LONGEST_NAME = 200
-LONGEST_TAG = 64
-LONGEST_VALUE = 4096
-MOST_TAGS = 100
-LARGEST = 32 * 1024  # characters of all attributes, as JSON
+MAX_ADDRESS_LENGTH = 512
+MAX_NAME_LENGTH = 200
+MAX_TAG_LENGTH = 64
+MAX_VALUE_LENGTH = 4096
+MAX_TAGS = 100
+MAX_ATTRIBUTES_SIZE = 32 * 1024  # characters of all attributes, as JSON
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8}){0,3}", re.IGNORECASE | re.ASCII)
 _NOT_IN_TAGS = ';|,"\\'
 
 CONTACT_FIELDS: Mapping[str, Field] = {
-    "name": Field("string", "what people call them", "Ada Lovelace"),
-    "addresses": Field("object", "one address for each channel, by its name", {"phone": "ada"}),
-    "timezone": Field("string", "their time zone", "Europe/Berlin"),
-    "language": Field("string", "their language, as a code", "de"),
-    "tags": Field("array", "words to choose them by", ["volunteer"]),
-    "attributes": Field("object", "anything else: texts, numbers, true or false", {"city": "Bonn"}),
+    "name": Field("string", "display name", "Ada Lovelace"),
+    "addresses": Field("object", "one address per channel, by channel name", {"phone": "ada"}),
+    "timezone": Field("string", "time zone", "Europe/Berlin"),
+    "language": Field("string", "language code", "de"),
+    "tags": Field("array", "tags for filters", ["volunteer"]),
+    "attributes": Field("object", "custom fields: strings, numbers, booleans", {"city": "Bonn"}),
 }
 
 
 class ContactCard(NamedTuple):
-    """What is known of one contact."""
+    """The fields of a contact."""
 
     name: str = ""
     addresses: Mapping[str, str] = {}  # by channel
@@ -47,7 +47,7 @@ class ContactCard(NamedTuple):
 
 
 class ContactChange(NamedTuple):
-    """What is to be changed; None leaves a field as it is, an empty text clears it."""
+    """A change; None keeps a field, an empty string clears it."""
 
     name: str | None = None
     addresses: Mapping[str, str] = {}
@@ -55,11 +55,11 @@ class ContactChange(NamedTuple):
     language: str | None = None
     tags: tuple[str, ...] | None = None
     attributes: Mapping[str, Any] = {}
-    keeps_tags: bool = False  # the tags are added to those that are there
+    keeps_tags: bool = False  # add the tags to the existing ones
 
 
 def apply_change(card: ContactCard, change: ContactChange) -> ContactCard:
-    """The card with the change in it."""
+    """Apply a change; raises Invalid or TooLarge if a limit is exceeded."""
     tags = card.tags
     if change.tags is not None:
         tags = _sorted(card.tags + change.tags if change.keeps_tags else change.tags)
@@ -71,19 +71,17 @@ def apply_change(card: ContactCard, change: ContactChange) -> ContactCard:
         tags,
         _kept({**card.attributes, **change.attributes}),
     )
-    if len(made.tags) > MOST_TAGS:
-        raise Invalid(
-            f"there are {len(made.tags)} tags", field="tags", remedy=f"a contact has at most {MOST_TAGS}"
-        )
-    if len(orjson.dumps(made.attributes)) > LARGEST:
+    if len(made.tags) > MAX_TAGS:
+        raise Invalid(f"the contact has {len(made.tags)} tags", field="tags", remedy=f"use at most {MAX_TAGS}")
+    if len(orjson.dumps(made.attributes)) > MAX_ATTRIBUTES_SIZE:
         raise TooLarge(
-            "the attributes are too large", field="attributes", remedy=f"at most {LARGEST:,} bytes are kept"
+            "the attributes are too large", field="attributes", remedy=f"use at most {MAX_ATTRIBUTES_SIZE:,} bytes"
         )
     return made
 
 
 def read_change(body: object, channels: Collection[str]) -> ContactChange:
-    """A change out of what a caller wrote; every field of it is checked."""
+    """Parse a change; raises Invalid."""
     given = check_fields(body, CONTACT_FIELDS)
     addresses = given.get("addresses") or {}
     attributes = given.get("attributes") or {}
@@ -102,114 +100,108 @@ def read_change(body: object, channels: Collection[str]) -> ContactChange:
 
 
 def read_name(name: str | None) -> str | None:
-    """A name on one line."""
+    """Check a name; raises Invalid."""
     name = None if name is None else name.strip()
-    if name and (len(name) > LONGEST_NAME or not name.isprintable()):
+    if name and (len(name) > MAX_NAME_LENGTH or not name.isprintable()):
         raise Invalid(
             "the name is too long or has control characters",
             field="name",
-            remedy=f"use at most {LONGEST_NAME} printable characters",
+            remedy=f"use at most {MAX_NAME_LENGTH} printable characters",
         )
     return name
 
 
 def read_address(channel: str, address: object, channels: Collection[str]) -> str:
-    """An address on a configured channel; empty stands for none any more."""
+    """Check an address on a configured channel; empty removes it."""
     field = f"addresses.{channel[:60]}"
     if channel not in channels:
         known = dict.fromkeys(channels)
-        raise Invalid(
-            f"there is no channel {channel[:60]!r}", field=field, remedy=unknown_channel_hint(channel, known)
-        )
+        raise Invalid(f"there is no channel {channel[:60]!r}", field=field, remedy=unknown_channel_hint(channel, known))
     if address is None:
         return ""
     if not isinstance(address, str):
-        raise Invalid("the address is not a text", field=field, remedy='write it in quotes: "ada"')
+        raise Invalid("the address is not a string", field=field, remedy='write it in quotes: "ada"')
     return normalize_address(address, field) if address.strip() else ""
 
 
 def normalize_address(address: str, field: str = "address") -> str:
-    """An address as it is kept: no space around it, an e-mail address in small letters."""
+    """A normalized address: trimmed, email addresses lowercase; raises Invalid."""
     address = address.strip()
     if not address:
-        raise Invalid("the address is empty", field=field, remedy="say who is meant")
-    if len(address) > LONGEST_ADDRESS or not address.isprintable():
+        raise Invalid("the address is empty", field=field, remedy="give the recipient's address")
+    if len(address) > MAX_ADDRESS_LENGTH or not address.isprintable():
         raise Invalid(
             "the address is too long or has control characters",
             field=field,
-            remedy=f"use at most {LONGEST_ADDRESS} printable characters",
+            remedy=f"use at most {MAX_ADDRESS_LENGTH} printable characters",
         )
     is_mail = "@" in address[1:-1] and "/" not in address  # as in message_load
-    return address.translate(_SMALL) if is_mail else address
+    return address.translate(_LOWERCASE) if is_mail else address
 
 
-_SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # as the databases do it
+_LOWERCASE = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # ASCII only, as in the databases
 
 
 def read_timezone(timezone: str | None) -> str | None:
-    """A time zone's name; one that does not exist is told with those that sound alike."""
+    """Check a time zone name; raises Invalid with similar names."""
     timezone = None if timezone is None else timezone.strip()
     return _zone(timezone) if timezone else timezone
 
 
 @lru_cache(1000)
 def _zone(name: str) -> str:
-    """Many rows of a file name the same few."""
+    """Cached, because the rows of a file repeat few names."""
     return parse_timezone(name).key
 
 
 def read_language(code: str | None) -> str | None:
-    """A language's code, such as `de` or `pt-BR`."""
+    """Check a language code, such as `de` or `pt-BR`; raises Invalid."""
     code = None if code is None else code.strip().replace("_", "-")
     if code and not _LANGUAGE.fullmatch(code):
-        raise Invalid(
-            f"{code[:60]!r} is not a language's code", field="language", remedy="use one such as de or pt-BR"
-        )
+        raise Invalid(f"{code[:60]!r} is not a language code", field="language", remedy="use one such as de or pt-BR")
     return code
 
 
 def read_tags(tags: Iterable[object]) -> tuple[str, ...]:
-    """Tags, each once, sorted."""
+    """Check tags; returns them sorted and unique."""
     return _sorted(read_tag(tag) for tag in tags)
 
 
 def read_tag(tag: object) -> str:
-    """One tag."""
+    """Check one tag; raises Invalid."""
     if isinstance(tag, str):
         word = tag.strip()
-        if 0 < len(word) <= LONGEST_TAG and word.isprintable() and not set(word) & set(_NOT_IN_TAGS):
+        if 0 < len(word) <= MAX_TAG_LENGTH and word.isprintable() and not set(word) & set(_NOT_IN_TAGS):
             return word
     raise Invalid(
-        f"{str(tag)[:60]!r} is not a tag",
+        f"{str(tag)[:60]!r} is not a valid tag",
         field="tags",
-        remedy=f"use 1 to {LONGEST_TAG} printable characters, none of {' '.join(_NOT_IN_TAGS)}",
+        remedy=f"use 1 to {MAX_TAG_LENGTH} printable characters, none of {' '.join(_NOT_IN_TAGS)}",
     )
 
 
 def read_attribute(name: str, value: object) -> Any:
-    """A text, a number, true or false; null and an empty text stand for none any more."""
+    """Check an attribute: a string, number or boolean; null and an empty string remove it."""
     field = f"attributes.{name[:60]}"
     if not 0 < len(name) <= 64 or not name.isprintable():
-        raise Invalid(f"{name[:60]!r} is not a name", field=field, remedy="use 1 to 64 printable characters")
+        raise Invalid(f"{name[:60]!r} is not a valid name", field=field, remedy="use 1 to 64 printable characters")
     if value is None:
         return ""
     if not isinstance(value, str | int | float) or (isinstance(value, int) and abs(value) >= 1 << 63):
         raise Invalid(
-            f"{name[:60]} is neither text nor number",
+            f"{name[:60]} is not a string, number or boolean",
             field=field,
-            remedy="use a text, a number, true or false",
+            remedy="use a string, a number, true or false",
         )
-    if isinstance(value, str) and len(value) > LONGEST_VALUE:
+    if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH:
         raise TooLarge(
-            f"{name[:60]} has {len(value):,} characters",
-            field=field,
-            remedy=f"at most {LONGEST_VALUE:,} are kept",
+            f"{name[:60]} has {len(value):,} characters", field=field, remedy=f"use at most {MAX_VALUE_LENGTH:,}"
         )
     return value
 
 
 def unknown_channel_hint(name: str, known: Mapping[str, object]) -> str:
-    """What is said of a channel that is not configured."""
+    """The remedy for an unknown channel."""
     return hint(name, known).replace("known fields", "configured channels")
 
 
@@ -229,7 +221,7 @@ def _sorted(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def encode_card(card: ContactCard) -> dict[str, Any]:
-    """The columns of a card."""
+    """The contact as columns."""
     return {
         "name": card.name,
         "timezone": card.timezone,
@@ -240,7 +232,7 @@ def encode_card(card: ContactCard) -> dict[str, Any]:
 
 
 def decode_card(row: Mapping[str, Any]) -> ContactCard:
-    """The card of a row; `addresses` is a line for each, a channel and what comes after the space."""
+    """Parse a row; `addresses` has one line per address: channel, space, address."""
     lines = (row["addresses"] or "").split("\n")
     return ContactCard(
         row["name"],

@@ -1,6 +1,6 @@
-"""Filters: which contacts are meant, by what is on their cards. Pure.
+"""Select contacts by tags, language, time zone, channel and attributes. Pure.
 
-One function decides for every list, so that a saved filter and a page of contacts never disagree.
+Lists and pages use the same function, so a saved filter and a page of contacts never disagree.
 """
 
 from __future__ import annotations
@@ -10,28 +10,21 @@ from typing import Any, NamedTuple
 
 from ...inputs.fields import Field, check_fields
 from ...model.errors import Invalid
-from .contact_fields import (
-    ContactCard,
-    read_attribute,
-    read_language,
-    read_tags,
-    read_timezone,
-    unknown_channel_hint,
-)
+from .contact_fields import ContactCard, read_attribute, read_language, read_tags, read_timezone, unknown_channel_hint
 
 FILTER_FIELDS: Mapping[str, Field] = {
-    "tags_all": Field("array", "those with all of these tags", ["volunteer"]),
-    "tags_any": Field("array", "those with at least one of these tags", ["volunteer", "donor"]),
-    "tags_none": Field("array", "those with none of these tags", ["moved"]),
-    "language": Field("string", "those of this language; `de` takes `de-AT` too", "de"),
-    "timezone": Field("string", "those in this time zone", "Europe/Berlin"),
-    "channel": Field("string", "those with an address on this channel", "phone"),
-    "attributes": Field("object", "those whose attributes have these values", {"city": "Bonn"}),
+    "tags_all": Field("array", "contacts with all of these tags", ["volunteer"]),
+    "tags_any": Field("array", "contacts with at least one of these tags", ["volunteer", "donor"]),
+    "tags_none": Field("array", "contacts with none of these tags", ["moved"]),
+    "language": Field("string", "contacts with this language; `de` matches `de-AT` too", "de"),
+    "timezone": Field("string", "contacts in this time zone", "Europe/Berlin"),
+    "channel": Field("string", "contacts with an address on this channel", "phone"),
+    "attributes": Field("object", "contacts whose attributes have these values", {"city": "Bonn"}),
 }
 
 
 class ContactFilter(NamedTuple):
-    """Which cards are meant; whatever is left empty takes all."""
+    """A filter of contacts; empty conditions match all."""
 
     tags_all: frozenset[str] = frozenset()
     tags_any: frozenset[str] = frozenset()
@@ -41,8 +34,8 @@ class ContactFilter(NamedTuple):
     channel: str | None = None
     attributes: Mapping[str, Any] = {}
 
-    def takes(self, card: ContactCard) -> bool:
-        """Whether this one is meant."""
+    def matches(self, card: ContactCard) -> bool:
+        """Whether the contact matches."""
         return (
             self.tags_all.issubset(card.tags)
             and (not self.tags_any or not self.tags_any.isdisjoint(card.tags))
@@ -55,16 +48,12 @@ class ContactFilter(NamedTuple):
 
 
 def read_filter(body: object, channels: Collection[str]) -> ContactFilter:
-    """A filter out of what a caller wrote; one that would take everybody by mistake is refused."""
+    """Parse a filter; raises Invalid, also for an empty one, which would match everybody."""
     given = {
-        name: value
-        for name, value in check_fields(body, FILTER_FIELDS).items()
-        if value not in (None, "", [], {})
+        name: value for name, value in check_fields(body, FILTER_FIELDS).items() if value not in (None, "", [], {})
     }
     if not given:
-        raise Invalid(
-            "the filter is empty", field="filter", remedy=f"use at least one of: {', '.join(FILTER_FIELDS)}"
-        )
+        raise Invalid("the filter is empty", field="filter", remedy=f"use at least one of: {', '.join(FILTER_FIELDS)}")
     channel = given.get("channel")
     if channel is not None and channel not in channels:
         remedy = unknown_channel_hint(channel, dict.fromkeys(channels))
@@ -81,11 +70,8 @@ def read_filter(body: object, channels: Collection[str]) -> ContactFilter:
 
 
 def serialize_filter(filter_: ContactFilter) -> dict[str, Any]:
-    """A filter as callers write it."""
-    said = {
-        name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in filter_._asdict().items()
-    }
+    """The filter as request fields."""
+    said = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in filter_._asdict().items()}
     return {name: value for name, value in said.items() if value not in (None, [], {})}
 
 
@@ -94,7 +80,7 @@ def _speaks(language: str | None, wanted: str) -> bool:
 
 
 def _same(value: Any, wanted: Any) -> bool:
-    """Equal, or written alike: a column of a file is text although it may look like a number."""
+    """Equal values, or equal as text, because CSV columns are always text."""
     return value == wanted or (value is not None and _text(value) == _text(wanted))
 
 

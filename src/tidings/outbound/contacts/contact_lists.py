@@ -1,6 +1,6 @@
-"""Audience: lists with members, and saved filters, which find theirs anew each time.
+"""Contact lists with members, and saved filters, which are evaluated on each use.
 
-Both are gone through by key pages, a bounded number of rows at a time, however many there are.
+Both are read with keyset pagination, a bounded number of rows at a time.
 """
 
 from __future__ import annotations
@@ -17,34 +17,31 @@ from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store, WriteConflict
-from .. import idempotency
-from ..idempotency import CreateResult
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from .contact_filters import ContactFilter, read_filter, serialize_filter
 from .service import ContactService, StoredContact, id_cursor, read_contact, serialize_contact
 
-MAX_COUNTED = 100_000  # members of a list, when it is shown
-MAX_MEMBERS_PER_CALL = 1000  # members that one call names
-WINDOW = 2000  # contacts that one page of a filter's members looks at, at the most
+MAX_COUNTED = 100_000  # members counted when a list is shown
+MAX_MEMBERS_PER_CALL = 1000  # members per call
+WINDOW = 2000  # maximum contacts scanned for one page of a filter
 PAGE = 1000
-LONGEST_NAME = 100
-_NO_LIST = "see all of them: tidings lists list; make it: tidings lists add NAME"
+MAX_NAME_LENGTH = 100
+_NO_LIST = "see: tidings lists list; or create it: tidings lists add NAME"
 _KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 LIST_FIELDS: Mapping[str, Field] = {
-    "name": Field("string", "what the list is called", "volunteers", required=True),
-    "filter": Field("object", "for a saved filter: whom it finds", {"tags_all": ["volunteer"]}),
+    "name": Field("string", "name of the list", "volunteers", required=True),
+    "filter": Field("object", "conditions of a saved filter", {"tags_all": ["volunteer"]}),
 }
-LIST_CHANGES: Mapping[str, Field] = {
-    name: field._replace(required=False) for name, field in LIST_FIELDS.items()
-}
+LIST_CHANGES: Mapping[str, Field] = {name: field._replace(required=False) for name, field in LIST_FIELDS.items()}
 MEMBER_FIELDS: Mapping[str, Field] = {
     "contacts": Field("array", f"ids of contacts, at most {MAX_MEMBERS_PER_CALL:,}", ["0199…"], required=True)
 }
 
 
 class ListRecipient(NamedTuple):
-    """One person to write to, with what a template may say of them."""
+    """A contact as a recipient, with its template variables."""
 
     address: str
     contact: str  # the contact's id
@@ -56,7 +53,7 @@ class ListRecipient(NamedTuple):
 
     @property
     def card(self) -> dict[str, Any]:
-        """The contact as templates know it."""
+        """The contact as templates see it."""
         return {
             "name": self.name,
             "timezone": self.timezone,
@@ -67,12 +64,12 @@ class ListRecipient(NamedTuple):
 
     @property
     def variables(self) -> dict[str, Any]:
-        """What can be said by name: every attribute, and the name if there is one."""
+        """Template variables: all attributes, and the name if there is one."""
         return {**({"name": self.name} if self.name else {}), **self.attributes}
 
 
 class ContactListService:
-    """All that faces and broadcasts may do with lists."""
+    """List operations of the API, CLI, dashboard and broadcasts."""
 
     def __init__(self, store: Store, clock: Clock, contacts: ContactService) -> None:
         self._store = store
@@ -82,12 +79,10 @@ class ContactListService:
     # -- lists
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
-        """A new list, or a saved filter. The same key gives the first answer again."""
+        """Create a list or a saved filter. Idempotent with a key."""
         now = self._clock.now()
-        named = partial(
-            idempotency.idempotency_key, "lists", key or "", body, tenant=tenant, until=now + _KEEP_KEYS
-        )
-        if key is not None and (found := await idempotency.find_replay(self._store, named(None))) is not None:
+        keyed = partial(optional_key, "lists", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         given = check_fields(body, LIST_FIELDS)
         filter_ = given.get("filter")
@@ -98,32 +93,31 @@ class ContactListService:
             "created_at": now,
         }
         answer = self._shown(row, 0)
-        once = None if key is None else named(answer)
+        step = Step("list_add", {**row, "tenant": tenant}, needed=True)
         try:
-            step = Step("list_add", {**row, "tenant": tenant}, needed=True)
-            return await idempotency.create_once(self._store, [step], answer, once)
+            return await create_once(self._store, [step], answer, keyed(answer))
         except WriteConflict:
             raise _taken(row["name"]) from None
 
     async def edit(self, which: str, body: object, *, tenant: str = "default") -> Row:
-        """Another name, or another filter; a list with members cannot become a filter, nor the other way."""
+        """Change the name or filter; a list with members cannot become a filter."""
         given = check_fields(body, LIST_CHANGES)
         row = await self.find(which, tenant=tenant)
         if given.get("filter") is not None:
             if row["filter"] is None:
                 raise Conflict(
-                    f"{row['name']!r} is a list with members", field="filter", remedy="make a new list for it"
+                    f"{row['name']!r} is a list with members", field="filter", remedy="create a new list for it"
                 )
             row["filter"] = self._filter(given["filter"])
         if given.get("name") is not None:
             row["name"] = read_list_name(given["name"])
         if not (await self._store.write([Step("list_change", {**row, "tenant": tenant})]))[0]:
-            await self.find(row["id"], tenant=tenant)  # it may have gone meanwhile
+            await self.find(row["id"], tenant=tenant)  # it may have been removed meanwhile
             raise _taken(row["name"])
         return await self.show(row["id"], tenant=tenant)
 
     async def remove(self, which: str, *, tenant: str = "default") -> None:
-        """Forget a list; the contacts stay. It is gone at once, its members are taken off in pages."""
+        """Delete a list; its contacts stay. Memberships are deleted in pages."""
         row = await self.find(which, tenant=tenant)
         await self._store.write([Step("list_remove", {"id": row["id"], "tenant": tenant})])
         page = [Step("list_clear", {"list": row["id"], "limit": PAGE})]
@@ -131,66 +125,62 @@ class ContactListService:
             pass
 
     async def find(self, which: str, *, tenant: str = "default") -> Row:
-        """A list as stored, by its id or its name."""
+        """A list as stored, by id or name; raises NotFound."""
         rows = await self._store.read("list_find", which=which, tenant=tenant)
         if not rows:
             raise NotFound(f"there is no list {which[:60]!r}", remedy=_NO_LIST)
         return rows[0]
 
     async def show(self, which: str, *, tenant: str = "default") -> Row:
-        """A list as people see it, with the number of its members."""
+        """A list as API fields, with its member count."""
         row = await self.find(which, tenant=tenant)
         return self._shown(row, await self._count(row))
 
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """Lists, by name."""
         page_size(limit)
-        if after is not None and (len(after) > LONGEST_NAME or not after.isprintable()):
+        if after is not None and (len(after) > MAX_NAME_LENGTH or not after.isprintable()):
             raise invalid_cursor(after)
         rows = await self._store.read("list_page", tenant=tenant, after=after or "", limit=limit)
         items = [self._shown(row, await self._count(row)) for row in rows]
         return Page(items, rows[-1]["name"] if len(rows) == limit else None)
 
     async def names(self, *, tenant: str = "default", limit: int = 200) -> list[str]:
-        """The first names of lists, to choose from."""
+        """The names of the first lists, for a menu."""
         rows = await self._store.read("list_page", tenant=tenant, after="", limit=limit)
         return [row["name"] for row in rows]
 
     # -- members
 
     async def with_members(self, which: str, *, tenant: str = "default") -> Row:
-        """A list as stored, if it is one that members are put on."""
+        """A list as stored; raises Conflict for a saved filter."""
         row = await self.find(which, tenant=tenant)
         if row["filter"] is not None:
             raise Conflict(
-                f"{row['name']!r} is a saved filter: its members are found by what is on their cards",
-                remedy="change the contacts or the filter, or make a list without one",
+                f"{row['name']!r} is a saved filter, whose members are selected by their fields",
+                remedy="change the contacts or the filter, or create a list without one",
             )
         return row
 
     async def add(self, which: str, ids: Sequence[object], *, tenant: str = "default") -> int:
-        """Put contacts on a list; says how many were not on it before. One that is unknown refuses all."""
+        """Add contacts; returns how many are new. Raises NotFound and adds none if one is unknown."""
         row, wanted = await self.with_members(which, tenant=tenant), _read_ids(ids)
         unknown = set(wanted) - await self._contacts.have(wanted, tenant=tenant)
         if unknown:
             raise NotFound(
-                f"there is no contact {min(unknown)}",
-                field="contacts",
-                remedy="nothing was changed; leave it out",
+                f"there is no contact {min(unknown)}", field="contacts", remedy="nothing was changed; leave it out"
             )
         params = {"ids": orjson.dumps(wanted).decode(), "list": row["id"], "tenant": tenant}
         return len((await self._store.write([Step("list_member_add", params)]))[0])
 
     async def drop(self, which: str, ids: Sequence[object], *, tenant: str = "default") -> int:
-        """Take contacts off a list; says how many were on it."""
+        """Remove contacts from a list; returns how many were on it."""
         row, wanted = await self.with_members(which, tenant=tenant), _read_ids(ids)
         params = {"ids": orjson.dumps(wanted).decode(), "list": row["id"]}
         return len((await self._store.write([Step("list_member_drop", params)]))[0])
 
-    async def members(
-        self, which: str, *, tenant: str = "default", limit: int = 50, after: str | None = None
-    ) -> Page:
-        """The members of a list, oldest contact first; those of a filter may come in short pages."""
+    async def members(self, which: str, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
+        """The members of a list, oldest contact first; pages of a filter may be short."""
         page_size(limit)
         row = await self.find(which, tenant=tenant)
         place, items, seen = id_cursor(after), list[Row](), 0
@@ -208,10 +198,10 @@ class ContactListService:
     async def recipients(
         self, which: str, channel: str, *, after: str | None = None, tenant: str = "default"
     ) -> AsyncIterator[ListRecipient]:
-        """Everybody of a list who has an address on this channel, by contact id; `after` goes on from one.
+        """Members with an address on this channel, by contact id; `after` continues from one.
 
-        Memory is flat, and nothing is held open between two pages. Whoever has opted out is among them:
-        that is judged when a message is about to be sent.
+        Reads in constant memory without an open transaction. Suppressed members are included: suppression is
+        checked right before a send.
         """
         row = await self.find(which, tenant=tenant)
         place: str | None = id_cursor(after)
@@ -223,14 +213,12 @@ class ContactListService:
     async def first(
         self, which: str, channel: str, *, most: int, tenant: str = "default"
     ) -> tuple[list[ListRecipient], bool]:
-        """Those among the first members, or the first contacts for a filter; whether that was all."""
+        """Recipients among the first members (or contacts, for a filter), and whether that was all."""
         known, place = await self._some(await self.find(which, tenant=tenant), "", most, tenant)
         return list(_reached(known, channel)), place is None
 
-    async def at(
-        self, addresses: Sequence[str], channel: str, *, tenant: str = "default"
-    ) -> dict[str, ListRecipient]:
-        """Whoever has one of these addresses on the channel, by address; one look-up for all of them."""
+    async def at(self, addresses: Sequence[str], channel: str, *, tenant: str = "default") -> dict[str, ListRecipient]:
+        """The contacts with these addresses on the channel, by address, in one query."""
         wanted = orjson.dumps(list(addresses)).decode()
         rows = await self._store.read("contact_reached", addresses=wanted, channel=channel, tenant=tenant)
         return {
@@ -241,19 +229,19 @@ class ContactListService:
             for row in rows
         }  # fmt: skip
 
-    # -- inside
+    # -- helpers
 
     async def _some(
         self, row: Row, after: str, limit: int, tenant: str
     ) -> tuple[Collection[StoredContact], str | None]:
-        """Members from a place on, and the place to go on from; None: that was the last of them."""
+        """Members after a position, and the next position; None at the end."""
         if row["filter"] is None:
             rows = await self._store.read("list_members", list=row["id"], after=after, limit=limit)
             known = [read_contact(one) for one in rows]
         else:
             rows = await self._store.read("contact_walk", tenant=tenant, after=after, limit=limit)
-            takes = stored_filter(row["filter"]).takes
-            known = [one for one in map(read_contact, rows) if takes(one.card)]
+            matches = stored_filter(row["filter"]).matches
+            known = [one for one in map(read_contact, rows) if matches(one.card)]
         return known, rows[-1]["id"] if len(rows) == limit else None
 
     async def _count(self, row: Row) -> int | None:
@@ -276,7 +264,7 @@ class ContactListService:
 
 
 def _reached(known: Iterable[StoredContact], channel: str) -> Iterator[ListRecipient]:
-    """Contacts as recipients on a channel; those without an address there are left out."""
+    """Contacts with an address on a channel, as recipients."""
     for contact in known:
         address, card = contact.card.addresses.get(channel), contact.card
         if address is not None:
@@ -286,19 +274,19 @@ def _reached(known: Iterable[StoredContact], channel: str) -> Iterator[ListRecip
 
 
 def stored_filter(text: str) -> ContactFilter:
-    """A saved filter as it was accepted; a channel that was configured then may be gone by now."""
+    """Parse a saved filter; its channel may no longer be configured."""
     said = orjson.loads(text)
     return read_filter(said, [said["channel"]] if "channel" in said else [])
 
 
 def read_list_name(name: str) -> str:
-    """A name on one line that is not mistaken for anything else."""
+    """Check a list name; raises Invalid."""
     name = name.strip()
-    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or "/" in name:
+    if not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable() or "/" in name:
         raise Invalid(
-            f"{name[:60]!r} is not a name",
+            f"{name[:60]!r} is not a valid list name",
             field="name",
-            remedy=f"use 1 to {LONGEST_NAME} printable characters, no /",
+            remedy=f"use 1 to {MAX_NAME_LENGTH} printable characters, no /",
         )
     return name
 
@@ -306,9 +294,7 @@ def read_list_name(name: str) -> str:
 def _read_ids(ids: Sequence[object]) -> list[str]:
     if not 0 < len(ids) <= MAX_MEMBERS_PER_CALL:
         raise Invalid(
-            f"{len(ids):,} contacts are named",
-            field="contacts",
-            remedy=f"name 1 to {MAX_MEMBERS_PER_CALL:,} at a time",
+            f"{len(ids):,} contacts are given", field="contacts", remedy=f"give 1 to {MAX_MEMBERS_PER_CALL:,} at a time"
         )
     for id_ in ids:
         if not isinstance(id_, str) or not 0 < len(id_) <= 64 or not id_.isprintable():
@@ -317,6 +303,4 @@ def _read_ids(ids: Sequence[object]) -> list[str]:
 
 
 def _taken(name: str) -> Conflict:
-    return Conflict(
-        f"there is a list {name!r} already", field="name", remedy="use another name, or change that list"
-    )
+    return Conflict(f"the list {name!r} already exists", field="name", remedy="use another name, or change that list")

@@ -1,7 +1,7 @@
-"""Contacts: who can be written to, under which address on which channel.
+"""Create, edit, find, list and remove contacts.
 
-An address belongs to one contact of its channel, and a contact has one address on each. Whatever is written
-is decided from what was read, and written only if nobody was quicker; otherwise it is read and decided again.
+A contact has one address per channel, and an address belongs to one contact. Writes use optimistic
+concurrency: a change is planned from what was read, and planned again if another writer was faster.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound, StoreUnavailable, TidingsError
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store, WriteConflict
-from .. import idempotency
-from ..idempotency import CreateResult
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from .contact_fields import (
     ContactCard,
@@ -31,9 +30,9 @@ from .contact_fields import (
 )
 from .contact_filters import ContactFilter
 
-MAX_ATTEMPTS = 5  # times that what somebody else changed meanwhile is decided anew
-WINDOW = 2000  # contacts that one page of a list looks at, at the most
-NEWEST = "~"  # behind every id
+MAX_ATTEMPTS = 5  # of a change that conflicts with concurrent ones
+WINDOW = 2000  # maximum contacts scanned for one page
+NEWEST = "~"  # sorts after every id
 _KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 ChannelAddress = tuple[str, str]  # channel, address
@@ -49,7 +48,7 @@ class StoredContact(NamedTuple):
 
 
 class ContactResult(NamedTuple):
-    """What became of one change: created, changed or unchanged, or why it was refused."""
+    """The result of one change: created, changed, unchanged, or refused with an error."""
 
     id: str | None
     what: str
@@ -57,7 +56,7 @@ class ContactResult(NamedTuple):
 
 
 class ContactChangePlan(NamedTuple):
-    """What is to be written, and what is then told of each change."""
+    """What to write, and the result of each change."""
 
     new: Sequence[StoredContact]
     changed: Sequence[tuple[StoredContact, StoredContact]]  # before, after
@@ -65,12 +64,12 @@ class ContactChangePlan(NamedTuple):
 
     @property
     def ids(self) -> list[str]:
-        """The contacts that were meant, each once."""
+        """The ids of the affected contacts, unique."""
         return list(dict.fromkeys(kept.id for kept in self.kept if kept.id is not None))
 
 
 class ContactService:
-    """All that faces may do with contacts."""
+    """Contact operations of the API, CLI and dashboard."""
 
     def __init__(self, store: Store, clock: Clock, channels: Collection[str]) -> None:
         self._store = store
@@ -80,32 +79,28 @@ class ContactService:
     # -- writing
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
-        """A new contact; an address that somebody has is refused. The same key: the first answer."""
+        """Create a contact; raises Conflict if an address is taken. Idempotent with a key."""
         now = self._clock.now()
-        named = partial(
-            idempotency.idempotency_key, "contacts", key or "", body, tenant=tenant, until=now + _KEEP_KEYS
-        )
-        if key is not None and (found := await idempotency.find_replay(self._store, named(None))) is not None:
+        keyed = partial(optional_key, "contacts", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         card = apply_change(ContactCard(), read_change(body, self.channels))
         known = StoredContact(self._clock.new_id(), card, now, now)
         await self._refuse_taken(known, tenant)
         answer = serialize_contact(known)
-        once = None if key is None else named(answer)
+        steps = _steps(ContactChangePlan([known], [], []), tenant)
         try:
-            return await idempotency.create_once(
-                self._store, _steps(ContactChangePlan([known], [], []), tenant), answer, once
-            )
+            return await create_once(self._store, steps, answer, keyed(answer))
         except WriteConflict:
             await self._refuse_taken(known, tenant)
             raise _busy() from None
 
     async def put(self, body: object, *, tenant: str = "default") -> tuple[Row, bool]:
-        """Create the contact, or change the one that has one of its addresses; says whether it is new."""
+        """Create the contact, or update the owner of one of its addresses; returns whether it is new."""
         change = read_change(body, self.channels)
         if not any(change.addresses.values()):
             raise Invalid(
-                "there is no address to find the contact by",
+                "the contact has no address",
                 field="addresses",
                 remedy='give at least one: {"addresses": {"phone": "ada"}}',
             )
@@ -115,7 +110,7 @@ class ContactService:
         return await self.show(str(kept.id), tenant=tenant), kept.what == "created"
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
-        """Change what the body names; what it leaves out stays."""
+        """Change the given fields; omitted ones stay."""
         change = read_change(body, self.channels)
         for _ in range(MAX_ATTEMPTS):
             before = await self.find(id_, tenant=tenant)
@@ -138,10 +133,10 @@ class ContactService:
         tenant: str = "default",
         dry_run: bool = False,
     ) -> Sequence[ContactResult]:
-        """Create or change many at once, each found by its addresses, in one transaction.
+        """Create or update many in one transaction, matched by their addresses.
 
-        One that cannot be kept is told and the others are. `list_` is the id of a list that all of them are
-        put on; a rehearsal writes nothing.
+        Refused ones are reported and do not affect the others. `list_` is the id of a list to add all of them
+        to. A dry run writes nothing.
         """
         for _ in range(MAX_ATTEMPTS):
             owners = await self._owners(_addresses(changes), tenant)
@@ -159,7 +154,7 @@ class ContactService:
         raise _busy()
 
     async def remove(self, id_: str, *, tenant: str = "default") -> None:
-        """Forget a contact, its addresses and its places on lists; who opted out stays opted out."""
+        """Delete a contact, its addresses and list memberships; opt-outs stay."""
         gone = await self._store.write(
             [
                 Step("contact_remove", {"id": id_, "tenant": tenant}),
@@ -173,18 +168,18 @@ class ContactService:
     # -- finding
 
     async def find(self, id_: str, *, tenant: str = "default") -> StoredContact:
-        """One contact as stored."""
+        """One contact as stored; raises NotFound."""
         rows = await self._store.read("contact_find", id=id_, tenant=tenant)
         if not rows:
             raise _missing(id_)
         return read_contact(rows[0])
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
-        """One contact as people see it."""
+        """One contact as API fields; raises NotFound."""
         return serialize_contact(await self.find(id_, tenant=tenant))
 
     async def at(self, channel: str, address: str, *, tenant: str = "default") -> Row | None:
-        """The contact that has this address on this channel."""
+        """The contact with this address on this channel, if any."""
         found = await self._owners([(channel, normalize_address(address))], tenant)
         return serialize_contact(*found.values()) if found else None
 
@@ -196,7 +191,7 @@ class ContactService:
         limit: int = 50,
         after: str | None = None,
     ) -> Page:
-        """Contacts, newest first. A page looks at a bounded number of them, so it may be short."""
+        """Contacts, newest first. Each page scans a bounded number, so it may be short."""
         page_size(limit)
         before, items, seen = id_cursor(after) or NEWEST, list[Row](), 0
         while seen < WINDOW:
@@ -205,7 +200,7 @@ class ContactService:
             for row in rows:
                 before = row["id"]
                 known = read_contact(row)
-                if filter_ is None or filter_.takes(known.card):
+                if filter_ is None or filter_.matches(known.card):
                     items.append(serialize_contact(known))
                     if len(items) == limit:
                         return Page(items, before)
@@ -215,15 +210,13 @@ class ContactService:
         return Page(items, before)
 
     async def have(self, ids: Sequence[str], *, tenant: str = "default") -> set[str]:
-        """Which of these contacts there are."""
+        """Which of these ids exist."""
         rows = await self._store.read("contact_have", **_ids(ids, tenant=tenant))
         return {row["id"] for row in rows}
 
-    # -- inside
+    # -- helpers
 
-    async def _owners(
-        self, addresses: Iterable[ChannelAddress], tenant: str
-    ) -> dict[ChannelAddress, StoredContact]:
+    async def _owners(self, addresses: Iterable[ChannelAddress], tenant: str) -> dict[ChannelAddress, StoredContact]:
         wanted = [{"channel": channel, "address": address} for channel, address in dict.fromkeys(addresses)]
         if not wanted:
             return {}
@@ -231,13 +224,13 @@ class ContactService:
         return {(row["on_channel"], row["at_address"]): read_contact(row) for row in rows}
 
     async def _refuse_taken(self, known: StoredContact, tenant: str) -> None:
-        """One address, one contact: who has it is named."""
+        """Raise Conflict, naming the owner, if an address belongs to another contact."""
         for (channel, address), owner in (await self._owners(known.card.addresses.items(), tenant)).items():
             if owner.id != known.id:
                 raise Conflict(
                     f"{address!r} on {channel} belongs to another contact, {owner.id}",
                     field=f"addresses.{channel}",
-                    remedy="change that one, or take the address off it first",
+                    remedy="change that contact, or remove the address from it first",
                 )
 
 
@@ -248,7 +241,7 @@ def plan_changes(
     now: int,
     new_id: Callable[[], str],
 ) -> ContactChangePlan:
-    """Which contacts these changes make or mean. Later ones see what earlier ones did. Pure."""
+    """Plan these changes in order; later ones see the effect of earlier ones. Pure."""
     before = {known.id: known for known in owners.values()}
     by_address = {place: known.id for place, known in owners.items()}
     cards = {id_: known.card for id_, known in before.items()}
@@ -271,14 +264,12 @@ def plan_changes(
         cards[id_] = card
         kept.append(ContactResult(id_, "created" if not meant else "unchanged" if card == old else "changed"))
     new = [StoredContact(id_, card, now, now) for id_, card in cards.items() if id_ not in before]
-    changed = [
-        (known, _after(known, cards[id_], now)) for id_, known in before.items() if cards[id_] != known.card
-    ]
+    changed = [(known, _after(known, cards[id_], now)) for id_, known in before.items() if cards[id_] != known.card]
     return ContactChangePlan(new, changed, kept)
 
 
 def _steps(plan: ContactChangePlan, tenant: str) -> list[Step]:
-    """The statements of a plan; the last one undoes them all if somebody else was quicker."""
+    """The statements of a plan; the last one rolls back if another writer was faster."""
     if not plan.new and not plan.changed:
         return []
     after = [*plan.new, *(known for _, known in plan.changed)]
@@ -300,7 +291,7 @@ def _steps(plan: ContactChangePlan, tenant: str) -> list[Step]:
 
 
 def _moved(plan: ContactChangePlan) -> tuple[list[Row], list[Row]]:
-    """The addresses that go and those that come, in an order that two writers share."""
+    """The removed and added addresses, in a fixed order so that writers cannot deadlock."""
     dropped, added = list[Row](), list[Row]()
     nobody = StoredContact("", ContactCard(), 0, 0)
     for before, after in [*((nobody, known) for known in plan.new), *plan.changed]:
@@ -331,12 +322,12 @@ def _ids(ids: Sequence[str], **more: str) -> Row:
 
 
 def read_contact(row: Row) -> StoredContact:
-    """A contact out of its row."""
+    """Parse a contact row."""
     return StoredContact(row["id"], decode_card(row), row["created_at"], row["changed_at"])
 
 
 def serialize_contact(known: StoredContact) -> Row:
-    """A contact as people see it."""
+    """A contact as API fields."""
     card = known.card
     return {
         "id": known.id,
@@ -352,7 +343,7 @@ def serialize_contact(known: StoredContact) -> Row:
 
 
 def id_cursor(after: str | None) -> str:
-    """The id that the `next` of the page before stands for; empty without one."""
+    """The id in a cursor; empty without one."""
     if after is not None and not (0 < len(after) <= 64 and after.isascii() and after.isprintable()):
         raise invalid_cursor(after)
     return after or ""
@@ -366,9 +357,9 @@ def _two(ids: Sequence[str]) -> Conflict:
     return Conflict(
         f"the addresses belong to different contacts: {', '.join(ids)}",
         field="addresses",
-        remedy="write one row for each, or take the addresses off all but one of them",
+        remedy="write one row per contact, or remove the addresses from all but one",
     )
 
 
 def _busy() -> StoreUnavailable:
-    return StoreUnavailable("others change the same contacts all the time", remedy="repeat the call")
+    return StoreUnavailable("the contacts keep changing concurrently", remedy="repeat the call")

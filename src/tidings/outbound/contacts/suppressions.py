@@ -1,7 +1,7 @@
-"""Suppressions: who must not be written to, on one channel or on all.
+"""The suppression list: opt-outs by address, on one channel or on all.
 
-Checked just before each send, so an opt-out also stops what was accepted before it. An e-mail address is the
-same person in capitals and in small letters.
+It is checked right before each send, so an opt-out also stops messages accepted before it. Email addresses
+are case-insensitive.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from ...kernel.clock import Clock
 from ...model.errors import Invalid, NotFound, TidingsError
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store
-from .. import idempotency
-from ..idempotency import CreateResult
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
 from .contact_fields import normalize_address, unknown_channel_hint
 
-ALL_CHANNELS = ""  # the channel of an opt-out from all of them
+ALL_CHANNELS = ""  # the channel value of an opt-out from all channels
 DEFAULT_REASON = "opted out"
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 _KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 SUPPRESSION_FIELDS: Mapping[str, Field] = {
-    "address": Field("string", "who does not want it", "ada", required=True),
-    "channel": Field("string", "on which channel; left out, on all of them", "phone"),
-    "reason": Field("string", "kept, and shown wherever a message is skipped for it", "asked by phone"),
+    "address": Field("string", "address to suppress", "ada", required=True),
+    "channel": Field("string", "channel (default: all channels)", "phone"),
+    "reason": Field("string", "reason, shown with skipped messages", "asked by phone"),
 }
 
 
 class OptOut(NamedTuple):
-    """One address that is not written to any more."""
+    """A suppressed address."""
 
     address: str
     channel: str = ALL_CHANNELS
@@ -44,7 +43,7 @@ class OptOut(NamedTuple):
 
 
 class SuppressionService:
-    """All that faces may do with opt-outs."""
+    """Opt-out operations of the API, CLI and dashboard."""
 
     def __init__(self, store: Store, clock: Clock, channels: Collection[str]) -> None:
         self._store = store
@@ -52,73 +51,53 @@ class SuppressionService:
         self.channels = tuple(channels)
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
-        """Opt out; what is there already stays as it is, and is the answer."""
+        """Opt out an address; returns the existing opt-out unchanged if there is one."""
         now = self._clock.now()
-        named = partial(
-            idempotency.idempotency_key,
-            "suppressions",
-            key or "",
-            body,
-            tenant=tenant,
-            until=now + _KEEP_KEYS,
-        )
-        if key is not None and (found := await idempotency.find_replay(self._store, named(None))) is not None:
+        keyed = partial(optional_key, "suppressions", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         out = read_opt_out(body, self.channels)
-        earlier = await self._find(out, tenant)
-        answer = (
-            serialize_opt_out({**out._asdict(), "at": now}) if earlier is None else serialize_opt_out(earlier)
-        )
-        once = None if key is None else named(answer)
-        return await idempotency.create_once(self._store, [_step([out], tenant)], answer, once)
+        answer = serialize_opt_out(await self._find(out, tenant) or {**out._asdict(), "at": now})
+        return await create_once(self._store, [_step([out], tenant)], answer, keyed(answer))
 
     async def keep(self, outs: Sequence[OptOut | TidingsError], *, tenant: str = "default") -> list[bool]:
-        """Many at once, in one transaction; says of each whether it is new. Errors are passed over."""
+        """Opt out many in one transaction; returns whether each is new. Errors are skipped."""
         good = [out for out in outs if isinstance(out, OptOut)]
         new: set[tuple[str, str]] = set()
         if good:
             rows = (await self._store.write([_step(good, tenant)]))[0]
             new = {(row["address"], row["channel"]) for row in rows}
-        told: list[bool] = []
+        is_new: list[bool] = []
         for out in good:
-            told.append((out.address, out.channel) in new)
+            is_new.append((out.address, out.channel) in new)
             new.discard((out.address, out.channel))
-        return told
+        return is_new
 
     async def remove(self, address: str, channel: str | None = None, *, tenant: str = "default") -> None:
-        """The way back: this address may be written to again."""
+        """Remove an opt-out; raises NotFound, naming the channels it exists on."""
         place = {"address": normalize_address(address), "channel": channel or ALL_CHANNELS, "tenant": tenant}
         if (await self._store.write([Step("suppression_drop", place)]))[0]:
             return
         rows = await self._store.read("suppression_find", address=place["address"], tenant=tenant)
         if not rows:
             raise NotFound(f"{address[:60]!r} has not opted out", remedy="check the address")
-        where = ", ".join(row["channel"] or "every channel (name none)" for row in rows)
+        where = ", ".join(row["channel"] or "all channels (give none)" for row in rows)
         raise NotFound(
-            f"{address[:60]!r} has not opted out on {channel or 'every channel'}",
+            f"{address[:60]!r} has not opted out on {channel or 'all channels'}",
             field="channel",
-            remedy=f"it has on: {where}",
+            remedy=f"it has opted out on: {where}",
         )
 
     async def page(
-        self,
-        *,
-        address: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        tenant: str = "default",
+        self, *, address: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
-        """Who has opted out, by address; or where one address has."""
+        """Opt-outs by address, or those of one address."""
         page_size(limit)
         if address is not None:
-            rows = await self._store.read(
-                "suppression_find", address=normalize_address(address), tenant=tenant
-            )
+            rows = await self._store.read("suppression_find", address=normalize_address(address), tenant=tenant)
             return Page([serialize_opt_out(row) for row in rows], None)
         last, channel = decode_cursor(after, 2)
-        rows = await self._store.read(
-            "suppression_page", address=last, channel=channel, tenant=tenant, limit=limit
-        )
+        rows = await self._store.read("suppression_page", address=last, channel=channel, tenant=tenant, limit=limit)
         more = encode_cursor(rows[-1]["address"], rows[-1]["channel"]) if len(rows) == limit else None
         return Page([serialize_opt_out(row) for row in rows], more)
 
@@ -128,7 +107,7 @@ class SuppressionService:
 
 
 def read_opt_out(body: object, channels: Collection[str]) -> OptOut:
-    """An opt-out out of what a caller wrote."""
+    """Parse an opt-out; raises Invalid."""
     given = check_fields(body, SUPPRESSION_FIELDS)
     channel, reason = (given.get("channel") or "").strip(), (given.get("reason") or "").strip()
     if channel and channel not in channels:
@@ -137,23 +116,18 @@ def read_opt_out(body: object, channels: Collection[str]) -> OptOut:
             field="channel",
             remedy=unknown_channel_hint(channel, dict.fromkeys(channels)),
         )
-    if len(reason) > LONGEST_REASON or not reason.isprintable():
+    if len(reason) > MAX_REASON_LENGTH or not reason.isprintable():
         raise Invalid(
             "the reason is too long or has control characters",
             field="reason",
-            remedy=f"use at most {LONGEST_REASON} printable characters",
+            remedy=f"use at most {MAX_REASON_LENGTH} printable characters",
         )
     return OptOut(normalize_address(given["address"]), channel, reason or DEFAULT_REASON)
 
 
 def serialize_opt_out(row: Mapping[str, Any]) -> Row:
-    """An opt-out as people see it; the channel is null where it stands for all of them."""
-    return {
-        "address": row["address"],
-        "channel": row["channel"] or None,
-        "reason": row["reason"],
-        "at": iso(row["at"]),
-    }
+    """An opt-out as API fields; the channel is null for all channels."""
+    return {"address": row["address"], "channel": row["channel"] or None, "reason": row["reason"], "at": iso(row["at"])}
 
 
 def _step(outs: Sequence[OptOut], tenant: str) -> Step:

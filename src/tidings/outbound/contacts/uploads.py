@@ -1,8 +1,8 @@
-"""Uploads: rows out of a stream of bytes, CSV or NDJSON, memory flat however long it is.
+"""Read rows from a CSV or NDJSON byte stream in constant memory.
 
-Each row stands alone: a bad one comes out as an error in its place, so that whoever reads may go on or give
-up. What spoils the whole upload (no header, too many rows, too many bytes) is raised. Rows are numbered as
-people see them: a line of NDJSON by its line, a row of CSV as in a spreadsheet, where the header is row 1.
+An invalid row is yielded as an error in its place, so the caller may continue. Errors of the whole upload (no
+header, too many rows or bytes) are raised. NDJSON rows are numbered by line, CSV rows as in a spreadsheet,
+where the header is row 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UploadFormat = Literal["csv", "ndjson"]
 NumberedRow = tuple[int, dict[str, Any] | TidingsError]
 
 MAX_UPLOAD_BYTES = 1 << 30
-ADDRESS_COLUMN = "address"  # the name of what a line of NDJSON is that is only a text
+ADDRESS_COLUMN = "address"  # the column of an NDJSON line that is only a string
 _FORMS: dict[str, UploadFormat] = {
     "text/csv": "csv",
     "application/csv": "csv",
@@ -44,7 +44,7 @@ _SAVE_AS = "save it as UTF-8"
 
 
 def upload_format(kind: str) -> UploadFormat:
-    """The form that a media type or a file's name stands for."""
+    """The format of a media type or file name; raises Invalid."""
     said = kind.partition(";")[0].strip().lower()
     form = _FORMS.get(said) or _FORMS.get("." + said.rpartition(".")[2])
     if form is None:
@@ -65,9 +65,9 @@ async def read_rows(
     most_bytes: int = MAX_UPLOAD_BYTES,
     exact: bool = False,
 ) -> AsyncIterator[NumberedRow]:
-    """Numbered rows out of pieces of any size; `largest` is for one row, in bytes.
+    """Numbered rows of a stream; `largest` is the maximum size of one row in bytes.
 
-    With `exact` a column is called what it is called.
+    `exact` keeps column names as written.
     """
     if form == "ndjson":
         numbered = read_lines(pieces, largest=largest, most_lines=most_lines, most_bytes=most_bytes)
@@ -86,7 +86,7 @@ async def read_rows(
 async def read_lines(
     pieces: AsyncIterator[bytes], *, largest: int, most_lines: int, most_bytes: int = MAX_UPLOAD_BYTES
 ) -> AsyncIterator[tuple[int, bytes | TidingsError]]:
-    """Numbered lines; empty ones are passed over. One that is too long is told and never held in memory."""
+    """Numbered lines without empty ones. A line that is too long is reported and never held in memory."""
     number = 0
     async for some in _split(pieces, largest, most_bytes):
         for line in some:
@@ -99,16 +99,14 @@ async def read_lines(
                 yield number, line
 
 
-async def _split(
-    pieces: AsyncIterator[bytes], largest: int, most_bytes: int
-) -> AsyncIterator[list[bytes | None]]:
-    """Whole lines without their ends, as they come; None stands for one that is too long."""
+async def _split(pieces: AsyncIterator[bytes], largest: int, most_bytes: int) -> AsyncIterator[list[bytes | None]]:
+    """Complete lines without line endings; None for a line that is too long."""
     taken, is_first, is_skipping = 0, True, False
     held = bytearray()
     async for piece in pieces:
         taken += len(piece)
         if taken > most_bytes:
-            raise TooLarge(f"there are more than {most_bytes:,} bytes", remedy="split the upload")
+            raise TooLarge(f"the upload has more than {most_bytes:,} bytes", remedy="split the upload")
         first, *more = piece.split(b"\n")
         if not is_skipping:
             held += first
@@ -116,7 +114,7 @@ async def _split(
         if more:
             whole = [bytes(held), *more[:-1]]
             whole = [line if len(line) <= largest else None for line in whole if line is not None]
-            if is_skipping:  # this was the end of the one that was too long, and it has been told
+            if is_skipping:  # the rest of a line that was already reported as too long
                 whole, is_skipping = whole[1:], False
             held = bytearray(more[-1])
         if len(held) > largest:
@@ -133,7 +131,7 @@ async def _split(
 
 
 class RewindableStream:
-    """A stream that can be read twice: what comes is put aside, in a file without a name if it is long."""
+    """A stream that can be read twice; it is spooled to memory, or to a temporary file if it is long."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self._pieces = pieces
@@ -141,7 +139,7 @@ class RewindableStream:
         self._is_over = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes; the second time they come out of the file."""
+        """The bytes; the second time from the spool."""
         if not self._is_over:
             async for piece in self._pieces:
                 self._file.write(piece)
@@ -153,7 +151,7 @@ class RewindableStream:
             yield piece
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the spool file."""
         self._file.close()
 
 
@@ -161,21 +159,21 @@ class RewindableStream:
 
 
 def _object(line: bytes) -> dict[str, Any] | TidingsError:
-    remedy = 'write one object a line: {"address": "ada"}, or only "ada"'
+    remedy = 'write one object per line: {"address": "ada"}, or only "ada"'
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return Invalid(f"this is not JSON: {error.msg} at character {error.pos}", remedy=remedy)
+        return Invalid(f"the line is not JSON: {error.msg} at character {error.pos}", remedy=remedy)
     if isinstance(value, str):
         return {ADDRESS_COLUMN: value}
-    return value if isinstance(value, dict) else Invalid("this is not a JSON object", remedy=remedy)
+    return value if isinstance(value, dict) else Invalid("the line is not a JSON object", remedy=remedy)
 
 
 # -- CSV
 
 
 class _CsvReader:
-    """A header and its rows, told one after the other; holds one row at the most."""
+    """Parses a header and its rows line by line; holds at most one row."""
 
     def __init__(self, largest: int, most_rows: int, *, exact: bool = False) -> None:
         self._largest = largest
@@ -186,15 +184,15 @@ class _CsvReader:
         self._number = 0
         self._held: list[bytes] = []
         self._size = 0
-        self._is_open = False  # in the middle of a quoted field
-        self._is_lost = False  # the row is too long; only its end is looked for
+        self._is_open = False  # inside a quoted field
+        self._is_lost = False  # the row is too long; skip to its end
 
     def take(self, line: bytes | None) -> NumberedRow | None:
-        """One more line of the file (None: too long to be held); gives the row that ended with it."""
+        """Read one line (None: too long); returns the row that ends with it, if any."""
         if line is None:
-            told = self._lose()
+            row = self._lose()
             self._begin()
-            return told
+            return row
         if self._number == 0 and not self._held:
             self._delimiter = _delimiter(line)
         self._is_open = _leaves_open(line, self._delimiter, self._is_open)
@@ -208,20 +206,17 @@ class _CsvReader:
         return self._row(record)
 
     def end(self) -> NumberedRow | None:
-        """The file is over."""
+        """End the file; returns an unfinished row as an error, and raises without a header."""
         if self._is_open and not self._is_lost:
             self._number += 1
-            error = Invalid(
-                "a quote is opened and never closed",
-                remedy='close it, and write a quote inside a quoted field as ""',
-            )
+            error = Invalid("a quote is never closed", remedy='close it, and write a quote inside a quoted field as ""')
             return self._bad(error)
         if not self._names:
             raise _no_header()
         return None
 
     def _hold(self, line: bytes) -> NumberedRow | None:
-        """The row goes on in the next line."""
+        """Keep a line of a row that continues on the next one."""
         if self._is_lost:
             return None
         self._held.append(line)
@@ -229,7 +224,7 @@ class _CsvReader:
         return self._lose() if self._size > self._largest else None
 
     def _lose(self) -> NumberedRow | None:
-        """The row is over the limit: told once, and not held any more."""
+        """Drop a row that exceeds the limit; reported once."""
         if self._is_lost:
             return None
         self._number += 1
@@ -238,13 +233,13 @@ class _CsvReader:
         return self._bad(_too_long(self._largest))
 
     def _begin(self) -> None:
-        """The next line begins a row."""
+        """Start a new row."""
         self._held.clear()
         self._size = 0
         self._is_open = self._is_lost = False
 
     def _bad(self, error: TidingsError) -> NumberedRow:
-        """A bad row; a bad header spoils everything."""
+        """An invalid row; raises for the header."""
         if self._number == 1:
             raise error
         return self._number, error
@@ -270,26 +265,26 @@ class _CsvReader:
                 return text.split(delimiter)
             return next(csv.reader([text], delimiter=delimiter, strict=True), [])
         except UnicodeDecodeError as error:
-            return Invalid(f"this is not UTF-8 (byte {error.start + 1} of the row)", remedy=_SAVE_AS)
+            return Invalid(f"the row is not UTF-8 (byte {error.start + 1})", remedy=_SAVE_AS)
         except csv.Error as error:
             return Invalid(
-                f"this is not CSV ({error})", remedy='quote the whole field, with "" for a quote inside it'
+                f"the row is not valid CSV ({error})", remedy='quote the whole field, with "" for a quote inside it'
             )
 
     def _named(self, cells: list[str]) -> dict[str, Any] | TidingsError:
-        """The cells under their names; empty ones over the end, as spreadsheets leave them, are dropped."""
+        """The cells by column name; extra empty cells at the end are dropped."""
         width = len(self._names)
         if len(cells) < width or any(cells[width:]):
             names = ", ".join(self._names)
             return Invalid(
-                f"the row has {len(cells)} fields, and the header {width}",
+                f"the row has {len(cells)} fields but the header has {width}",
                 remedy=f"write one field for each of: {names[:300]}",
             )
         return dict(zip(self._names, cells, strict=False))
 
 
 def _leaves_open(line: bytes, delimiter: bytes, is_open: bool) -> bool:
-    """Whether a quoted field goes on behind this line. A quote opens only where a field begins."""
+    """Whether a quoted field continues after this line. A quote opens only at the start of a field."""
     if b'"' not in line:
         return is_open
     place = 0
@@ -305,7 +300,7 @@ def _leaves_open(line: bytes, delimiter: bytes, is_open: bool) -> bool:
 
 
 def _behind_quote(line: bytes, place: int) -> int:
-    """Where the quoted field that goes on here has ended; -1 if not in this line."""
+    """The position after the quoted field; -1 if it does not end in this line."""
     while (place := line.find(b'"', place)) >= 0:
         if not line.startswith(b'"', place + 1):
             return place + 1
@@ -314,7 +309,7 @@ def _behind_quote(line: bytes, place: int) -> int:
 
 
 def _delimiter(header: bytes) -> bytes:
-    """What stands between the names of the header most often."""
+    """The most frequent delimiter of the header."""
     bare = _QUOTED.sub(b"", header)
     return max(_DELIMITERS, key=bare.count)
 
@@ -325,13 +320,11 @@ def _header(names: list[str]) -> list[str]:
     if not names:
         raise _no_header()
     if "" in names:
-        raise Invalid(
-            f"column {names.index('') + 1} has no name", field="header", remedy="name every column in row 1"
-        )
+        raise Invalid(f"column {names.index('') + 1} has no name", field="header", remedy="name every column in row 1")
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise Invalid(
-            f"there are two columns {twice[0][:60]!r}", field="header", remedy="give each column its own name"
+            f"the column {twice[0][:60]!r} is duplicated", field="header", remedy="give each column its own name"
         )
     if not all(name.isprintable() for name in names):
         raise Invalid("a column's name has control characters", field="header", remedy=_SAVE_AS)
@@ -339,21 +332,17 @@ def _header(names: list[str]) -> list[str]:
 
 
 def normalize_column(heading: str) -> str:
-    """A column's name as it is looked up: small letters, one underscore for a gap."""
+    """A normalized column name: lowercase, with underscores for spaces."""
     return _SPACES.sub("_", heading.strip()).lower()
 
 
 def _no_header() -> Invalid:
-    return Invalid(
-        "the upload is empty or its first row is", field="header", remedy="name the columns in row 1"
-    )
+    return Invalid("the upload or its header is empty", field="header", remedy="name the columns in row 1")
 
 
 def _too_many(most: int) -> TooLarge:
-    return TooLarge(f"there are more than {most:,} lines", remedy="split the call, or raise max_bulk")
+    return TooLarge(f"the upload has more than {most:,} lines", remedy="split it, or raise max_bulk")
 
 
 def _too_long(largest: int) -> TooLarge:
-    return TooLarge(
-        f"the line has more than {largest:,} bytes", remedy="shorten it; see the setting max_body"
-    )
+    return TooLarge(f"the line has more than {largest:,} bytes", remedy="shorten it; see the setting max_body")

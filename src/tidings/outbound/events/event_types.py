@@ -1,7 +1,7 @@
-"""Telling: which events there are, who wants which, and what one says. Pure.
+"""The event types, their patterns and payloads. Pure.
 
-An event is a row of `outbox`, written with the change that it tells of. What is the same for ever (to whom,
-on which channel, of which broadcast) is added when it is told.
+An event is a row of `outbox`, written in the transaction of its change. Immutable fields of a message
+(recipient, channel, broadcast) are added when the event is relayed.
 """
 
 from __future__ import annotations
@@ -14,64 +14,64 @@ import orjson
 
 from ...model.errors import Invalid
 from ...model.time import iso
-from ...store.port import Row
+from ...store.port import Row, Step
 
-EVENTS_CHANNEL = "events"  # the built-in channel that carries them; the schema knows it by this name too
+EVENTS_CHANNEL = "events"  # the built-in channel of events; the schema uses the name too
 TEST_EVENT = "subscription.test"
 ALL_EVENTS = "*"
 MAX_PATTERNS = 50
 
 EVENT_TYPES: Mapping[str, str] = {
-    "message.sent": "it was sent",
-    "message.failed": "a dead letter: it failed for good",
-    "message.unknown": "a dead letter in doubt: nobody can say whether it was sent",
-    "message.cancelled": "a person cancelled or discarded it",
-    "message.skipped": "it was not to be sent: opted out, only observed, its broadcast cancelled",
-    "message.expired": "its time ran out before it could start",
-    "message.retried": "a person started a dead letter afresh",
-    "message.delivered": "the provider says that the recipient has it",
-    "message.read": "the provider says that the recipient has read it",
-    "message.undelivered": "the provider took it and could not deliver it; it is not sent again",
-    "broadcast.started": "its first messages are on their way",
-    "broadcast.paused": "a person, a canary or too many errors stopped it for now",
-    "broadcast.resumed": "it goes on",
-    "broadcast.completed": "every recipient has its end",
-    "broadcast.failed": "nobody got it, or too many errors stopped it",
-    "broadcast.cancelled": "a person cancelled it",
-    "broadcast.expired": "its time ran out before it could start",
-    "schedule.missed": "an occurrence was missed by more than its grace",
-    "schedule.refused": "what it makes could not be made this time",
-    "schedule.ended": "it has fired for the last time",
-    "channel.reconnecting": "its session was lost; its messages wait",
-    "channel.connected": "its session is back; what waited goes out",
-    "channel.logged_out": "its session needs a person: link it again by scanning its code",
-    "channel.unreachable": "five reconnects in a row did not bring its session back",
-    "inbox.changed": "a message that came in was edited or deleted after it had been handled",
-    "inbox.failed": "a message that came in could not be handled in three tries",
-    "source.failing": "a source has failed three times in a row; it goes on where it stopped",
-    "source.overrun": "reading a source took over 30 minutes, and another process took over",
-    "source.gap": "something that was said is missing, or was read late",
-    "migration.planned": "a dry run is over; the plan waits for approval",
-    "migration.started": "it reads and writes",
-    "migration.paused": "a person, wrong credentials, a used-up quota or an error of the program stopped it",
-    "migration.resumed": "it goes on",
-    "migration.breaker_opened": "a system failed several times in a row; nobody calls it for a while",
-    "migration.completed": "every record has its end",
-    "migration.failed": "every record has its end, and none of them is in the target",
-    "migration.cancelled": "a person cancelled it",
-    "alert.raised": "the engine found something wrong with itself",
-    "alert.resolved": "what was wrong no longer is",
-    TEST_EVENT: "somebody asked for a test",
+    "message.sent": "the message was sent",
+    "message.failed": "the message failed permanently and is a dead letter",
+    "message.unknown": "the message is an uncertain dead letter: it may or may not have been sent",
+    "message.cancelled": "a person cancelled or discarded the message",
+    "message.skipped": "the message was not sent: opt-out, observe mode, or its broadcast was cancelled",
+    "message.expired": "the message expired before it could be sent",
+    "message.retried": "a person retried a dead letter",
+    "message.delivered": "the provider reports delivery to the recipient",
+    "message.read": "the provider reports that the recipient has read it",
+    "message.undelivered": "the provider accepted the message but could not deliver it; it is not resent",
+    "broadcast.started": "the broadcast has started",
+    "broadcast.paused": "a person, the canary or the error limit paused it",
+    "broadcast.resumed": "the broadcast was resumed",
+    "broadcast.completed": "all recipients have a final state",
+    "broadcast.failed": "no recipient was reached, or the error limit stopped it",
+    "broadcast.cancelled": "a person cancelled the broadcast",
+    "broadcast.expired": "the broadcast expired before it could start",
+    "schedule.missed": "an occurrence was missed by more than its catch-up window",
+    "schedule.refused": "the message or broadcast of an occurrence could not be created",
+    "schedule.ended": "the schedule has fired for the last time",
+    "channel.reconnecting": "the channel's session was lost; its messages wait",
+    "channel.connected": "the session is back; waiting messages are sent",
+    "channel.logged_out": "the session was logged out; scan the QR code to link it again",
+    "channel.unreachable": "five reconnects in a row failed",
+    "inbox.changed": "an inbound message was edited or deleted after it had been handled",
+    "inbox.failed": "an inbound message could not be handled in three attempts",
+    "source.failing": "a source has failed three times in a row; it will continue where it stopped",
+    "source.overrun": "polling a source took over 30 minutes, and another process took over",
+    "source.gap": "inbound messages are missing, or were read late",
+    "migration.planned": "the dry run is done; the plan waits for approval",
+    "migration.started": "the migration has started",
+    "migration.paused": "a person, wrong credentials, an exhausted quota or an internal error paused it",
+    "migration.resumed": "the migration was resumed",
+    "migration.breaker_opened": "a system failed several times in a row; its calls are paused for a while",
+    "migration.completed": "all records have a final state",
+    "migration.failed": "all records have a final state, and none is in the target",
+    "migration.cancelled": "a person cancelled the migration",
+    "alert.raised": "an alert rule found a problem",
+    "alert.resolved": "the problem of an alert is resolved",
+    TEST_EVENT: "a test event was requested",
 }
-"""Every type of event, and what it tells."""
+"""All event types with their descriptions."""
 
 _RECEIPTS = ("delivered", "read", "undelivered")
-# Where the type's word is not the state's.
+# Types whose name is not the message state.
 _STATES = {"unknown": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}
 
 
 def check_patterns(given: object) -> tuple[str, ...]:
-    """The types that a subscription asks for: `message.sent`, `message.*`, or `*`."""
+    """Check the patterns of a subscription: `message.sent`, `message.*`, or `*`; raises Invalid."""
     if (
         not isinstance(given, list)
         or not 0 < len(given) <= MAX_PATTERNS
@@ -87,20 +87,26 @@ def check_patterns(given: object) -> tuple[str, ...]:
         if pattern not in known:
             close = get_close_matches(pattern, known, 1)
             remedy = f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(known)}"
-            raise Invalid(f"there is no event {pattern[:60]!r}", field="events", remedy=remedy)
+            raise Invalid(f"unknown event {pattern[:60]!r}", field="events", remedy=remedy)
     return tuple(dict.fromkeys(given))
 
 
 def matches_patterns(patterns: Sequence[str], type_: str) -> bool:
-    """Whether somebody who asked for these is told of such an event."""
+    """Whether an event type matches one of the patterns."""
     return any(
         pattern in (ALL_EVENTS, type_) or (pattern.endswith(".*") and type_.startswith(pattern[:-1]))
         for pattern in patterns
     )
 
 
+def outbox_step(type_: str, subject: str, body: Mapping[str, Any], *, tenant: str) -> Step:
+    """The step that writes an event to the outbox, in the transaction of its change."""
+    params = {"at": None, "tenant": tenant, "type": type_, "subject": subject, "target": None}
+    return Step("outbox_add", {**params, "body": orjson.dumps(body).decode()})
+
+
 def event_payload(row: Row) -> dict[str, Any]:
-    """What is told: type, time, and data. The same bytes on every try, because they are kept."""
+    """The payload: type, timestamp and data. It is stored, so every attempt sends the same bytes."""
     body = orjson.loads(row["body"])
     is_message = row["type"].startswith("message.")
     data = _of_message(row, body) if is_message else body

@@ -1,7 +1,7 @@
-"""The messenger: makes messages of what is to be told, one for each receiver.
+"""The outbox relay: turns outbox rows into one message per subscriber.
 
-A page of the outbox and the messages made of it change places in one transaction: an event is told, or still
-to be told, never both and never neither. Where two messengers meet, the second one's page is undone.
+Rows are deleted in the transaction that writes their messages, so no event is lost or doubled. If two relays
+take the same page, the second transaction is rolled back.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from . import event_types
 from .subscription_cache import SubscriptionCache
 
 PAGE = 500
-EXPIRE_AFTER = timedelta(days=3)  # longer than all tries of the policy `events`
-POLL_INTERVAL = 1.0  # seconds between two looks
-_MET = 0.2  # somebody else tells just now
+EXPIRE_AFTER = timedelta(days=3)  # longer than all attempts of the policy `events`
+POLL_INTERVAL = 1.0  # seconds
+_CONFLICT_DELAY = 0.2  # seconds after a conflict with another relay
 
 
 class OutboxRelay:
-    """An actor; one step tells one page."""
+    """An actor; one step relays one page."""
 
     name = "messenger"
 
@@ -37,21 +37,21 @@ class OutboxRelay:
         self._listeners = listeners
 
     async def step(self) -> float:
-        """Learn who listens, then make messages of the oldest events."""
+        """Refresh the subscriptions, then relay the oldest events."""
         await self._listeners.refresh()
         page = await self._store.read("outbox_page", limit=PAGE)
         if not page:
             return POLL_INTERVAL
         try:
-            made = await self._tell(page)
+            made = await self._relay(page)
         except WriteConflict:
-            return _MET * (0.5 + self._clock.chance())
+            return _CONFLICT_DELAY * (0.5 + self._clock.chance())
         if made:
             await self._store.hint()
         return 0.0 if len(page) == PAGE else POLL_INTERVAL
 
-    async def _tell(self, page: list[Row]) -> int:
-        """Swap a page for its messages; gives how many there are."""
+    async def _relay(self, page: list[Row]) -> int:
+        """Replace a page by its messages; returns their number."""
         now = self._clock.now()
         tasks: list[NewTask] = []
         rows: list[tuple[Any, ...]] = []
@@ -69,25 +69,22 @@ class OutboxRelay:
                     )
                 )
                 id_ = self._clock.new_id()
-                rows.append(
-                    (now, now, id_, row["tenant"], event_types.EVENTS_CHANNEL, recipient, content, False)
-                )
+                rows.append((now, now, id_, row["tenant"], event_types.EVENTS_CHANNEL, recipient, content, False))
         ids = orjson.dumps([row["id"] for row in page]).decode()
         taken = Step("outbox_take", {"ids": ids, "n": len(page)}, needed=True)
         await self._store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows), also=[taken])
         return len(tasks)
 
     def _recipients(self, row: Row) -> Iterator[str]:
-        """Who is told: a subscription by its id, and the URL that the event names."""
+        """The event's own target URL, and the ids of matching subscriptions."""
         if row["target"] is not None:
             yield row["target"]
         if row["type"] == event_types.TEST_EVENT:
             yield row["subject"]
             return
-        for listener in self._listeners.of(row["tenant"], row["type"]):
-            yield listener.id
+        for subscription in self._listeners.of(row["tenant"], row["type"]):
+            yield subscription.id
 
 
 def _content(row: Row) -> str:
-    told = event_types.event_payload(row)
-    return orjson.dumps({"text": row["type"], "data": told}).decode()
+    return orjson.dumps({"text": row["type"], "data": event_types.event_payload(row)}).decode()

@@ -1,7 +1,7 @@
-"""Listeners: who is to be told of what, as last read from the subscriptions.
+"""Cache of the active subscriptions with their signing secrets.
 
-A cache: the rows are the truth. What it is for: while nobody listens, settling pays nothing for events; and a
-secret goes from its row to the signature without ever being part of a message.
+Without subscriptions, settling pays nothing for events. Secrets go from the row to the signature and are
+never part of a message. Endpoints that keep failing are disabled.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from . import event_types
 from .subscriptions import secret_place
 
 PAGE = 1000
-DISABLE_AFTER = timedelta(days=5)  # a receiver that took nothing for so long is not called any more
-_LONGEST_PROBLEM = 500
+DISABLE_AFTER = timedelta(days=5)  # an endpoint that failed for this long is disabled
+_MAX_PROBLEM_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class ActiveSubscription:
     keys: tuple[SigningKey, ...] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     failing_since: int | None = None
-    stored: tuple[str, ...] = field(default=(), repr=False)  # the secrets as the row has them
-    problem: str | None = None  # why they cannot be decrypted; then nothing is sent
+    stored: tuple[str, ...] = field(default=(), repr=False)  # the encrypted secrets
+    problem: str | None = None  # why they cannot be decrypted; nothing is sent then
 
 
 class SubscriptionCache:
@@ -51,16 +51,16 @@ class SubscriptionCache:
 
     @property
     def has_any(self) -> bool:
-        """Whether anybody is to be told anything."""
+        """Whether there is any active subscription."""
         return bool(self._by_id)
 
     def has_subscriber(self, tenant: str, types: Sequence[str]) -> bool:
-        """Whether some subscription of a tenant wants one of these."""
+        """Whether a subscription of the tenant matches one of these types."""
         patterns = self._tenants.get(tenant)
         return patterns is not None and any(event_types.matches_patterns(patterns, type_) for type_ in types)
 
     def of(self, tenant: str, type_: str) -> list[ActiveSubscription]:
-        """Everybody who is to be told of such an event."""
+        """The subscriptions that match an event type."""
         return [
             one
             for one in self._by_id.values()
@@ -68,22 +68,22 @@ class SubscriptionCache:
         ]
 
     def known(self, id_: str) -> ActiveSubscription | None:
-        """One subscription, as last read; None when it is not active."""
+        """One subscription as cached; None if it is not active."""
         return self._by_id.get(id_)
 
     async def find(self, id_: str) -> ActiveSubscription | None:
-        """The same, read anew where it is not known."""
+        """One subscription; refreshes the cache if it is unknown."""
         if id_ not in self._by_id:
             await self.refresh()
         return self._by_id.get(id_)
 
     async def refresh(self) -> None:
-        """Read the rows anew."""
+        """Reload all active subscriptions."""
         found: dict[str, ActiveSubscription] = {}
         after = ""
         while True:
             page = await self._store.read("subscription_active", after=after, limit=PAGE)
-            found |= {row["id"]: self._listener(row) for row in page}
+            found |= {row["id"]: self._subscription(row) for row in page}
             if len(page) < PAGE:
                 break
             after = page[-1]["id"]
@@ -93,12 +93,10 @@ class SubscriptionCache:
             tenants.setdefault(one.tenant, set()).update(one.patterns)
         self._tenants = {tenant: tuple(patterns) for tenant, patterns in tenants.items()}
 
-    def _listener(self, row: Row) -> ActiveSubscription:
+    def _subscription(self, row: Row) -> ActiveSubscription:
         stored = tuple(secret for secret in (row["secret"], row["old_secret"]) if secret)
         patterns = tuple(orjson.loads(row["events"]))
-        plain = ActiveSubscription(
-            row["id"], row["tenant"], row["url"], patterns, (), (), row["failing_since"], stored
-        )
+        plain = ActiveSubscription(row["id"], row["tenant"], row["url"], patterns, (), (), row["failing_since"], stored)
         before = self._by_id.get(row["id"])
         if before and before.stored == stored and before.problem is None:
             return replace(plain, keys=before.keys, secrets=before.secrets)
@@ -106,23 +104,19 @@ class SubscriptionCache:
         try:
             secrets = tuple(self._cipher.decrypt(at, one) for one in stored)
             return replace(plain, keys=tuple(map(parse_secret, secrets)), secrets=secrets)
-        except (TidingsError, ValueError) as error:  # of this subscription only: the others are told
+        except (TidingsError, ValueError) as error:  # disables only this subscription
             return replace(plain, problem=str(error))
 
-    async def failed(
-        self, listener: ActiveSubscription, problem: str, *, now: int, gone: bool = False
-    ) -> None:
-        """An event was not taken. Written when it is news: at first, and when patience ends."""
-        since = (self.known(listener.id) or listener).failing_since
+    async def failed(self, subscription: ActiveSubscription, problem: str, *, now: int, gone: bool = False) -> None:
+        """Record a failed event: written on the first failure and when DISABLE_AFTER has passed."""
+        since = (self.known(subscription.id) or subscription).failing_since
         if since is None or gone or since <= now - micros(DISABLE_AFTER):
-            step = {"id": listener.id, "gone": gone, "patience": micros(DISABLE_AFTER)}
-            await self._store.write(
-                [Step("subscription_failed", {**step, "problem": problem[:_LONGEST_PROBLEM]})]
-            )
+            step = {"id": subscription.id, "gone": gone, "patience": micros(DISABLE_AFTER)}
+            await self._store.write([Step("subscription_failed", {**step, "problem": problem[:_MAX_PROBLEM_LENGTH]})])
             await self.refresh()
 
-    async def succeeded(self, listener: ActiveSubscription) -> None:
-        """An event was taken; written when that is news."""
-        if listener.failing_since is not None:
-            await self._store.write([Step("subscription_well", {"id": listener.id})])
+    async def succeeded(self, subscription: ActiveSubscription) -> None:
+        """Record an accepted event; written only after a failure."""
+        if subscription.failing_since is not None:
+            await self._store.write([Step("subscription_well", {"id": subscription.id})])
             await self.refresh()

@@ -1,7 +1,7 @@
-"""Subscriptions: who is told of what happens, where, and signed with which secret.
+"""Webhook subscriptions: create, edit, test and remove them; rotate their signing secrets.
 
-A secret is made here, shown when it is made, and never again. Turned off, a subscription is told nothing, and
-what was still on its way to it is skipped.
+A secret is generated here and shown only once. An inactive subscription gets no events, and queued ones are
+skipped.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ..idempotency import CreateResult
 from . import event_types
 
 KEEP_KEYS = timedelta(hours=24)
-SECRET_OVERLAP = timedelta(hours=24)  # how long the secret before still signs
+SECRET_OVERLAP = timedelta(hours=24)  # how long the previous secret still signs
 
 SUBSCRIPTION_FIELDS: Mapping[str, Field] = {
-    "url": Field("string", "where events are posted", "https://example.com/hooks", required=True),
-    "events": Field("array", "which: a type, a family, or *", ["message.*"], required=True),
+    "url": Field("string", "URL that events are posted to", "https://example.com/hooks", required=True),
+    "events": Field("array", "event types, families such as message.*, or *", ["message.*"], required=True),
 }
 SUBSCRIPTION_CHANGES: Mapping[str, Field] = {
-    "url": Field("string", "another address", "https://example.com/hooks"),
-    "events": Field("array", "other events", ["message.failed", "broadcast.*"]),
-    "active": Field("boolean", "whether it is told anything", True),
+    "url": Field("string", "new URL", "https://example.com/hooks"),
+    "events": Field("array", "new event types", ["message.failed", "broadcast.*"]),
+    "active": Field("boolean", "whether it receives events", True),
 }
 
 
@@ -52,7 +52,7 @@ def secret_place(tenant: str, id_: str) -> SecretLocation:
 
 
 class SubscriptionService:
-    """All that faces may do with subscriptions. `rules` say which addresses may be called."""
+    """Subscription operations; `rules` (SSRF) decide which addresses may be called."""
 
     def __init__(
         self,
@@ -70,12 +70,10 @@ class SubscriptionService:
         self._secret = secret
 
     async def add(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
-        """A new subscription with its secret. The same `key` with the same body gives the same one."""
+        """Create a subscription with its secret; the same idempotency key and body return the same one."""
         id_ = self._clock.new_id()
-        once = None
-        if key is not None:
-            until = self._clock.now() + micros(KEEP_KEYS)
-            once = idempotency.idempotency_key("subscriptions", key, body, id_, tenant=tenant, until=until)
+        until = self._clock.now() + micros(KEEP_KEYS)
+        once = idempotency.optional_key("subscriptions", key, body, id_, tenant=tenant, until=until)
         earlier = await idempotency.find_replay(self._store, once)
         if earlier is None:
             given = check_fields(body, SUBSCRIPTION_FIELDS)
@@ -93,19 +91,15 @@ class SubscriptionService:
 
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """Subscriptions, newest first."""
-        rows = await self._store.read(
-            "subscription_page", tenant=tenant, before=after, limit=page_size(limit)
-        )
-        return Page(
-            [serialize_subscription(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None
-        )
+        rows = await self._store.read("subscription_page", tenant=tenant, before=after, limit=page_size(limit))
+        return Page([serialize_subscription(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
         """One subscription, without its secret."""
         return serialize_subscription(await self._find(id_, tenant))
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
-        """Another address, other events, on or off."""
+        """Change URL, events or active state."""
         given = check_fields(body, SUBSCRIPTION_CHANGES)
         url, events = given.get("url"), given.get("events")
         change = {
@@ -114,14 +108,12 @@ class SubscriptionService:
             "active": given.get("active"),
         }
         if all(value is None for value in change.values()):
-            raise Invalid(
-                "nothing is to be changed", remedy=f"give one of: {', '.join(SUBSCRIPTION_CHANGES)}"
-            )
+            raise Invalid("no change is given", remedy=f"give one of: {', '.join(SUBSCRIPTION_CHANGES)}")
         await self._change(Step("subscription_edit", {"id": id_, "tenant": tenant, **change}), id_)
         return await self.show(id_, tenant=tenant)
 
     async def rotate(self, id_: str, *, tenant: str = "default") -> Row:
-        """A new secret, shown this once; for a day events are signed with both."""
+        """Rotate the secret and return the new one; for a day events are signed with both."""
         secret = self._secret()
         stored = await self._cipher.encrypt(secret_place(tenant, id_), secret)
         step = {"id": id_, "tenant": tenant, "secret": stored, "overlap": micros(SECRET_OVERLAP)}
@@ -129,25 +121,17 @@ class SubscriptionService:
         return {**await self.show(id_, tenant=tenant), "secret": secret}
 
     async def test(self, id_: str, *, tenant: str = "default") -> Row:
-        """Tell it something harmless, the way everything is told."""
+        """Send a test event."""
         row = await self._find(id_, tenant)
         if not row["active"]:
-            raise Conflict("the subscription is switched off", remedy=f"tidings subscriptions resume {id_}")
-        told = {"subscription": id_, "text": "this is a test"}
-        event = {
-            "at": None,
-            "tenant": tenant,
-            "type": event_types.TEST_EVENT,
-            "subject": id_,
-            "body": orjson.dumps(told).decode(),
-            "target": None,
-        }
-        await self._store.write([Step("outbox_add", event)])
+            raise Conflict("the subscription is inactive", remedy=f"tidings subscriptions resume {id_}")
+        body = {"subscription": id_, "text": "this is a test"}
+        await self._store.write([event_types.outbox_step(event_types.TEST_EVENT, id_, body, tenant=tenant)])
         await self._store.hint()
         return serialize_subscription(row)
 
     async def remove(self, id_: str, *, tenant: str = "default") -> None:
-        """Tell it nothing any more; what is on its way to it is skipped."""
+        """Remove a subscription; its queued events are skipped."""
         await self._change(Step("subscription_remove", {"id": id_, "tenant": tenant}), id_)
 
     async def _change(self, step: Step, id_: str) -> None:
@@ -166,9 +150,9 @@ class SubscriptionService:
             check_url(url, self._rules)
         except ForbiddenUrl as error:
             raise Invalid(
-                f"events cannot be sent there: {error}",
+                f"the URL is not allowed: {error}",
                 field="url",
-                remedy="use a public https URL; for development there is the setting events_private",
+                remedy="use a public https URL; for development use the setting events_private",
             ) from error
         return url
 
@@ -178,7 +162,7 @@ def _missing(id_: str) -> NotFound:
 
 
 def serialize_subscription(row: Row) -> dict[str, Any]:
-    """A subscription as people see it."""
+    """A subscription row as API fields, without secrets."""
     return {
         "id": row["id"],
         "url": row["url"],

@@ -1,6 +1,6 @@
-"""Times as other systems keep them: seconds, milliseconds or microseconds since 1970, or ISO 8601. Pure.
+"""Parse timestamps of other systems: epoch seconds to microseconds, or ISO 8601. Pure.
 
-A time without a zone is read in the zone that was given, and refused when none was: a guess would be worse.
+A time without offset is read in the given time zone and refused without one.
 """
 
 from __future__ import annotations
@@ -20,31 +20,29 @@ _NUMBER = re.compile(r"[+-]?\d{1,19}(\.\d{1,9})?")
 _EARLIEST, _LATEST = instant(datetime(1980, 1, 1, tzinfo=UTC)), instant(datetime(2200, 1, 1, tzinfo=UTC))
 
 
-def parse_timestamp(
-    value: Any, *, form: str = "auto", timezone: ZoneInfo | None = None, field: str = "at"
-) -> Instant:
-    """The instant that a value of another system means."""
+def parse_timestamp(value: Any, *, form: str = "auto", timezone: ZoneInfo | None = None, field: str = "at") -> Instant:
+    """Parse a timestamp; raises Invalid."""
     if isinstance(value, str):
         value = value.strip()
         if form != "iso" and _NUMBER.fullmatch(value):
             value = float(value) if "." in value else int(value)
     if isinstance(value, bool) or value in (None, ""):
-        raise Invalid("the time is empty", field=field, remedy="leave such rows out, or give them a time")
+        raise Invalid("the time is empty", field=field, remedy="exclude such rows, or give them a time")
     if isinstance(value, int | float):
         return _counted(value, form, field)
     return _bounded(_written(value, timezone, field), value, field)
 
 
 def _counted(value: float, form: str, field: str) -> Instant:
-    """A number of some unit; without being told which, the one that gives a year from 1980 to 2200."""
+    """An epoch number; `auto` takes the first unit that gives a year from 1980 to 2200."""
     if form == "iso":
         raise Invalid(f"{value!r} is a number", field=field, remedy="use --time s, ms or us")
     for unit in [form] if form in UNITS else UNITS:
         at = round(value * UNITS[unit])
         if _EARLIEST <= at <= _LATEST:
             return Instant(at)
-    remedy = "it should count s, ms or us since 1970; say which with --time"
-    raise Invalid(f"{value!r} is no time between 1980 and 2200", field=field, remedy=remedy)
+    remedy = "use s, ms or us since 1970, and give the unit with --time"
+    raise Invalid(f"{value!r} is not a time between 1980 and 2200", field=field, remedy=remedy)
 
 
 def _written(value: Any, timezone: ZoneInfo | None, field: str) -> Instant:
@@ -53,24 +51,20 @@ def _written(value: Any, timezone: ZoneInfo | None, field: str) -> Instant:
             value = datetime.fromisoformat(value)
         except ValueError:
             raise Invalid(
-                f"{value[:60]!r} is no time", field=field, remedy="use ISO 8601, or a number since 1970"
+                f"{value[:60]!r} is not a time", field=field, remedy="use ISO 8601, or a number since 1970"
             ) from None
     if type(value) is date:
         value = datetime(value.year, value.month, value.day)  # noqa: DTZ001  (its zone follows)
     if not isinstance(value, datetime):
-        raise Invalid(f"{str(value)[:60]!r} is no time", field=field, remedy="use ISO 8601, or a number")
+        raise Invalid(f"{str(value)[:60]!r} is not a time", field=field, remedy="use ISO 8601, or a number")
     if value.tzinfo is None:
         if timezone is None:
-            raise Invalid(
-                f"{value.isoformat()} has no time zone", field=field, remedy="say which with --timezone"
-            )
+            raise Invalid(f"{value.isoformat()} has no time zone", field=field, remedy="give one with --timezone")
         return resolve_wall_time(value, timezone).at
     return instant(value)
 
 
 def _bounded(at: Instant, value: Any, field: str) -> Instant:
     if not _EARLIEST <= at <= _LATEST:
-        raise Invalid(
-            f"{str(value)[:60]} is not between 1980 and 2200", field=field, remedy="correct the row"
-        )
+        raise Invalid(f"{str(value)[:60]} is not between 1980 and 2200", field=field, remedy="correct the row")
     return at

@@ -1,8 +1,7 @@
-"""Receipts: what a provider's call-back says, once it is verified. Words only; no I/O.
+"""Receipts, callbacks and the port of callback readers. No I/O.
 
-A call-back is known to be genuine by the provider's own signature, made over the raw bytes. None of the four
-schemes signs the time of sending, and none needs to: the same receipt twice changes nothing, so an old
-call-back that is played again changes nothing either.
+A callback is authenticated by the provider's signature over the raw bytes. None of the four schemes signs a
+timestamp; replayed callbacks are harmless because recording a receipt is idempotent.
 """
 
 from __future__ import annotations
@@ -19,95 +18,95 @@ from ...model.task import Category
 from ...model.time import SECOND
 
 MAX_NAME_LENGTH = 256
-_OLDEST = 1_000_000_000 * SECOND  # a time before 2001 is no time
+_OLDEST = 1_000_000_000 * SECOND  # times before 2001 are invalid
 _NAME = re.compile(rf"[!-~]{{1,{MAX_NAME_LENGTH}}}", re.ASCII)
 _OWN_ID = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 
 class ReceiptStatus(StrEnum):
-    """What became of a message over there."""
+    """The delivery status that a provider reports."""
 
-    SENT = "sent"  # the provider has it: proof where that was in doubt, otherwise no news
+    SENT = "sent"  # accepted by the provider; settles an uncertain send
     DELIVERED = "delivered"
     READ = "read"
     UNDELIVERED = "undelivered"
 
 
 class Receipt(NamedTuple):
-    """One fact. `message` is our own id, where the provider gives it back and it stands for the whole."""
+    """One reported status. `message` is our own id, if the provider returns it for the whole message."""
 
-    name: str  # what the provider calls the message
+    name: str  # the provider's message id
     what: ReceiptStatus
     at: int
-    account: str  # whose message it is over there
+    account: str  # the provider account
     message: str | None = None
     reason: str | None = None
     category: Category | None = None
 
 
 class Callback(NamedTuple):
-    """A provider's request as it came."""
+    """A provider's raw request."""
 
     target: str  # path and query, undecoded
-    headers: Mapping[str, str]  # names in small letters
+    headers: Mapping[str, str]  # lowercase names
     body: bytes
 
 
 class CallbackContent(NamedTuple):
-    """What a call-back says: receipts, and whatever else it is about, for those who listen."""
+    """The receipts of a callback, and the payload for listeners if it has more."""
 
     receipts: Sequence[Receipt] = ()
     heard: Mapping[str, Any] | None = None
 
 
 class CallbackReader(Protocol):
-    """One provider's call-backs for one account."""
+    """Reads the callbacks of one provider account."""
 
     kind: str
     account: str
 
     def verify(self, call: Callback) -> None:
-        """Raise BadSignature unless the provider sent exactly this."""
+        """Raise BadSignature unless the provider signed this request."""
 
     def read(self, call: Callback, *, now: int) -> CallbackContent:
-        """What it says; what is not understood is left out. Raises Invalid when it cannot be read at all."""
+        """Parse the callback; unknown parts are ignored. Raises Invalid if it is unreadable."""
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """The answer to the provider's question whether this address is ours; raises BadSignature."""
+        """Answer the provider's verification challenge; raises BadSignature."""
 
     def names(self, receipt: str) -> Sequence[str]:
-        """What call-backs will call a message whose send was answered with this, part by part."""
+        """The provider ids that callbacks will use for a message, one per part."""
 
     def trusts(self, other: CallbackReader) -> bool:
-        """Whether whoever signs for this account also signs for that one."""
+        """Whether both accounts share a signing key."""
 
 
 def parse_object(body: bytes) -> Mapping[str, Any]:
-    """A body that must be a JSON object."""
+    """Parse a JSON object; raises Invalid."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Invalid("the call-back is not JSON", remedy="send it as the provider does") from error
+        raise Invalid("the callback is not JSON", remedy="send it as the provider does") from error
     if not isinstance(found, dict):
-        raise Invalid("the call-back is not a JSON object", remedy="send it as the provider does")
+        raise Invalid("the callback is not a JSON object", remedy="send it as the provider does")
     return found
 
 
 def json_objects(value: object) -> list[Mapping[str, Any]]:
-    """The objects of a list; whatever else is there is left out."""
+    """The objects of a list, without other values."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def valid_name(value: object) -> str | None:
-    """A name that can be kept and found again, or None."""
+    """The value if it is a valid provider id, else None."""
     return value if isinstance(value, str) and _NAME.fullmatch(value) else None
 
 
 def own_id(value: object) -> str | None:
-    """Our own id, given back; None for a part of a message, which proves nothing about the whole."""
+    """Our own message id; None for the id of a part, which does not prove the whole was sent."""
     return value if isinstance(value, str) and _OWN_ID.fullmatch(value) else None
 
 
 def provider_time(micros: int | None, *, now: int) -> int:
-    """When it happened by the provider's clock: never in the future, and now where it does not say."""
+    """The provider's time, capped at now; now if it is missing or invalid."""
     return now if micros is None or micros < _OLDEST else min(micros, now)

@@ -1,4 +1,4 @@
-"""Who else listens to providers: the port for whatever a call-back says that is no receipt."""
+"""The port for callbacks that are not receipts, such as inbound messages."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any, Protocol
 
 
 class CallbackListener(Protocol):
-    """Gets every verified call-back that is about more than our own messages.
+    """Receives verified callbacks that contain more than receipts.
 
-    It is called before the provider is told that all is well, so what it raises makes the provider come
-    again; the same payload may therefore come twice.
+    It runs before the provider is acknowledged: if it raises, the provider calls again, so the same payload
+    may come twice.
     """
 
     async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-        """Something came for a channel, in the provider's own words."""
+        """Handle a payload in the provider's format."""
 
 
 class NoCallbackListener:
-    """The listener where nobody listens."""
+    """A listener that ignores everything."""
 
     async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-        """Nobody does."""
+        """Ignore the payload."""

@@ -1,4 +1,4 @@
-"""Call-backs: from a provider's request to receipts that are written down. The signature is the key."""
+"""Verify provider callbacks, record their receipts and pass on the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .registry import callback_url
 
 
 class CallbackService:
-    """All channels whose providers call back."""
+    """Handles the callbacks of all channels."""
 
     def __init__(
         self,
@@ -35,47 +35,40 @@ class CallbackService:
         self.listener = listener or NoCallbackListener()
 
     def address(self, channel: str) -> str | None:
-        """Where that channel's provider is to call; None where no call-backs are configured."""
+        """The callback URL of a channel; None if it has no callbacks."""
         return callback_url(self._base, channel) if channel in self._readers else None
 
     def challenge(self, channel: str, query: Mapping[str, str]) -> str:
-        """Prove to a provider that this address is ours; raises BadSignature for anybody else."""
+        """Answer a provider's verification challenge; raises BadSignature."""
         return self._reader(channel).challenge(query)
 
     async def take(self, channel: str, call: Callback) -> None:
-        """Verify a call-back, write its receipts down, and pass on what else it says.
-
-        Raises BadSignature and changes nothing unless the provider signed exactly this.
-        """
+        """Verify a callback, record its receipts and pass on other content; raises BadSignature."""
         reader = self._reader(channel)
         reader.verify(call)
         news = reader.read(call, now=self._clock.now())
         if news.receipts:
-            await self._fold(channel, reader, news)
+            await self._record(channel, reader, news)
         if news.heard is not None:
             await self.listener.heard(channel, reader.kind, news.heard)
 
-    async def _fold(self, channel: str, reader: CallbackReader, news: CallbackContent) -> None:
-        told = list(self._ours(channel, reader, news))
-        folded = await record_receipts(self._store, told) if told else RecordedReceipts()
-        strange = folded.strange + len(news.receipts) - len(told)
+    async def _record(self, channel: str, reader: CallbackReader, news: CallbackContent) -> None:
+        receipts = list(self._ours(channel, reader, news))
+        folded = await record_receipts(self._store, receipts) if receipts else RecordedReceipts()
+        strange = folded.strange + len(news.receipts) - len(receipts)
         self._emit(ReceiptsReceived(channel, folded.new, folded.again, strange))
 
     def _ours(self, channel: str, reader: CallbackReader, news: CallbackContent) -> Iterator[ChannelReceipt]:
-        """Each receipt with its channel: one address may serve several accounts of whoever signs."""
+        """Each receipt with its channel; one URL may serve several accounts with the same signing key."""
         accounts = {
-            other.account: name
-            for name, other in self._readers.items()
-            if name == channel or reader.trusts(other)
+            other.account: name for name, other in self._readers.items() if name == channel or reader.trusts(other)
         }
         accounts[reader.account] = channel
-        return (
-            (accounts[receipt.account], receipt) for receipt in news.receipts if receipt.account in accounts
-        )
+        return ((accounts[receipt.account], receipt) for receipt in news.receipts if receipt.account in accounts)
 
     def _reader(self, channel: str) -> CallbackReader:
         reader = self._readers.get(channel)
         if reader is None:
-            problem = f"no call-backs are expected for {channel[:63]!r}"
-            raise NotFound(problem, remedy="configure them for that channel, see docs/how-to/receipts.md")
+            problem = f"the channel {channel[:63]!r} has no callbacks configured"
+            raise NotFound(problem, remedy="configure them, see docs/how-to/receipts.md")
         return reader

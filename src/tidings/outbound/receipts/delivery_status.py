@@ -1,4 +1,4 @@
-"""How a message stands after its sending, by what was told of it. Pure."""
+"""The delivery status of a message from its receipts. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import ReceiptStatus
 
 
 def overall_status(rows: Sequence[Row]) -> ReceiptStatus | None:
-    """One word: a part that was not delivered counts for the whole, else the last part decides."""
+    """The overall status: one undelivered part counts for the whole, else the last part decides."""
     if any(row["undelivered_at"] is not None and row["delivered_at"] is None for row in rows):
         return ReceiptStatus.UNDELIVERED
     last = [row for row in rows if row["last"]]
@@ -21,7 +21,7 @@ def overall_status(rows: Sequence[Row]) -> ReceiptStatus | None:
 
 
 def serialize_receipts(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """What was told, as people see it, in the order in which it happened."""
+    """The receipts as API fields, in order of time."""
     found = [
         {
             "at": row[f"{what}_at"],
@@ -38,7 +38,7 @@ def serialize_receipts(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def describe_receipts(rows: Sequence[Row]) -> str | None:
-    """The rest of a sentence that begins with 'sent at'; None where nothing was told."""
+    """The receipts as the end of a sentence 'sent at …'; None without any."""
     word = overall_status(rows)
     if word is None:
         return None

@@ -1,4 +1,4 @@
-"""What a send was answered with, kept so that a later call-back finds its message. Pure."""
+"""Remember provider message ids at send time, so that a callback finds its message. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from ...store.port import Step
 from .base import CallbackReader, valid_name
 
 
-def expect_receipts(
-    moves: Sequence[tuple[Task, Transition]], readers: Mapping[str, CallbackReader]
-) -> list[Step]:
-    """One statement for all messages that were sent on channels whose providers call back."""
+def expect_receipts(moves: Sequence[tuple[Task, Transition]], readers: Mapping[str, CallbackReader]) -> list[Step]:
+    """One step for all messages sent on channels with callbacks."""
     found: dict[tuple[str, str], dict[str, object]] = {}
     for task, move in moves:
         reader = readers.get(task.queue)

@@ -1,4 +1,4 @@
-"""The keeper: settles what was proved too early, and forgets receipts of messages that are not ours."""
+"""Settle receipts that arrived early and prune those without a message."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from ...store.port import Row, Step, Store
 from .receipt_recorder import is_uncertain, settle_steps
 
 PAGE = 500
-UNMATCHED_RETENTION = timedelta(
-    days=1
-)  # for the settle of a send whose receipt came first; it is mostly milliseconds
-POLL_INTERVAL = 5.0  # seconds between two looks
+UNMATCHED_RETENTION = timedelta(days=1)  # the settle of a send usually follows within milliseconds
+POLL_INTERVAL = 5.0  # seconds
 
 
 class ReceiptReconciler:
-    """An actor. A proof may come while its message is at work, on a node that then dies: whatever becomes of
-    the message after that, the proof is not forgotten."""
+    """An actor that settles messages whose receipt came while they were being sent on a node that died."""
 
     name = "receipts"
 
@@ -27,7 +24,7 @@ class ReceiptReconciler:
         self._clock = clock
 
     async def step(self) -> float:
-        """One page of proofs, one page of strangers."""
+        """Settle one page of receipts and prune one page."""
         page = await self._store.read("receipt_open", limit=PAGE)
         settled = [row for row in page if row["state"] != "processing"]
         if settled:
@@ -37,9 +34,9 @@ class ReceiptReconciler:
         return 0.0 if len(gone) == PAGE or len(settled) == PAGE else POLL_INTERVAL
 
     async def _settle(self, rows: list[Row]) -> None:
-        """What has ended meanwhile needs no proof; what waits or is in doubt is done after all."""
-        doubtful = {row["id"]: row for row in rows if row["id"] is not None and is_uncertain(row)}
-        steps, keys = settle_steps(list(doubtful.values()))
+        """Settle waiting and uncertain messages as done; close the receipts."""
+        uncertain = {row["id"]: row for row in rows if row["id"] is not None and is_uncertain(row)}
+        steps, keys = settle_steps(list(uncertain.values()))
         moved = len(steps)
         steps += [Step("receipt_close", {"channel": row["channel"], "name": row["name"]}) for row in rows]
         done = await self._store.change(steps, keys=keys)

@@ -1,9 +1,8 @@
-"""Folding: receipts become facts about messages, all of a call-back's in one transaction.
+"""Record receipts idempotently, and settle uncertain messages that they prove sent.
 
-Invariant: a fact is written once, however often and in whatever order it is told. Read implies delivered, and
-delivered outweighs a failure that was told before. A receipt whose message is not known yet waits for it
-under its name; the send's own settle joins them. What was in doubt and is now proved is done, in the same
-transaction. A failure that is told later sends nothing again.
+Invariant: repeated or reordered receipts change nothing. Read implies delivered, and delivered outweighs an
+earlier failure. A receipt that arrives before its message is settled waits under the provider's id. A receipt
+that proves an uncertain send settles it in the same transaction. A later failure never resends.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from ...kernel.decisions import sanitize_text
 from ...store.port import OrderingKey, Row, Step, Store
 from .base import Receipt, ReceiptStatus
 
-PAGE = 500  # names of one transaction
+PAGE = 500  # provider ids per transaction
 
-ChannelReceipt = tuple[str, Receipt]  # a channel and what was told of one of its messages
+ChannelReceipt = tuple[str, Receipt]  # a channel and a receipt
 
 
 class RecordedReceipts(NamedTuple):
-    """How many names had news, were told again, and have no message that is known (yet)."""
+    """Counts of new receipts, repeated ones, and those without a known message (yet)."""
 
     new: int = 0
     again: int = 0
     strange: int = 0
 
 
-def merge_receipts(told: Sequence[ChannelReceipt]) -> list[Row]:
-    """One row for each name: the earliest of each fact. Pure."""
+def merge_receipts(receipts: Sequence[ChannelReceipt]) -> list[Row]:
+    """One row per provider id with the earliest time of each status. Pure."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for channel, receipt in told:
+    for channel, receipt in receipts:
         if receipt.what is ReceiptStatus.SENT and receipt.message is None:
-            continue  # whoever answered our request has said so already
+            continue  # the answer to our request already said so
         row = rows.setdefault((channel, receipt.name), {"channel": channel, "name": receipt.name})
         row["message"] = row.get("message") or receipt.message
         match receipt.what:
@@ -51,9 +50,9 @@ def merge_receipts(told: Sequence[ChannelReceipt]) -> list[Row]:
     return list(rows.values())
 
 
-async def record_receipts(store: Store, told: Sequence[ChannelReceipt]) -> RecordedReceipts:
-    """Write down what is new, a page a transaction; a page that was written stays when the next fails."""
-    rows = merge_receipts(told)
+async def record_receipts(store: Store, receipts: Sequence[ChannelReceipt]) -> RecordedReceipts:
+    """Write new receipts, one page per transaction; written pages stay if a later one fails."""
+    rows = merge_receipts(receipts)
     folded = RecordedReceipts()
     for first in range(0, len(rows), PAGE):
         page = await _fold(store, rows[first : first + PAGE])
@@ -64,8 +63,8 @@ async def record_receipts(store: Store, told: Sequence[ChannelReceipt]) -> Recor
 async def _fold(store: Store, rows: Sequence[Row]) -> RecordedReceipts:
     encoded = orjson.dumps(rows).decode()
     proved = [row for row in rows if row["message"] is not None]
-    doubtful = await _doubtful(store, proved) if proved else []
-    steps, keys = settle_steps(doubtful)
+    uncertain = await _uncertain(store, proved) if proved else []
+    steps, keys = settle_steps(uncertain)
     place = len(steps)
     steps += [Step("receipt_seen", {"rows": encoded}), Step("receipt_fold", {"rows": encoded})]
     done = await store.change(steps, keys=keys)
@@ -76,20 +75,20 @@ async def _fold(store: Store, rows: Sequence[Row]) -> RecordedReceipts:
     return RecordedReceipts(len(news) - strange, len(rows) - len(news), strange)
 
 
-async def _doubtful(store: Store, rows: Sequence[Row]) -> list[Row]:
+async def _uncertain(store: Store, rows: Sequence[Row]) -> list[Row]:
     named = [{"channel": row["channel"], "message": row["message"]} for row in rows]
     found = await store.read("receipt_proved", rows=orjson.dumps(named).decode())
     return list({row["id"]: row for row in found if is_uncertain(row)}.values())
 
 
 def is_uncertain(row: Row) -> bool:
-    """Whether a receipt settles it: it waits for another try, or nobody knew whether it was sent."""
+    """Whether a receipt settles the task: it waits for a retry, or its outcome is unknown."""
     return bool(row["state"] == "pending" or (row["state"] == "failed" and row["unknown"]))
 
 
 def settle_steps(rows: Sequence[Row]) -> tuple[list[Step], set[OrderingKey]]:
-    """The moves of these tasks to done, and the order keys whose turn they pass on."""
+    """The steps that settle these tasks as done, and their ordering keys."""
     steps: list[Step] = []
     for row in rows:
-        steps += kernel.sent_evidence_steps(row, "a receipt says that it was sent", before=len(steps))
+        steps += kernel.sent_evidence_steps(row, "a receipt proves that it was sent", before=len(steps))
     return steps, {(row["queue"], row["ordering_key"]) for row in rows if row["ordering_key"] is not None}

@@ -1,4 +1,4 @@
-"""Which channels are called back, and who reads what comes."""
+"""The callback reader of each channel kind, and the callback URL."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import Any
 
 from .base import CallbackReader
 
-CALLBACK_KINDS = (
-    "telegram",
-    "twilio",
-    "whatsapp_cloud",
-    "whatsapp_session",
-)  # each is read by the file of its name
+CALLBACK_KINDS = ("telegram", "twilio", "whatsapp_cloud", "whatsapp_session")  # one file each
 CALLBACK_PATH = "/callbacks/"
 
 
 def reader_of(kind: str, settings: Any, base: str | None) -> CallbackReader | None:
-    """The reader for a channel's settings; None where its provider is not asked to call back."""
+    """The callback reader for a channel's settings; None without callbacks."""
     if kind not in CALLBACK_KINDS:
         return None
     made: CallbackReader | None = import_module(f".{kind}", __package__).reader(settings, base)
@@ -25,5 +20,5 @@ def reader_of(kind: str, settings: Any, base: str | None) -> CallbackReader | No
 
 
 def callback_url(base: str, channel: str) -> str:
-    """Where a channel's provider calls."""
+    """The URL that a channel's provider calls."""
     return f"{base}{CALLBACK_PATH}{channel}"

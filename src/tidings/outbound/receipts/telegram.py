@@ -1,4 +1,4 @@
-"""Telegram's call-backs: a secret in a header, and no receipts at all; what people write is for others."""
+"""Telegram callbacks: a secret header, no receipts; updates go to the listener."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADER = "x-telegram-bot-api-secret-token"
 
 
 class TelegramCallbackReader:
-    """One bot."""
+    """Reads the updates of one bot."""
 
     kind = "telegram"
 
@@ -22,29 +22,29 @@ class TelegramCallbackReader:
         self._secret = secret.encode()
 
     def verify(self, call: Callback) -> None:
-        """The secret that was given to setWebhook, in a header."""
+        """Check the secret header set with setWebhook."""
         if not hmac.compare_digest(call.headers.get(HEADER, "").encode(), self._secret):
             raise BadSignature(f"{HEADER} is missing or wrong")
 
     def read(self, call: Callback, *, now: int) -> CallbackContent:
-        """One update; bots are not told what became of their messages."""
+        """Pass on one update; bots get no delivery status."""
         return CallbackContent(heard=parse_object(call.body))
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """Telegram asks nothing."""
-        raise BadSignature("Telegram does not ask")
+        """Telegram has no challenge."""
+        raise BadSignature("Telegram has no verification challenge")
 
     def names(self, receipt: str) -> Sequence[str]:
-        """Nothing will be told of it."""
+        """Telegram sends no receipts."""
         return ()
 
     def trusts(self, other: CallbackReader) -> bool:
-        """Each bot has its own address."""
+        """Always false: each bot has its own URL."""
         return False
 
 
 def reader(settings: TelegramSettings, _base: str | None) -> TelegramCallbackReader | None:
-    """The reader of a bot, where call-backs are configured."""
+    """The callback reader of a channel; None without webhook_secret."""
     if settings.webhook_secret is None:
         return None
     return TelegramCallbackReader(settings.token.partition(":")[0], settings.webhook_secret)

@@ -1,7 +1,7 @@
-"""Twilio's status call-backs: signed over the URL that was called and the sorted fields of the form.
+"""Twilio status callbacks, signed over the called URL and the sorted form fields.
 
-The URL is the one that Twilio was given, so it is put together from our public address and not from what a
-proxy made of it. Our own id is in its query, and the signature covers that, too.
+The URL is built from our public address, because a proxy may have changed the request's. Our own message id
+is in its query and covered by the signature.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..channels.twilio import TwilioSettings, outcome_of
 from .base import Callback, CallbackContent, CallbackReader, Receipt, ReceiptStatus, own_id, valid_name
 
 HEADER = "x-twilio-signature"
-MOST_FIELDS = 200
+MAX_FIELDS = 200
 STATUSES: Mapping[str, ReceiptStatus] = {
     **dict.fromkeys(("accepted", "scheduled", "queued", "sending", "sent"), ReceiptStatus.SENT),
     "delivered": ReceiptStatus.DELIVERED,
@@ -27,22 +27,22 @@ STATUSES: Mapping[str, ReceiptStatus] = {
 WORDS: Mapping[int, str] = {
     30001: "the queue is full",
     30002: "the account is suspended",
-    30003: "the handset cannot be reached: off, or without a signal",
+    30003: "the handset is unreachable: off, or without signal",
     30004: "the message was blocked",
-    30005: "there is no such number",
-    30006: "a landline, or a carrier that cannot be reached",
-    30007: "the carrier or Twilio filtered it",
-    30008: "Twilio does not know why either",
+    30005: "the number does not exist",
+    30006: "a landline or an unreachable carrier",
+    30007: "filtered by the carrier or Twilio",
+    30008: "unknown error at the carrier",
     30034: "the sender is not registered",
 }
-"""What the codes of call-backs mean, for Twilio sends the number alone."""
+"""Meanings of error codes; callbacks contain only the number."""
 
 _PORTS = {"https": 443, "http": 80}
-_LONGEST = 500
+_MAX_REASON_LENGTH = 500
 
 
 class TwilioCallbackReader:
-    """One account. `base` is our public address, without a path of its own or with the proxy's prefix."""
+    """Reads the callbacks of one account; `base` is our public URL."""
 
     kind = "twilio"
 
@@ -52,7 +52,7 @@ class TwilioCallbackReader:
         self._base = base
 
     def verify(self, call: Callback) -> None:
-        """Base64 of an HMAC-SHA1; Twilio may or may not have signed the usual port."""
+        """Check the base64 HMAC-SHA1; Twilio may or may not sign the default port."""
         given = call.headers.get(HEADER, "").encode()
         fields = _fields(call.body)
         urls = spellings(self._base + call.target)
@@ -60,7 +60,7 @@ class TwilioCallbackReader:
             raise BadSignature(f"{HEADER} is missing or wrong")
 
     def read(self, call: Callback, *, now: int) -> CallbackContent:
-        """One status; a text that somebody sent us is for others."""
+        """Parse one status; an inbound text goes to the listener."""
         fields = {name: values[-1] for name, values in _fields(call.body).items()}
         status = fields.get("MessageStatus") or fields.get("SmsStatus") or ""
         if status in ("received", "receiving") or "Body" in fields:
@@ -74,26 +74,26 @@ class TwilioCallbackReader:
         return CallbackContent([Receipt(name, what, now, account, own, reason, category)])
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """Twilio asks nothing."""
-        raise BadSignature("Twilio does not ask")
+        """Twilio has no challenge."""
+        raise BadSignature("Twilio has no verification challenge")
 
     def names(self, receipt: str) -> Sequence[str]:
         """The SID of each part."""
         return receipt.split()
 
     def trusts(self, other: CallbackReader) -> bool:
-        """Channels of one account."""
+        """Whether both readers have the same auth token."""
         return isinstance(other, TwilioCallbackReader) and hmac.compare_digest(other._token, self._token)
 
 
 def sign(token: bytes, url: str, fields: Mapping[str, Sequence[str]]) -> str:
-    """Twilio's signature: the URL, then each name with its values, in order."""
+    """Twilio's signature over the URL and each field name with its values, sorted."""
     parts = [name + value for name in sorted(fields) for value in sorted(set(fields[name]))]
     return b64encode(hmac.digest(token, "".join([url, *parts]).encode(), "sha1")).decode()
 
 
 def spellings(url: str) -> list[str]:
-    """The URL with and without the port that its scheme has anyway."""
+    """The URL with and without its default port."""
     parts = urlsplit(url)
     usual = _PORTS.get(parts.scheme)
     host = parts.netloc.removesuffix(f":{usual}")
@@ -103,9 +103,9 @@ def spellings(url: str) -> list[str]:
 
 
 def _fields(body: bytes) -> Mapping[str, list[str]]:
-    """The fields of a form; none where it is no form, and then no signature fits."""
+    """The form fields; empty if the body is not a form, so that no signature matches."""
     try:
-        return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         return {}
 
@@ -115,13 +115,13 @@ def _why(fields: Mapping[str, str]) -> tuple[str, Category]:
     code = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
     said = fields.get("ErrorMessage") or WORDS.get(code, "")
     words = ": ".join(part for part in (text, said) if part)
-    reason = (words or f"Twilio says that it is {fields.get('MessageStatus', 'failed')}")[:_LONGEST]
+    reason = (words or f"Twilio reports {fields.get('MessageStatus', 'failed')}")[:_MAX_REASON_LENGTH]
     known = outcome_of(code, reason)
     return reason, known.category if known is not None else Category.PERMANENT
 
 
 def reader(settings: TwilioSettings, base: str | None) -> TwilioCallbackReader | None:
-    """The reader of an account whose call-backs come here: with its token, and an address of ours."""
+    """The callback reader of a channel; None unless token, public URL and status_callback are set."""
     if settings.auth_token is None or base is None or settings.status_callback is None:
         return None
     if not settings.status_callback.startswith(f"{base}/callbacks/"):

@@ -1,7 +1,7 @@
-"""WhatsApp Cloud's webhooks: Meta asks once whether the address is ours, then signs what it sends.
+"""WhatsApp Cloud webhooks: verification challenge, signature and statuses.
 
-One app serves all its numbers at one address, so a webhook may speak of another channel of ours. Order is
-not guaranteed: read may come before delivered, and delivered may never come.
+One app serves all its numbers at one URL, so a webhook may concern another of our channels. Order is not
+guaranteed: read may come before delivered, and delivered may never come.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ STATUSES: Mapping[str, ReceiptStatus] = {
     "played": ReceiptStatus.READ,
     "failed": ReceiptStatus.UNDELIVERED,
 }
-_LONGEST = 500
+_MAX_REASON_LENGTH = 500
 
 
 class WhatsAppCloudCallbackReader:
-    """One business number."""
+    """Reads the webhooks of one business number."""
 
     kind = "whatsapp_cloud"
 
@@ -49,13 +49,13 @@ class WhatsAppCloudCallbackReader:
         self._verify_token = verify_token
 
     def verify(self, call: Callback) -> None:
-        """`sha256=` and the HMAC of the raw body."""
+        """Check `sha256=` and the HMAC of the raw body."""
         expected = "sha256=" + hmac.digest(self._secret, call.body, "sha256").hex()
         if not hmac.compare_digest(call.headers.get(HEADER, "").encode(), expected.encode()):
             raise BadSignature(f"{HEADER} is missing or wrong")
 
     def read(self, call: Callback, *, now: int) -> CallbackContent:
-        """All statuses; anything else in it is for others."""
+        """Parse all statuses; other content goes to the listener."""
         body = parse_object(call.body)
         values = list(_values(body))
         receipts = [
@@ -68,7 +68,7 @@ class WhatsAppCloudCallbackReader:
         return CallbackContent(receipts, None if is_all else body)
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """The bare challenge, for whoever has our verify_token."""
+        """Return the challenge if verify_token matches."""
         token = (self._verify_token or "").encode()
         fits = hmac.compare_digest(query.get("hub.verify_token", "").encode(), token)
         if not token or not fits or query.get("hub.mode") != "subscribe":
@@ -80,10 +80,8 @@ class WhatsAppCloudCallbackReader:
         return receipt.split()
 
     def trusts(self, other: CallbackReader) -> bool:
-        """Numbers of one app."""
-        return isinstance(other, WhatsAppCloudCallbackReader) and hmac.compare_digest(
-            other._secret, self._secret
-        )
+        """Whether both numbers belong to the same app."""
+        return isinstance(other, WhatsAppCloudCallbackReader) and hmac.compare_digest(other._secret, self._secret)
 
 
 def _values(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -108,19 +106,19 @@ def _receipt(value: Mapping[str, Any], status: Mapping[str, Any], now: int) -> R
 
 
 def _why(status: Mapping[str, Any]) -> tuple[str, Category]:
-    """The first error's code and words; the code says the category."""
+    """The first error's text, and its category by code."""
     error = next(iter(json_objects(status.get("errors"))), {})
     data = error.get("error_data")
     details = data.get("details") if isinstance(data, dict) else None
     code = error.get("code")
     said = [part for part in (error.get("title") or error.get("message"), details) if isinstance(part, str)]
-    reason = ": ".join(dict.fromkeys([f"code {code}", *said]))[:_LONGEST]
+    reason = ": ".join(dict.fromkeys([f"code {code}", *said]))[:_MAX_REASON_LENGTH]
     known = outcome_of(code, reason, attempt=1) if type(code) is int else None
     return (known.reason, known.category) if known is not None else (reason, Category.PERMANENT)
 
 
 def reader(settings: WhatsAppCloudSettings, _base: str | None) -> WhatsAppCloudCallbackReader | None:
-    """The reader of a number, where call-backs are configured."""
+    """The callback reader of a channel; None without app_secret."""
     if settings.app_secret is None:
         return None
     return WhatsAppCloudCallbackReader(settings.phone_number_id, settings.app_secret, settings.verify_token)

@@ -1,7 +1,7 @@
-"""WAHA's webhooks: the HMAC of the raw body in a header. Acks are receipts, the rest is for others.
+"""WAHA webhooks: HMAC of the raw body in a header. Acks are receipts; other events go to the listener.
 
-WAHA writes a message's name with its chat and its direction around it, and not always the same ones: what
-stays the same is the id in the middle, so that is what a message is known by here.
+WAHA wraps a message id in its direction and chat, which may vary; only the id in the middle is stable and
+used here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WRAPPED = re.compile(r"(?:true|false)_[^_]+_([^_]+)(?:_.+)?", re.ASCII)
 
 
 class WahaCallbackReader:
-    """One session."""
+    """Reads the webhooks of one session."""
 
     kind = "whatsapp_session"
 
@@ -47,14 +47,14 @@ class WahaCallbackReader:
         self._key = key.encode()
 
     def verify(self, call: Callback) -> None:
-        """Hexadecimal HMAC-SHA512 of the raw body."""
+        """Check the hexadecimal HMAC-SHA512 of the raw body."""
         expected = hmac.digest(self._key, call.body, "sha512").hex()
         fits = hmac.compare_digest(call.headers.get(HEADER, "").lower().encode(), expected.encode())
         if not fits or call.headers.get(ALGORITHM, "sha512").lower() != "sha512":
             raise BadSignature(f"{HEADER} is missing or wrong")
 
     def read(self, call: Callback, *, now: int) -> CallbackContent:
-        """One event."""
+        """Parse one event."""
         body = parse_object(call.body)
         if body.get("event") not in _ACK_EVENTS:
             return CallbackContent(heard=body)
@@ -62,15 +62,15 @@ class WahaCallbackReader:
         return CallbackContent([] if receipt is None else [receipt])
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """WAHA asks nothing."""
-        raise BadSignature("WAHA does not ask")
+        """WAHA has no challenge."""
+        raise BadSignature("WAHA has no verification challenge")
 
     def names(self, receipt: str) -> Sequence[str]:
-        """The id within the name."""
+        """The bare message id."""
         return (bare(receipt),)
 
     def trusts(self, other: CallbackReader) -> bool:
-        """Sessions of one server, which share its key."""
+        """Whether both sessions share a server's key."""
         return isinstance(other, WahaCallbackReader) and hmac.compare_digest(other._key, self._key)
 
 
@@ -83,7 +83,7 @@ def bare(name: str) -> str:
 def _receipt(body: Mapping[str, Any], now: int) -> Receipt | None:
     payload = body.get("payload")
     if not isinstance(payload, dict) or payload.get("fromMe") is False:
-        return None  # what others wrote has acks, too
+        return None  # messages of others have acks, too
     ack, name = payload.get("ack"), valid_name(payload.get("id"))
     what = ACKS.get(ack) if type(ack) is int else None
     if what is None or name is None:
@@ -97,7 +97,7 @@ def _receipt(body: Mapping[str, Any], now: int) -> Receipt | None:
 
 
 def reader(settings: WhatsappSessionSettings, _base: str | None) -> WahaCallbackReader | None:
-    """The reader of a session, where call-backs are configured."""
+    """The callback reader of a channel; None without hmac_key or with another server."""
     if settings.hmac_key is None or settings.server is not SessionServer.WAHA:
         return None
     return WahaCallbackReader(settings.session, settings.hmac_key)

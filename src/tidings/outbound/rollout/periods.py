@@ -1,4 +1,4 @@
-"""Periods that have passed, as people name them: "24h" for how long ago, or a time in full. Pure."""
+"""Parse a past period such as "24h", or with full times. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...model.time import micros
 
 
 def parse_period(since: str, until: str, *, now: int, timezone: ZoneInfo) -> tuple[int, int]:
-    """Beginning and end; each is "now", a length of time ago, or ISO 8601 with its zone."""
+    """Parse start and end: "now", a duration ago, or ISO 8601 with offset."""
     return _ago(since, "since", now, timezone), _ago(until, "until", now, timezone)
 
 
 def parse_duration(text: str, *, field: str) -> timedelta:
-    """A length of time, which may be nothing."""
+    """Parse a duration, which may be zero."""
     try:
         return durations.parse(text)
     except ValueError as error:

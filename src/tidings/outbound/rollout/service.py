@@ -1,10 +1,11 @@
-"""Roll-out: how much of a channel's traffic really goes out, one step at a time, with a way back.
+"""Gradual rollout of a channel by mode and percentage of recipients.
 
-    live      sent; with a share under 100 only to the people whose hash is below it, always the same ones
-    observe   nothing is sent: every message ends as skipped, and is counted
-    shadow    nothing is sent, but what would have been is noted and compared with another sender's report
+    live      messages are sent; with a share below 100 only to a stable subset of recipients
+    observe   nothing is sent: messages end as skipped and are counted
+    shadow    nothing is sent; what would have been is recorded and compared with another sender's report
 
-The switch is on the channel's row, so every process sees it at its next message; each switch is recorded.
+The mode is stored on the channel's row, so every process applies it to its next message. Each change is
+recorded and can be reverted.
 """
 
 from __future__ import annotations
@@ -26,26 +27,27 @@ from ...store.port import Row, Step, Store
 from ..contacts.uploads import NumberedRow
 from ..events import event_types
 from ..imports.timestamps import parse_timestamp
+from ..message_serializer import error_fields
 from ..message_validation import MAX_RECIPIENT_LENGTH
 from .shadow import DIFFERENCE_KINDS, MAX_TIME_GAP, ShadowRecord, compare_records, content_digest
 
 ROLLOUT_MODES = ("live", "observe", "shadow")
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 PAGE = 1000
-PAST = 20  # switches that are shown
+PAST = 20  # earlier changes shown
 TOLERANCE = timedelta(minutes=1)
-MOST_TOLD = 100  # bad rows of a report that are spelt out
-_LONGEST_REF = 1000
+MAX_REPORTED_ROWS = 100  # invalid rows listed in the result
+_MAX_REF_LENGTH = 1000
 
 ROLLOUT_FIELDS: Mapping[str, Field] = {
     "mode": Field("string", "live, observe or shadow", "live"),
-    "share": Field("integer", "percent of the recipients, 0 to 100", 10),
-    "reason": Field("string", "kept with the switch", "second week"),
+    "share": Field("integer", "percentage of recipients, 0 to 100", 10),
+    "reason": Field("string", "reason for the change, stored with it", "second week"),
 }
 
 
 class ShadowComparison(NamedTuple):
-    """What a comparison found: counts of everything, and the first differences."""
+    """The result of a comparison: counts, and the first differences."""
 
     counts: dict[str, int]
     differences: list[dict[str, Any]]
@@ -53,22 +55,22 @@ class ShadowComparison(NamedTuple):
 
 
 class RolloutService:
-    """All that faces may do with roll-out."""
+    """Rollout operations of the API, CLI and dashboard."""
 
     def __init__(
         self, store: Store, clock: Clock, *, own: frozenset[str] = frozenset({event_types.EVENTS_CHANNEL})
     ) -> None:
         self._store = store
         self._clock = clock
-        self._own = own  # queues of the engine itself
+        self._own = own  # internal queues
 
     async def all(self) -> list[Row]:
-        """Every channel with its mode and share."""
+        """All channels with their mode and share."""
         rows = await self._store.read("rollout_list")
         return [_described(row) for row in rows if row["name"] not in self._own]
 
     async def show(self, name: str) -> Row:
-        """One channel, and what was switched before."""
+        """One channel with its recent changes."""
         row = await self._find(name)
         past = await self._store.read("rollout_past", channel=name, limit=PAST)
         return {**_described(row), "past": [_switch(entry) for entry in past]}
@@ -76,48 +78,39 @@ class RolloutService:
     async def set(
         self, name: str, *, mode: str | None = None, share: int | None = None, reason: str | None = None
     ) -> Row:
-        """Switch a channel; what is not given stays."""
+        """Change mode or share; omitted ones stay."""
         row = await self._find(name)
         if mode is None and share is None:
-            raise Invalid("nothing is to be switched", field="mode", remedy="give a mode, a share, or both")
+            raise Invalid("no change is given", field="mode", remedy="give a mode, a share, or both")
         if mode is not None and mode not in ROLLOUT_MODES:
-            raise Invalid(
-                f"there is no mode {mode[:60]!r}", field="mode", remedy=f"use {', '.join(ROLLOUT_MODES)}"
-            )
+            raise Invalid(f"there is no mode {mode[:60]!r}", field="mode", remedy=f"use {', '.join(ROLLOUT_MODES)}")
         if share is not None and not 0 <= share <= 100:
             raise Invalid(f"share is {share}", field="share", remedy="use 0 to 100 percent")
-        if reason is not None and (len(reason) > LONGEST_REASON or not reason.isprintable()):
-            remedy = f"use at most {LONGEST_REASON} printable characters"
+        if reason is not None and (len(reason) > MAX_REASON_LENGTH or not reason.isprintable()):
+            remedy = f"use at most {MAX_REASON_LENGTH} printable characters"
             raise Invalid("the reason is too long or has control characters", field="reason", remedy=remedy)
-        switch = {
-            "name": name,
-            "mode": mode or row["mode"],
-            "share": row["share"] if share is None else share,
-        }
+        switch = {"name": name, "mode": mode or row["mode"], "share": row["share"] if share is None else share}
         await self._store.write(
-            [
-                Step("rollout_note", {**switch, "reason": reason}),
-                Step("rollout_set", switch, only_if=0),
-            ]
+            [Step("rollout_note", {**switch, "reason": reason}), Step("rollout_set", switch, only_if=0)]
         )
         return await self.show(name)
 
     async def back(self, name: str) -> Row:
-        """To what it was before the last switch."""
+        """Revert the last change; raises Conflict without one."""
         await self._find(name)
         past = await self._store.read("rollout_past", channel=name, limit=1)
         if not past:
-            raise Conflict(f"nothing was switched on {name!r} yet", remedy="see: tidings rollout show")
+            raise Conflict(f"the rollout of {name!r} was never changed", remedy="see: tidings rollout show")
         last = past[0]
-        reason = f"back from {last['mode']}, {last['share']} %"
+        reason = f"reverted from {last['mode']}, {last['share']} %"
         return await self.set(name, mode=last["mode_before"], share=last["share_before"], reason=reason)
 
     # -- the other sender's report
 
     async def report(self, name: str, rows: AsyncIterator[NumberedRow], *, timezone: ZoneInfo) -> Row:
-        """Record what another sender sent: `to`, `at`, and `text` (`subject`, `data`) or `content_digest`.
+        """Record what another sender sent: `to`, `at`, and `text` (`subject`, `data`) or `digest`.
 
-        The same report again changes nothing: a row is known by its `ref`, or by all that it says.
+        Idempotent: a row is identified by its `ref`, or by its content.
         """
         await self._find(name)
         taken = known = refused = 0
@@ -135,15 +128,8 @@ class RolloutService:
                 page.append(_reported(said, timezone))
             except TidingsError as error:
                 refused += 1
-                if len(bad) < MOST_TOLD:
-                    bad.append(
-                        {
-                            "line": number,
-                            "field": error.field,
-                            "problem": error.problem,
-                            "remedy": error.remedy,
-                        }
-                    )
+                if len(bad) < MAX_REPORTED_ROWS:
+                    bad.append({"line": number, **error_fields(error)})
             if len(page) == PAGE:
                 new = await keep()
                 taken, known, page = taken + new, known + PAGE - new, []
@@ -153,39 +139,35 @@ class RolloutService:
     async def compare(
         self, name: str, *, since: int, until: int, tolerance: timedelta = TOLERANCE, limit: int = 100
     ) -> ShadowComparison:
-        """Both sides within a time: how many agree, and where they differ."""
+        """Compare both sides within a period: how many agree, and the differences."""
         await self._find(name)
         if until <= since:
             raise Invalid("until is not after since", field="until", remedy="give a later one")
         room = page_size(limit)
         counts: Counter[str] = Counter()
-        told: list[dict[str, Any]] = []
-        async for recipient, ours, theirs in self._recipients(
-            name, since - MAX_TIME_GAP, until + MAX_TIME_GAP
-        ):
+        shown: list[dict[str, Any]] = []
+        async for recipient, ours, theirs in self._recipients(name, since - MAX_TIME_GAP, until + MAX_TIME_GAP):
             counts["ours"] += sum(since <= one.at < until for one in ours)
             counts["theirs"] += sum(since <= one.at < until for one in theirs)
             for difference in compare_records(ours, theirs, tolerance)[1]:
                 if since <= difference.at < until:
                     counts[difference.kind] += 1
-                    if len(told) < room:
-                        told.append(difference.described(recipient))
+                    if len(shown) < room:
+                        shown.append(difference.described(recipient))
         unlike = sum(counts[kind] for kind in DIFFERENCE_KINDS if kind != "only_theirs")
         figures = {"ours": counts["ours"], "theirs": counts["theirs"], "same": counts["ours"] - unlike}
         found = {kind: counts[kind] for kind in DIFFERENCE_KINDS}
-        return ShadowComparison({**figures, **found}, told, sum(found.values()) > len(told))
+        return ShadowComparison({**figures, **found}, shown, sum(found.values()) > len(shown))
 
     async def _recipients(
         self, name: str, since: int, until: int
     ) -> AsyncIterator[tuple[str, list[ShadowRecord], list[ShadowRecord]]]:
-        """Both sides of one recipient after the other."""
+        """The records of both sides, one recipient at a time."""
         place: dict[str, Any] = {"recipient": "", "at": 0, "id": 0}
         recipient = None
         sides: dict[str, list[ShadowRecord]] = {"ours": [], "theirs": []}
         while True:
-            page = await self._store.read(
-                "shadow_page", channel=name, since=since, until=until, **place, limit=PAGE
-            )
+            page = await self._store.read("shadow_page", channel=name, since=since, until=until, **place, limit=PAGE)
             for row in page:
                 if row["recipient"] != recipient:
                     if recipient is not None:
@@ -208,28 +190,26 @@ class RolloutService:
 
 
 def _reported(said: Mapping[str, Any] | TidingsError, timezone: ZoneInfo) -> Row:
-    """One row of a report."""
+    """Parse one row of a report; raises Invalid."""
     if isinstance(said, TidingsError):
         raise said
     to = next((said[name] for name in ("to", "address", "recipient") if said.get(name)), None)
     if not isinstance(to, str) or len(to) > MAX_RECIPIENT_LENGTH or not to.isprintable():
-        raise Invalid(
-            "it does not say to whom", field="to", remedy="give the column to, address or recipient"
-        )
+        raise Invalid("the recipient is missing", field="to", remedy="give the column to, address or recipient")
     at = parse_timestamp(said.get("at"), timezone=timezone)
     given = said.get("digest") or None
     if given is None and not said.get("text") and not said.get("data"):
-        raise Invalid("it does not say what", field="text", remedy="give text, or digest")
-    told = str(given) if given is not None else content_digest({**said, "data": _data(said.get("data"))})
-    ref = str(said.get("ref") or f"{to}|{at}|{told}")
-    for name, value in (("digest", told), ("ref", ref)):
-        if not value.isprintable() or len(value) > _LONGEST_REF:
+        raise Invalid("the content is missing", field="text", remedy="give text, or digest")
+    digest = str(given) if given is not None else content_digest({**said, "data": _data(said.get("data"))})
+    ref = str(said.get("ref") or f"{to}|{at}|{digest}")
+    for name, value in (("digest", digest), ("ref", ref)):
+        if not value.isprintable() or len(value) > _MAX_REF_LENGTH:
             raise Invalid(f"{name} is too long or has control characters", field=name, remedy="shorten it")
-    return {"recipient": to, "digest": told, "at": at, "ref": ref}
+    return {"recipient": to, "digest": digest, "at": at, "ref": ref}
 
 
 def _data(value: Any) -> Any:
-    """An object, also where a table could only hold it as text."""
+    """A value, decoded if it is JSON text from a table."""
     if not isinstance(value, str) or not value:
         return value
     try:
@@ -239,12 +219,7 @@ def _data(value: Any) -> Any:
 
 
 def _described(row: Row) -> Row:
-    return {
-        "channel": row["name"],
-        "mode": row["mode"],
-        "share": row["share"],
-        "changed_at": iso(row["changed_at"]),
-    }
+    return {"channel": row["name"], "mode": row["mode"], "share": row["share"], "changed_at": iso(row["changed_at"])}
 
 
 def _switch(entry: Row) -> Row:

@@ -1,7 +1,7 @@
-"""Shadows: what we would have sent, beside what another sender says it sent; and where the two differ. Pure.
+"""Shadow mode: compare what would have been sent with another sender's report. Pure.
 
-One recipient at a time, so that memory stays flat: first what agrees, then what was sent at the same time
-with another content, then the same content at another time, and what is left is on one side only.
+Recipients are compared one at a time in constant memory: first equal records are paired, then different
+contents at the same time, then equal contents at different times; the rest is on one side only.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import orjson
 
 from ...model.time import DAY, SECOND, iso, micros
 
-MAX_TIME_GAP = DAY  # the same content is not taken for the same message beyond this
+MAX_TIME_GAP = DAY  # equal contents farther apart are different messages
 
 
 class ShadowRecord(NamedTuple):
-    """What one side sent, or would have sent, to one recipient."""
+    """A message that one side sent, or would have sent."""
 
     at: int
     digest: str
@@ -28,7 +28,7 @@ class ShadowRecord(NamedTuple):
 
 
 class ShadowDifference(NamedTuple):
-    """Where the two sides disagree; `kind` is one of KINDS."""
+    """A difference; `kind` is one of DIFFERENCE_KINDS."""
 
     kind: str
     ours: ShadowRecord | None
@@ -36,13 +36,13 @@ class ShadowDifference(NamedTuple):
 
     @property
     def at(self) -> int:
-        """When it happened, by our side if it has it."""
-        told = self.ours or self.theirs
-        assert told is not None
-        return told.at
+        """The time on our side, or else on theirs."""
+        record = self.ours or self.theirs
+        assert record is not None
+        return record.at
 
     def described(self, recipient: str) -> dict[str, Any]:
-        """As people see it."""
+        """The difference as API fields."""
         apart = None if self.ours is None or self.theirs is None else abs(self.ours.at - self.theirs.at)
         return {
             "kind": self.kind,
@@ -54,11 +54,11 @@ class ShadowDifference(NamedTuple):
 
 
 DIFFERENCE_KINDS = ("only_ours", "only_theirs", "other_content", "other_time")
-"""Only we would have sent it; only they did; at the same time but not the same; the same but not in time."""
+"""On our side only; on theirs only; same time, different content; same content, different time."""
 
 
 def content_digest(content: Mapping[str, Any]) -> str:
-    """What tells two contents apart: text, subject and data, whatever the line ends and outer spaces."""
+    """A digest of text, subject and data that ignores line endings and surrounding spaces."""
     said = {name: content[name] for name in ("text", "subject", "data") if content.get(name)}
     for name in ("text", "subject"):
         if name in said:
@@ -69,7 +69,7 @@ def content_digest(content: Mapping[str, Any]) -> str:
 def compare_records(
     ours: Sequence[ShadowRecord], theirs: Sequence[ShadowRecord], tolerance: timedelta
 ) -> tuple[int, list[ShadowDifference]]:
-    """How many agree, and the differences; both sides are of one recipient and in order of time."""
+    """Return the number of equal records and the differences; both sides are sorted, of one recipient."""
     near = micros(tolerance)
     far = max(near, MAX_TIME_GAP)
     same, ours, theirs = _pair(ours, theirs, near, alike=True)
@@ -87,7 +87,7 @@ def compare_records(
 def _pair(
     ours: Sequence[ShadowRecord], theirs: Sequence[ShadowRecord], within: int, *, alike: bool
 ) -> tuple[list[tuple[ShadowRecord, ShadowRecord]], list[ShadowRecord], list[ShadowRecord]]:
-    """Pairs in order of time, and what is left on each side. `alike`: only with the same content."""
+    """Pair records by time and return the rest of each side; `alike` pairs only equal contents."""
     pairs: list[tuple[ShadowRecord, ShadowRecord]] = []
     left: tuple[list[ShadowRecord], list[ShadowRecord]] = ([], [])
     for mine, other in _groups(ours, theirs, alike=alike):

@@ -1,8 +1,8 @@
-"""Planning: which occurrences of a schedule are to be made now, which were missed, and which is next. Pure.
+"""Plan which occurrences are due, which were missed and which is next (catch-up policies). Pure.
 
-An occurrence is late when its instant is over by more than a minute (a tick takes milliseconds, so somebody
-was away). `latest` makes the newest one that is due, `all` each of them, both within the window; `skip` makes
-only one that is not late. The instant that was announced as the next is kept, whatever the rule says since.
+An occurrence is late if it is over by more than a minute. Within the catch-up window `latest` makes the
+newest due occurrence and `all` makes each; `skip` makes only one that is not late. The announced next
+instant is kept even if the rule has changed since.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from ...model.time import MINUTE, iso
 from .recurrence import RecurrenceSeries
 
 LATE_AFTER = MINUTE
-MAX_MADE = 100  # of one schedule in one step; the rest comes in the next
-MAX_COUNTED = 1000  # missed ones that are counted one by one
-MAX_LOGGED = 20  # and that get a line each in the log
+MAX_MADE = 100  # per schedule and step; the rest follows in the next step
+MAX_COUNTED = 1000  # missed occurrences counted exactly
+MAX_LOGGED = 20  # missed occurrences with a log line each
 
 SKIP, LATEST, ALL = "skip", "latest", "all"
 CATCH_UP_POLICIES = (SKIP, LATEST, ALL)
 
 
 class ScheduleState(NamedTuple):
-    """What planning needs to know of a schedule."""
+    """The state of a schedule that planning needs."""
 
     series: RecurrenceSeries
-    next_at: int  # the announced one
+    next_at: int  # as announced
     catch_up: str
     catch_up_window: int
-    left: int | None = None  # how many may still be made
-    since: int = 0  # from where days to skip are told: the last occurrence, or the last change
+    left: int | None = None  # remaining occurrences
+    since: int = 0  # skipped days are reported from here: the last occurrence or change
 
 
 class OccurrenceLogEntry(NamedTuple):
-    """One line of the log that is written without making anything."""
+    """A log line of an occurrence that was not made."""
 
     at: int
     outcome: str
@@ -43,7 +43,7 @@ class OccurrenceLogEntry(NamedTuple):
 
 
 class OccurrencePlan(NamedTuple):
-    """What to do now. `last_at` is the last instant that was dealt with; `next_at` the next, if any."""
+    """What to do now. `last_at` is the last instant handled, `next_at` the next, if any."""
 
     make: list[int]
     lines: list[OccurrenceLogEntry]
@@ -51,92 +51,90 @@ class OccurrencePlan(NamedTuple):
     next_at: int | None
 
 
-def plan_occurrences(standing: ScheduleState, now: int) -> OccurrencePlan:
-    """Judge what is due at `now`; the announced instant is."""
-    following = standing.series.first_after(standing.next_at)
-    if following is None or following.at > now:  # nearly always: one is due, and nobody was away for long
-        made, last = [standing.next_at][: now - standing.next_at < _allowance(standing)], standing.next_at
+def plan_occurrences(state: ScheduleState, now: int) -> OccurrencePlan:
+    """Plan what is due at `now`; the announced instant must be."""
+    following = state.series.first_after(state.next_at)
+    if following is None or following.at > now:  # the usual case: exactly one is due
+        made, last = [state.next_at][: now - state.next_at < _allowance(state)], state.next_at
     else:
-        made = _chosen(standing, now)[: standing.left]
-        last = _last_dealt_with(standing, made, now)
-        following = standing.series.first_after(last)
-    lines = [*_missed(standing, made, last, now), *_left_out(standing, last)]
+        made = _chosen(state, now)[: state.left]
+        last = _last_handled(state, made, now)
+        following = state.series.first_after(last)
+    lines = [*_missed(state, made, last, now), *_left_out(state, last)]
     return OccurrencePlan(made, lines, last, None if following is None else following.at)
 
 
-def late_expiry(standing: ScheduleState, at: int, now: int) -> int | None:
-    """Until when the message of a late occurrence may go out; None for one on time."""
-    return at + standing.catch_up_window if now - at > LATE_AFTER else None
+def late_expiry(state: ScheduleState, at: int, now: int) -> int | None:
+    """The expiry of the message of a late occurrence; None for one on time."""
+    return at + state.catch_up_window if now - at > LATE_AFTER else None
 
 
-def _due(standing: ScheduleState, now: int, after: int) -> Iterator[int]:
-    """Instants that are due, after a place, the announced one among them."""
-    if after < standing.next_at <= now:
-        yield standing.next_at
-    for firing in standing.series.after(max(after, standing.next_at)):
+def _due(state: ScheduleState, now: int, after: int) -> Iterator[int]:
+    """Due instants after another one, including the announced instant."""
+    if after < state.next_at <= now:
+        yield state.next_at
+    for firing in state.series.after(max(after, state.next_at)):
         if firing.at > now:
             return
         yield firing.at
 
 
-def _chosen(standing: ScheduleState, now: int) -> list[int]:
+def _chosen(state: ScheduleState, now: int) -> list[int]:
     """The instants to make, oldest first."""
-    if standing.catch_up == ALL:
-        return list(islice(_due(standing, now, now - standing.catch_up_window), MAX_MADE))
-    return _newest(standing, now, now - _allowance(standing))
+    if state.catch_up == ALL:
+        return list(islice(_due(state, now, now - state.catch_up_window), MAX_MADE))
+    return _newest(state, now, now - _allowance(state))
 
 
-def _allowance(standing: ScheduleState) -> int:
-    """How late one may be and still be made."""
-    return (
-        min(standing.catch_up_window, LATE_AFTER) if standing.catch_up == SKIP else standing.catch_up_window
-    )
+def _allowance(state: ScheduleState) -> int:
+    """How late an occurrence may still be made."""
+    return min(state.catch_up_window, LATE_AFTER) if state.catch_up == SKIP else state.catch_up_window
 
 
-def _newest(standing: ScheduleState, now: int, after: int) -> list[int]:
-    """The newest due one, looked for in ever wider windows: there may be one for each second of a day."""
+def _newest(state: ScheduleState, now: int, after: int) -> list[int]:
+    """The newest due instant, searched in growing windows because a rule may fire every second."""
     window = MINUTE
     while True:
         low = max(after, now - window)
-        found = list(_due(standing, now, low))
+        found = list(_due(state, now, low))
         if found or low == after:
             return found[-1:]
         window *= 4
 
 
-def _last_dealt_with(standing: ScheduleState, made: list[int], now: int) -> int:
-    """Up to where this plan goes: all that is due, or as far as it was cut short."""
-    if made and standing.catch_up == ALL and len(made) == MAX_MADE:
+def _last_handled(state: ScheduleState, made: list[int], now: int) -> int:
+    """The last instant of this plan: all that is due, or where a limit ended it."""
+    if made and state.catch_up == ALL and len(made) == MAX_MADE:
         return made[-1]
-    if made and standing.left is not None and len(made) == standing.left:
+    if made and state.left is not None and len(made) == state.left:
         return made[-1]
-    return max([standing.next_at, *made, *_newest(standing, now, standing.next_at - 1)])
+    return max([state.next_at, *made, *_newest(state, now, state.next_at - 1)])
 
 
-def _missed(standing: ScheduleState, made: list[int], last: int, now: int) -> list[OccurrenceLogEntry]:
-    """Those that are due and not made; many of them in one line."""
-    if made == [last] and last == standing.next_at:
+def _missed(state: ScheduleState, made: list[int], last: int, now: int) -> list[OccurrenceLogEntry]:
+    """Log lines of due instants that are not made; one line if there are many."""
+    if made == [last] and last == state.next_at:
         return []
     chosen = set(made)
-    counted = islice(_due(standing, min(now, last), standing.next_at - 1), MAX_COUNTED + len(made))
+    counted = islice(_due(state, min(now, last), state.next_at - 1), MAX_COUNTED + len(made))
     missed = [at for at in counted if at not in chosen]
     if len(missed) <= MAX_LOGGED:
-        return [OccurrenceLogEntry(at, "missed", _why(standing, at, made, now)) for at in missed]
+        return [OccurrenceLogEntry(at, "missed", _why(state, at, made, now)) for at in missed]
     many = f"{len(missed):,}" if len(missed) < MAX_COUNTED else f"{MAX_COUNTED:,} or more"
     return [OccurrenceLogEntry(missed[-1], "missed", f"{many} were missed since {iso(missed[0])}")]
 
 
-def _why(standing: ScheduleState, at: int, made: list[int], now: int) -> str:
-    if now - at >= standing.catch_up_window:
-        return "it was missed by more than its catch-up window"
+def _why(state: ScheduleState, at: int, made: list[int], now: int) -> str:
+    if now - at >= state.catch_up_window:
+        return "missed: later than its catch-up window"
     if made and made[-1] > at:
-        return f"it was missed, and the one of {iso(made[-1])} stands for it"
-    return "it was missed, and this schedule makes up for none"
+        return f"missed: replaced by the occurrence of {iso(made[-1])}"
+    return "missed: this schedule does not catch up"
 
 
-def _left_out(standing: ScheduleState, last: int) -> list[OccurrenceLogEntry]:
-    """Days to skip that have gone by since the last occurrence."""
+def _left_out(state: ScheduleState, last: int) -> list[OccurrenceLogEntry]:
+    """Log lines of excluded dates since the last occurrence."""
     return [
-        OccurrenceLogEntry(at, "skipped", "its day is one to skip")
-        for at in standing.series.skipped(standing.since, last, MAX_LOGGED)
+        OccurrenceLogEntry(at, "skipped", "its date is excluded")
+        for at in state.series.skipped(state.since, last, MAX_LOGGED)
     ]

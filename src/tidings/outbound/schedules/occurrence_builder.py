@@ -1,6 +1,6 @@
-"""Making: what a schedule makes at an instant, prepared so that it can be written with the occurrence itself.
+"""Prepare the message of an occurrence, to be written in the scheduler's transaction.
 
-A maker judges and prepares; it writes nothing. Whoever asked writes all of it in one transaction, or none.
+A builder validates and prepares; the caller writes everything in one transaction.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ...inputs.fields import Field, hint
 from ...model.errors import Invalid, TidingsError
 from ...model.task import NewTask
 from ...store.port import Step
-from ..draft_parser import MESSAGE_FIELDS as OF_A_MESSAGE
+from ..draft_parser import MESSAGE_FIELDS as ALL_MESSAGE_FIELDS
 from ..draft_parser import DraftParser
 from ..messages import MessageService
 
-_OF_ITS_TIME = ("at", "in", "expires_at")  # the schedule says when
+_TIME_FIELDS = ("at", "in", "expires_at")  # set by the schedule
 SCHEDULED_MESSAGE_FIELDS: Mapping[str, Field] = {
-    name: field for name, field in OF_A_MESSAGE.items() if name not in _OF_ITS_TIME
+    name: field for name, field in ALL_MESSAGE_FIELDS.items() if name not in _TIME_FIELDS
 }
 
 
 class Occurrence(NamedTuple):
-    """Which occurrence something is made for; `expires_at` only where it is made up for, late."""
+    """An occurrence of a schedule; `expires_at` is set only for a late one."""
 
     schedule: str
     at: int
@@ -34,7 +34,7 @@ class Occurrence(NamedTuple):
 
 
 class PreparedOccurrence(NamedTuple):
-    """What is to be written: the id it will have, rows of messages with their tasks, and further steps."""
+    """What to write: the new id, message rows with their tasks, and further steps."""
 
     id: str
     tasks: Sequence[NewTask] = ()
@@ -43,40 +43,38 @@ class PreparedOccurrence(NamedTuple):
 
 
 class OccurrenceBuilder(Protocol):
-    """Turns the body of a schedule into something that can be written."""
+    """Prepares the message or broadcast of a schedule."""
 
-    async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
-        """Raises one of ours (channel gone, bad template ...) when it cannot be made."""
+    async def prepare(self, body: Mapping[str, Any], occurrence: Occurrence) -> PreparedOccurrence:
+        """Prepare one occurrence; raises a TidingsError if it cannot be created."""
 
 
 class MessageOccurrenceBuilder:
-    """Makes one message: the fields of a draft, without a time of its own."""
+    """Prepares one message from draft fields without a time."""
 
     def __init__(self, messages: MessageService) -> None:
         self._messages = messages
 
-    async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
-        """The message of one occurrence. Its own expiry wins over the schedule's grace."""
+    async def prepare(self, body: Mapping[str, Any], occurrence: Occurrence) -> PreparedOccurrence:
+        """Prepare the message; its own expiry wins over the schedule's catch-up window."""
         for name in body:
-            if name in _OF_ITS_TIME:
+            if name in _TIME_FIELDS:
                 raise Invalid(
-                    f"{name} has no place in a schedule",
+                    f"{name} is not allowed in a schedule",
                     field=name,
-                    remedy="the schedule says when; use expires_in for how late it may go out",
+                    remedy="the schedule sets the time; use expires_in to limit how late it may be sent",
                 )
             if name not in SCHEDULED_MESSAGE_FIELDS:
                 raise Invalid(
-                    f"unknown field {name[:60]!r}",
-                    field=name[:60],
-                    remedy=hint(name, SCHEDULED_MESSAGE_FIELDS),
+                    f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, SCHEDULED_MESSAGE_FIELDS)
                 )
-        reading = DraftParser(now=occasion.at, timezone=_UTC)  # so that a length counts from the occurrence
-        draft = reading.draft(dict(body))._replace(at=occasion.at, tenant=occasion.tenant)
+        reading = DraftParser(now=occurrence.at, timezone=_UTC)  # durations count from the occurrence
+        draft = reading.draft(dict(body))._replace(at=occurrence.at, tenant=occurrence.tenant)
         own_expiry = draft.expires_at is not None
         if not own_expiry:
-            draft = draft._replace(expires_at=occasion.expires_at)
-        task, row = await self._messages.prepare(draft, occasion.now)
-        quota = await self._messages.check_quota(occasion.tenant, occasion.now)
+            draft = draft._replace(expires_at=occurrence.expires_at)
+        task, row = await self._messages.prepare(draft, occurrence.now)
+        quota = await self._messages.check_quota(occurrence.tenant, occurrence.now)
         return PreparedOccurrence(row[2], [task], [(*row[:-1], own_expiry)], quota)
 
 
@@ -84,6 +82,6 @@ _UTC = ZoneInfo("UTC")
 
 
 def nested_error(field: str, error: TidingsError) -> TidingsError:
-    """The same error, said of a field inside another."""
+    """The same error for a nested field."""
     inner = f"{field}.{error.field}" if error.field else field
     return type(error)(error.problem, remedy=error.remedy, field=inner)

@@ -1,8 +1,8 @@
-"""Recurrence: from a rule to its instants. Pure: values in, values out, the time among them.
+"""Compute the instants of a recurrence rule across daylight-saving changes. Pure.
 
-Two kinds of rule. **Wall-clock rules** (daily, weekly, monthly, yearly, RRULE, cron with hours) name times on
-a wall; each is settled in the schedule's zone, once: in a gap the first valid time, of a time that comes
-twice the first. **Elapsed rules** (intervals, cron for every hour) count on through a change of the clocks.
+**Wall-clock rules** (daily, weekly, monthly, yearly, RRULE, cron with hours) name wall-clock times; each is
+resolved once in the schedule's time zone: a skipped time becomes the first valid one, a repeated time the
+first of the two. **Elapsed rules** (intervals, cron for every hour) ignore clock changes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ...model import durations
 from ...model.time import SECOND, Instant, instant, micros, moment
 from . import rrules
 
-MIN_INTERVAL = SECOND  # no interval is shorter
-LATEST_INSTANT = instant(datetime.fromisoformat("2400-01-01T00:00:00+00:00"))  # nobody plans further
-_HORIZON = 50 * 366  # days without a match after which a rule is given up
+MIN_INTERVAL = SECOND  # the shortest interval
+LATEST_INSTANT = instant(datetime.fromisoformat("2400-01-01T00:00:00+00:00"))  # the planning horizon
+_HORIZON = 50 * 366  # days without a match after which the search ends
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 CRON_ALIASES = {
@@ -45,28 +45,28 @@ Times = Callable[[datetime], Iterator[datetime]]  # a wall-clock time -> those a
 
 
 class Firing(NamedTuple):
-    """One instant of a rule; `note` says which rule for a change of the clocks was applied."""
+    """One instant of a rule; `note` tells how a clock change was resolved."""
 
     at: Instant
     note: str | None = None
 
 
 class RecurrenceRule(Protocol):
-    """What has instants."""
+    """A rule that yields instants."""
 
     def after(self, at: int) -> Iterator[Firing]:
-        """Those after an instant, in order, each once."""
+        """The firings after an instant, in order and unique."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Every so long, counted from an anchor: elapsed time, whatever the clocks do."""
+    """A fixed interval of elapsed time, counted from an anchor."""
 
     length: int
     anchor: int
 
     def after(self, at: int) -> Iterator[Firing]:
-        """Multiples of the length, the anchor itself included."""
+        """Multiples of the length from the anchor, including it."""
         turn = max(0, (at - self.anchor) // self.length + 1)
         while True:
             yield Firing(Instant(self.anchor + turn * self.length))
@@ -75,13 +75,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class EveryHour:
-    """A cron rule for every hour: whenever the wall clock matches, in both hours where one comes twice."""
+    """A cron rule for every hour: fires in both hours when a clock change repeats one."""
 
     times: Times
     timezone: ZoneInfo
 
     def after(self, at: int) -> Iterator[Firing]:
-        """Instants whose wall-clock reading matches; second readings wait for their turn in `again`."""
+        """Instants whose wall-clock time matches; the second of a repeated time waits in `again`."""
         again: deque[Instant] = deque()
         for there in self.times(
             wall_time(at, self.timezone) - overlap_length(wall_time(at, self.timezone), self.timezone)
@@ -96,13 +96,13 @@ class EveryHour:
 
 @dataclass(frozen=True, slots=True)
 class WallClock:
-    """Times on the wall of a zone, each settled once."""
+    """Wall-clock times of a time zone, each resolved once."""
 
     times: Times
     timezone: ZoneInfo
 
     def after(self, at: int) -> Iterator[Firing]:
-        """Settled times; several that fall on one instant are one firing."""
+        """Resolved times; several that fall on one instant are one firing."""
         last = at
         for there in self.times(wall_time(at, self.timezone)):
             settled = resolve_wall_time(there, self.timezone)
@@ -113,7 +113,7 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class RecurrenceSeries:
-    """A rule within its bounds: from `start` to `end`, both included, but for the days in `skip`."""
+    """A rule from `start` to `end`, both included, without the dates in `skip`."""
 
     rule: RecurrenceRule
     timezone: ZoneInfo
@@ -122,16 +122,13 @@ class RecurrenceSeries:
     skip: frozenset[date] = field(default_factory=frozenset)
 
     def after(self, at: int) -> Iterator[Firing]:
-        """What fires after an instant."""
+        """The firings after an instant."""
         while at is not None:
             jump = None
             for firing in self._bounded(at):
                 day = self._day(firing.at)
                 if day in self.skip:
-                    jump = (
-                        resolve_wall_time(datetime.combine(day + timedelta(days=1), time()), self.timezone).at
-                        - 1
-                    )
+                    jump = resolve_wall_time(datetime.combine(day + timedelta(days=1), time()), self.timezone).at - 1
                     break
                 yield firing
             if jump is None:
@@ -139,11 +136,11 @@ class RecurrenceSeries:
             at = max(jump, firing.at)
 
     def first_after(self, at: int) -> Firing | None:
-        """The next one, if there is any."""
+        """The next firing, if any."""
         return next(self.after(at), None)
 
     def skipped(self, after: int, until: int, most: int) -> list[int]:
-        """Instants that fell on a day to be left out, up to `until`; at most so many."""
+        """Up to `most` instants on excluded dates, until `until`."""
         if not self.skip:
             return []
         days = sorted(self.skip)
@@ -172,14 +169,14 @@ class RecurrenceSeries:
 
 @lru_cache(maxsize=4096)
 def compile_rule(stored: str, timezone: ZoneInfo) -> RecurrenceRule:
-    """A rule as it is stored (see `rules.py`), ready to be asked."""
+    """Compile a stored rule (see `rule_parser`)."""
     rule = orjson.loads(stored)
     kind = next(name for name in RULE_KINDS if name in rule)
     return RULE_KINDS[kind](rule, timezone)
 
 
 def days_to_skip(stored: str) -> frozenset[date]:
-    """The days that a stored rule leaves out."""
+    """The excluded dates of a stored rule."""
     return frozenset(date.fromisoformat(day) for day in orjson.loads(stored).get("skip", ()))
 
 
@@ -209,7 +206,7 @@ def _by_days(match: Callable[[Mapping[str, Any]], Callable[[date], bool]], name:
 
 
 def _on_days(is_day: Callable[[date], bool], clocks: list[time]) -> Times:
-    """Given times of the days that match; gives up after fifty years without one."""
+    """The given times on matching days; ends after fifty years without a match."""
 
     def times(there: datetime) -> Iterator[datetime]:
         day, idle = there.date(), 0
@@ -236,7 +233,7 @@ def _of_week(rule: Mapping[str, Any]) -> Callable[[date], bool]:
 
 
 def _of_month(rule: Mapping[str, Any]) -> Callable[[date], bool]:
-    """Days by number, `last`, or a weekday's place; `short_months` says what a day beyond the end becomes."""
+    """Match days by number, `last` or ordinal weekday; `short_months` may clamp days beyond the month."""
     numbers = {on for on in rule["on"] if isinstance(on, int)}
     places = {_place(on) for on in rule["on"] if isinstance(on, str) and on != "last"}
     has_last = "last" in rule["on"]
@@ -255,7 +252,7 @@ def _of_month(rule: Mapping[str, Any]) -> Callable[[date], bool]:
 
 
 def _place(words: str) -> tuple[int, int]:
-    """ "last friday" as a weekday and its place in the month."""
+    """Parse "last friday" into a weekday and its ordinal."""
     place, weekday = words.split()
     return WEEKDAYS.index(weekday[:3]), ORDINALS[place]
 

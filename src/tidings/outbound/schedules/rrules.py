@@ -1,7 +1,7 @@
-"""RRULE (RFC 5545) on a wall clock: read strictly, and asked from any time on, not only from its start.
+"""RRULE (RFC 5545) on wall-clock time: parsed strictly, and iterated from any time.
 
-Our own engine, compared with dateutil in the tests: dateutil counts from DTSTART each time, looks for a rule
-that never fires until the year 9999, and takes `BYDAY=MO,1FR` for Mondays that are also first Fridays.
+A separate engine, tested against dateutil: dateutil iterates from DTSTART each time, searches for a rule that
+never fires until the year 9999, and takes `BYDAY=MO,1FR` for Mondays that are also first Fridays.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from zoneinfo import ZoneInfo
 from ...model.errors import Invalid
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
-MOST_COUNT = 10_000
-MOST_TIMES = 1440  # of one day, by BYHOUR, BYMINUTE and BYSECOND together
+MAX_COUNT = 10_000
+MAX_TIMES = 1440  # per day, by BYHOUR, BYMINUTE and BYSECOND together
 _LAST_YEAR = 2400
-_PATIENCE = 50 * 366  # days without a match after which a rule is given up
-_BUDGET = 100_000  # times that are tried in vain before it is
+_PATIENCE = 50 * 366  # days without a match after which the search ends
+_BUDGET = 100_000  # times tested without a match after which it ends
 _SMALLEST = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
@@ -40,7 +40,7 @@ _EXAMPLE = "for example FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9;BYMINUTE=0"
 
 
 class RruleParts(NamedTuple):
-    """An RRULE, read and checked in shape."""
+    """A parsed RRULE."""
 
     freq: str
     interval: int
@@ -51,7 +51,7 @@ class RruleParts(NamedTuple):
 
 
 def parse(text: str) -> RruleParts:
-    """Read an RRULE, or say which part of it is wrong."""
+    """Parse an RRULE; raises Invalid naming the wrong part."""
     given = _split(text)
     freq = given.pop("FREQ", "")
     if freq not in FREQUENCIES:
@@ -68,7 +68,7 @@ def parse(text: str) -> RruleParts:
     parts = RruleParts(
         freq,
         interval,
-        None if count is None else _number(count, "COUNT", 1, MOST_COUNT),
+        None if count is None else _number(count, "COUNT", 1, MAX_COUNT),
         None if until is None else _until(until),
         _DAYS.index(start),
         by,
@@ -78,7 +78,7 @@ def parse(text: str) -> RruleParts:
 
 
 def times(parts: RruleParts, begin: datetime, timezone: ZoneInfo) -> Callable[[datetime], Iterator[datetime]]:
-    """The rule's wall-clock times after any other; `begin` gives what the rule leaves open (DTSTART)."""
+    """The rule's wall-clock times after any time; `begin` (DTSTART) fills in unspecified parts."""
     engine = _small(parts, begin) if parts.freq in _SMALLEST else _large(parts, begin)
     until = parts.until
     if until is not None and until.tzinfo is not None:
@@ -108,16 +108,14 @@ def _split(text: str) -> dict[str, str]:
     if not body or len(body) > 500:
         raise _wrong("the rule is empty" if not body else "the rule is too long", _EXAMPLE)
     if "DTSTART" in body or "EXDATE" in body or "\n" in body:
-        raise _wrong(
-            "only the RRULE itself goes here", "say DTSTART with `start` and `zone`, and EXDATE with `skip`"
-        )
+        raise _wrong("only the RRULE itself is accepted", "give DTSTART as `start` and `zone`, and EXDATE as `skip`")
     given: dict[str, str] = {}
     for part in body.split(";"):
         name, equals, value = part.partition("=")
         if not equals or not value:
             raise _wrong(f"{part[:40]!r} is not NAME=VALUE", _EXAMPLE)
         if name in given:
-            raise _wrong(f"{name} is given twice", "say it once")
+            raise _wrong(f"{name} is given twice", "give it once")
         known = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_RANGES)
         if name not in known:
             raise _wrong(f"there is no part {name[:40]!r}", f"known parts: {', '.join(known)}")
@@ -129,9 +127,7 @@ def _by(name: str, value: str) -> tuple[Any, ...]:
     if name == "BYDAY":
         return tuple(sorted({_day(word) for word in value.split(",")}, key=str))
     low, high = _RANGES[name]
-    return tuple(
-        sorted({_number(word, name, low, high, signed=name in _SIGNED) for word in value.split(",")})
-    )
+    return tuple(sorted({_number(word, name, low, high, signed=name in _SIGNED) for word in value.split(",")}))
 
 
 def _day(word: str) -> tuple[int | None, int]:
@@ -163,7 +159,7 @@ def _until(value: str) -> datetime:
 
 
 def _check(parts: RruleParts) -> None:
-    """What RFC 5545 does not allow together."""
+    """Reject combinations that RFC 5545 does not allow."""
     by, freq = parts.by, parts.freq
     if "BYWEEKNO" in by and freq != "YEARLY":
         raise _wrong(f"BYWEEKNO goes with FREQ=YEARLY only, not {freq}", "leave it out")
@@ -177,12 +173,10 @@ def _check(parts: RruleParts) -> None:
         if "BYWEEKNO" in by:
             raise _wrong("BYDAY with a place does not go with BYWEEKNO", "leave the place out")
     if "BYSETPOS" in by and (len(by) == 1 or freq in _SMALLEST):
-        raise _wrong(
-            "BYSETPOS chooses among the days of another BY part", "add BYDAY, with FREQ=MONTHLY for example"
-        )
+        raise _wrong("BYSETPOS chooses among the days of another BY part", "add BYDAY, with FREQ=MONTHLY for example")
     named = [len(by.get(name, (0,))) for name in ("BYHOUR", "BYMINUTE", "BYSECOND")]
-    if freq not in _SMALLEST and named[0] * named[1] * named[2] > MOST_TIMES:
-        raise _wrong(f"it names more than {MOST_TIMES} times a day", "use FREQ=MINUTELY or SECONDLY")
+    if freq not in _SMALLEST and named[0] * named[1] * named[2] > MAX_TIMES:
+        raise _wrong(f"it names more than {MAX_TIMES} times a day", "use FREQ=MINUTELY or SECONDLY")
 
 
 def _wrong(problem: str, remedy: str) -> Invalid:
@@ -193,7 +187,7 @@ def _wrong(problem: str, remedy: str) -> Invalid:
 
 
 def _large(parts: RruleParts, begin: datetime) -> Callable[[datetime], Iterator[datetime]]:
-    """Period after period: its days that match, times the times of day; BYSETPOS chooses among them."""
+    """Per period: matching days times the times of day, filtered by BYSETPOS."""
     whole = parts._replace(by=_explicit(parts, begin))
     by = whole.by
     clocks = [
@@ -219,7 +213,7 @@ def _large(parts: RruleParts, begin: datetime) -> Callable[[datetime], Iterator[
 
 
 def _explicit(parts: RruleParts, begin: datetime) -> dict[str, tuple[Any, ...]]:
-    """What the rule leaves open, taken from its begin."""
+    """The BY parts with unspecified ones taken from `begin`."""
     by = dict(parts.by)
     if not by.keys() & {"BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYDAY"}:
         if parts.freq == "YEARLY":
@@ -234,7 +228,7 @@ def _explicit(parts: RruleParts, begin: datetime) -> dict[str, tuple[Any, ...]]:
 
 
 def _turn(parts: RruleParts, begin: datetime, there: datetime) -> int:
-    """The number of the period, counted from the first, that a time falls in or before."""
+    """The index of the period that contains a time."""
     if there <= begin:
         return 0
     match parts.freq:
@@ -250,7 +244,7 @@ def _turn(parts: RruleParts, begin: datetime, there: datetime) -> int:
 
 
 def _period(parts: RruleParts, begin: datetime, turn: int) -> tuple[datetime, datetime]:
-    """Where a period of the rule begins and ends."""
+    """The start and end of a period."""
     step = turn * parts.interval
     match parts.freq:
         case "YEARLY":
@@ -289,7 +283,7 @@ def _chosen(found: list[datetime], places: tuple[int, ...] | None) -> list[datet
 
 
 def _is_day(parts: RruleParts, day: date) -> bool:
-    """Whether a day satisfies every BY part about days."""
+    """Whether a day matches all BY parts about days."""
     by = parts.by
     if "BYMONTH" in by and day.month not in by["BYMONTH"]:
         return False
@@ -315,7 +309,7 @@ def _is_day(parts: RruleParts, day: date) -> bool:
 
 
 def _weeks(day: date, week_start: int) -> tuple[int, int]:
-    """The number of a day's week from the start and from the end of its year; week 1 has four days of it."""
+    """The week number from the start and from the end of the year; week 1 has at least four days."""
     pivot = date(day.year, day.month, day.day) + timedelta(days=3 - (day.weekday() - week_start) % 7)
     number = (pivot.timetuple().tm_yday + 6) // 7
     last = date(pivot.year, 12, 28)
@@ -327,7 +321,7 @@ def _weeks(day: date, week_start: int) -> tuple[int, int]:
 
 
 def _small(parts: RruleParts, begin: datetime) -> Callable[[datetime], Iterator[datetime]]:
-    """Days that match, one after the other, and within each the times that do."""
+    """Per matching day: its matching times."""
 
     def after(there: datetime) -> Iterator[datetime]:
         day, idle, tried = max(there, begin).date(), 0, 0
@@ -348,7 +342,7 @@ def _small(parts: RruleParts, begin: datetime) -> Callable[[datetime], Iterator[
 
 
 def _of_day(parts: RruleParts, begin: datetime, day: date) -> Iterator[datetime | None]:
-    """The times of one day; None for each that was tried in vain."""
+    """The times of one day; None for each candidate without a match."""
     by, unit = parts.by, _SMALLEST[parts.freq]
     start = datetime(day.year, day.month, day.day)  # noqa: DTZ001  (a wall clock's)
     step = parts.interval * unit
@@ -367,7 +361,7 @@ def _of_day(parts: RruleParts, begin: datetime, day: date) -> Iterator[datetime 
 
 
 def _of_moment(parts: RruleParts, begin: datetime, there: datetime) -> Iterator[datetime | None]:
-    """A step of the rule, unfolded into the smaller parts that it names."""
+    """Expand a step of the rule by its smaller BY parts."""
     by = parts.by
     if parts.freq == "HOURLY":
         for minute in by.get("BYMINUTE", (begin.minute,)):

@@ -1,4 +1,4 @@
-"""Rules in words, so that a slip of the finger is seen before it fires. Pure."""
+"""Describe a recurrence rule in plain English, so that mistakes are visible. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _DAYS = dict(zip(WEEKDAYS, calendar.day_name, strict=True))
 
 
 def describe_rule(stored: str) -> str:
-    """A stored rule as a person would say it."""
+    """A stored rule in plain English."""
     rule = orjson.loads(stored)
     kind = next((name for name in _WORDS if name in rule), None)
     if kind is None:
-        return "by a rule that this version does not know"
+        return "an unknown rule"
     skipped = len(rule.get("skip", ()))
-    but = f", but for {skipped} day{'s' * (skipped > 1)}" if skipped else ""
+    but = f", except on {skipped} date{'s' * (skipped > 1)}" if skipped else ""
     return f"{_WORDS[kind](rule[kind])}{but}"
 
 
@@ -32,7 +32,7 @@ def _cron(expression: str) -> str:
     try:
         said = CronSim(fields, datetime(2000, 1, 1)).explain()  # noqa: DTZ001  (any time will do)
     except (ValueError, AssertionError, IndexError, NotImplementedError):
-        return f"by the cron rule {expression}"  # right, but beyond the library's words
+        return f"by the cron rule {expression}"  # valid, but the library cannot describe it
     return said[:1].lower() + said[1:]
 
 

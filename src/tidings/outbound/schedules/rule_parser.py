@@ -1,4 +1,4 @@
-"""Rules as people write them: read, checked, and put into the one form that is stored. Pure.
+"""Parse recurrence rules into their stored form. Pure.
 
 A rule is an object with one of these:
 
@@ -29,9 +29,9 @@ from ...model.time import micros
 from . import rrules
 from .recurrence import CRON_ALIASES, MIN_INTERVAL, ORDINALS, RULE_KINDS, WEEKDAYS
 
-MOST_TIMES = 100  # times of one day
-MOST_DAYS = 1000  # days to skip
-LONGEST_CRON = 200
+MAX_TIMES = 100  # times of one day
+MAX_DAYS = 1000  # excluded dates
+MAX_CRON_LENGTH = 200
 _CRON_FIELDS = {
     "second": "0-59",
     "minute": "0-59",
@@ -48,12 +48,10 @@ _SHORT = "short_months"
 
 
 def parse_rule(given: Mapping[str, Any], *, anchor: int, skip: list[Any] | None = None) -> str:
-    """The rule in its stored form; `anchor` is what an interval or an RRULE counts from."""
+    """Parse a rule into its stored form; `anchor` is the start of an interval or RRULE."""
     kinds = [name for name in given if given[name] is not None]
     if len(kinds) != 1:
-        problem = (
-            "the rule is empty" if not kinds else f"the rule has {' and '.join(sorted(kinds))[:80]} at once"
-        )
+        problem = "the rule is empty" if not kinds else f"the rule has {' and '.join(sorted(kinds))[:80]} at once"
         raise _wrong(problem, f"give one of: {_KINDS}")
     kind, said = kinds[0], given[kinds[0]]
     reader = _READERS.get(kind)
@@ -73,12 +71,12 @@ def parse_rule(given: Mapping[str, Any], *, anchor: int, skip: list[Any] | None 
 
 
 def serialize_rule(stored: str) -> dict[str, Any]:
-    """A stored rule as it may be written again."""
+    """A stored rule as request fields."""
     return {name: value for name, value in orjson.loads(stored).items() if name in RULE_KINDS}
 
 
 def parse_days(given: list[Any] | None) -> list[str]:
-    """Days to skip, each once, in order."""
+    """The excluded dates, sorted and unique."""
     days = set()
     for entry in given or ():
         try:
@@ -86,11 +84,9 @@ def parse_days(given: list[Any] | None) -> list[str]:
                 raise ValueError(entry)
             days.add(date.fromisoformat(entry).isoformat())
         except ValueError:
-            raise Invalid(
-                f"{str(entry)[:40]!r} is not a day", field="skip", remedy='write ["2026-12-25"]'
-            ) from None
-    if len(days) > MOST_DAYS:
-        raise Invalid(f"skip has {len(days)} days", field="skip", remedy=f"use at most {MOST_DAYS}")
+            raise Invalid(f"{str(entry)[:40]!r} is not a day", field="skip", remedy='write ["2026-12-25"]') from None
+    if len(days) > MAX_DAYS:
+        raise Invalid(f"skip has {len(days)} days", field="skip", remedy=f"use at most {MAX_DAYS}")
     return sorted(days)
 
 
@@ -100,7 +96,7 @@ def _cron(said: Any) -> str:
         if text.lower() not in CRON_ALIASES:
             raise _wrong(f"there is no {text[:20]!r}", f"use one of: {', '.join(CRON_ALIASES)}")
         return text.lower()
-    if len(text) > LONGEST_CRON or len(text.split()) not in (5, 6):
+    if len(text) > MAX_CRON_LENGTH or len(text.split()) not in (5, 6):
         raise _wrong(
             f"the cron rule has {len(text.split())} fields",
             "write 5: minute, hour, day of month, month, day of week; or 6 with seconds first",
@@ -110,24 +106,24 @@ def _cron(said: Any) -> str:
     except (CronSimError, AssertionError, ValueError) as error:
         raise _bad_cron(text, str(error)) from None
     if found is None:
-        raise _wrong(f"the cron rule {text!r} never fires", "no such day comes within fifty years")
+        raise _wrong(f"the cron rule {text!r} never fires", "use days that occur within fifty years")
     return text
 
 
 def _bad_cron(text: str, said: str) -> Invalid:
     name = said.removeprefix("Bad ")
     if name not in _CRON_FIELDS:
-        return _wrong(f"the cron rule {text!r} cannot be read", "for example 0 9 * * 1-5")
+        return _wrong(f"the cron rule {text!r} is invalid", "for example 0 9 * * 1-5")
     fields = text.upper().split()
     place = list(_CRON_FIELDS).index(name) - (1 if len(fields) == 5 else 0)
     if name == "day-of-month" and _is_readable(fields[place]):
-        return _wrong(f"the cron rule {text!r} never fires", "no month that it names has such a day")
+        return _wrong(f"the cron rule {text!r} never fires", "use a day that its months have")
     words = name.replace("-", " ")
     return _wrong(f"the {words} of the cron rule is {fields[place][:40]!r}", f"use {_CRON_FIELDS[name]}")
 
 
 def _is_readable(days: str) -> bool:
-    """Whether a field of days is fine by itself, so that only the month can be at fault."""
+    """Whether a day field is valid alone, so that only the month can be wrong."""
     try:
         CronSim(f"0 0 {days} * *", datetime(2000, 1, 1))  # noqa: DTZ001  (any time will do)
     except (CronSimError, AssertionError, ValueError):
@@ -139,7 +135,7 @@ def _every(said: Any) -> str:
     text = _text(said, "every", "90m").strip()
     try:
         if re.fullmatch(r"[\d.]*", text):
-            raise ValueError(f"{text!r} does not say of what")
+            raise ValueError(f"{text!r} has no unit")
         length = durations.parse(text)
     except ValueError as error:
         raise _wrong(str(error), "write 30s, 90m, 12h or 7d; for months use monthly") from None
@@ -171,7 +167,7 @@ def _yearly(said: Any) -> dict[str, Any]:
 
 
 def _parts(said: Any, kind: str, needed: tuple[str, ...], *more: str) -> dict[str, Any]:
-    """An object, or words: days first, then times of day."""
+    """Parse an object, or a text with days first and then times of day."""
     if isinstance(said, str):
         clocks = [found.group() for found in _CLOCK.finditer(said)]
         days = [word.strip() for word in _CLOCK.sub(",", said).replace(" at ", ",").split(",")]
@@ -180,7 +176,7 @@ def _parts(said: Any, kind: str, needed: tuple[str, ...], *more: str) -> dict[st
             raise _wrong(f"{on[0][:40]!r} is not a time of day", "write 09:00")
         return {"on": on, "at": clocks}
     if not isinstance(said, dict):
-        raise _wrong(f"{kind} is neither a text nor an object", _EXAMPLES[kind])
+        raise _wrong(f"{kind} is neither a string nor an object", _EXAMPLES[kind])
     for name in said:
         if name not in (*needed, *more):
             raise _wrong(f"{kind} has no part {str(name)[:40]!r}", f"use {', '.join((*needed, *more))}")
@@ -189,7 +185,7 @@ def _parts(said: Any, kind: str, needed: tuple[str, ...], *more: str) -> dict[st
 
 def _list(said: Any, name: str) -> list[Any]:
     found = [said] if isinstance(said, str | int) else said
-    if not isinstance(found, list) or not found or len(found) > MOST_TIMES:
+    if not isinstance(found, list) or not found or len(found) > MAX_TIMES:
         raise _wrong(f"`{name}` is missing or not a list", 'for example {"on": ["mon"], "at": ["09:00"]}')
     return found
 
@@ -206,9 +202,7 @@ def _clocks(said: Any) -> list[str]:
 
 def _weekday(said: Any) -> str:
     word = said.strip().lower().rstrip(".") if isinstance(said, str) else ""
-    found = [
-        short for short, full in zip(WEEKDAYS, _FULL, strict=True) if len(word) > 2 and full.startswith(word)
-    ]
+    found = [short for short, full in zip(WEEKDAYS, _FULL, strict=True) if len(word) > 2 and full.startswith(word)]
     if not found:
         raise _wrong(f"{str(said)[:40]!r} is not a weekday", f"use {', '.join(WEEKDAYS)}")
     return found[0]
@@ -223,9 +217,7 @@ def _month_day(said: Any) -> int | str:
     place, _, weekday = word.partition(" ")
     if place in ORDINALS and weekday:
         return f"{place} {_FULL[WEEKDAYS.index(_weekday(weekday))]}"
-    raise _wrong(
-        f"{str(said)[:40]!r} is not a day of a month", "use 1 to 31, last, or first monday ... last friday"
-    )
+    raise _wrong(f"{str(said)[:40]!r} is not a day of a month", "use 1 to 31, last, or first monday ... last friday")
 
 
 def _year_day(said: Any) -> str:
@@ -239,9 +231,7 @@ def _year_day(said: Any) -> str:
 def _short_months(parts: Mapping[str, Any]) -> str:
     said = parts.get(_SHORT) or "skip"
     if said not in ("skip", "last"):
-        raise _wrong(
-            f"{_SHORT} is {str(said)[:40]!r}", "use skip (no occurrence), or last (the month's last day)"
-        )
+        raise _wrong(f"{_SHORT} is {str(said)[:40]!r}", "use skip (no occurrence), or last (the month's last day)")
     return str(said)
 
 
@@ -253,7 +243,7 @@ def _rrule(said: Any) -> str:
 
 def _text(said: Any, kind: str, example: str) -> str:
     if not isinstance(said, str) or not said.strip() or not said.isprintable():
-        raise _wrong(f"{kind} is not a text", f'for example {{"{kind}": "{example}"}}')
+        raise _wrong(f"{kind} is not a string", f'for example {{"{kind}": "{example}"}}')
     return said
 
 

@@ -1,4 +1,4 @@
-"""Where a schedule stands, from its row. Pure."""
+"""The series and state of a schedule, from its row. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from .recurrence import RecurrenceSeries, compile_rule, days_to_skip
 
 
 def series_of(row: Row) -> RecurrenceSeries:
-    """The instants of a stored schedule."""
+    """The series of instants of a stored schedule."""
     timezone = parse_timezone(row["timezone"])
     rule = row["rule"]
-    return RecurrenceSeries(
-        compile_rule(rule, timezone), timezone, row["start_at"], row["end_at"], days_to_skip(rule)
-    )
+    return RecurrenceSeries(compile_rule(rule, timezone), timezone, row["start_at"], row["end_at"], days_to_skip(rule))
 
 
 def schedule_state_of(row: Row) -> ScheduleState:
-    """What planning needs to know of it."""
+    """The state that `catch_up` needs."""
     return ScheduleState(
         series_of(row),
         row["next_at"],

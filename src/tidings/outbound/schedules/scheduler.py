@@ -1,9 +1,8 @@
-"""The scheduler: makes what schedules are due for, by one indexed query a tick, however many there are.
+"""The scheduler: makes due occurrences exactly once, with one indexed query per step.
 
-What an occurrence makes, its line in the log, and the schedule's last and next run are written in one
-transaction, under the condition that the schedule is still as it was read; the row of an occurrence is
-unique, so it runs once, whatever the clocks, restarts and other schedulers do. Catch-up after a time in
-which nothing ran is simply the first tick.
+The message or broadcast of an occurrence, its log line, and the schedule's last and next run are one
+transaction, conditional on the version that was read. The occurrence row is unique, so it runs once despite
+restarts, clock changes and concurrent schedulers. Catch-up after downtime is simply the first step.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from .catch_up import ScheduleState, late_expiry, plan_occurrences
 from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence
 from .schedule_state import schedule_state_of
 
-PAGE = 1000  # schedules of one transaction, at the most
-SIZE = 4 << 20  # characters of what they make
-MAX_OCCURRENCES = 2000  # occurrences of one transaction
-IDLE = 1.0  # seconds between two looks when nothing is due; hints may be lost
+PAGE = 1000  # maximum schedules per transaction
+SIZE = 4 << 20  # maximum characters of their contents
+MAX_OCCURRENCES = 2000  # occurrences per transaction
+IDLE = 1.0  # seconds between polls when nothing is due; hints may be lost
 _DUTY = "schedule"
 _PRUNED = 5000
-_LONGEST_REASON = 500
+_MAX_REASON_LENGTH = 500
 
 
 @dataclass(slots=True)
 class _ScheduleBatch:
-    """All that one transaction writes."""
+    """What one transaction writes."""
 
     moves: list[Row] = field(default_factory=list)
     lines: list[Row] = field(default_factory=list)
@@ -47,18 +46,17 @@ class _ScheduleBatch:
     steps: list[Step] = field(default_factory=list)
 
     def add(self, making: PreparedOccurrence) -> None:
-        """Take in what was prepared; conditions among its steps keep pointing at its own."""
+        """Append a prepared occurrence and shift the `only_if` indexes of its steps."""
         shift = len(self.steps)
         self.tasks += making.tasks
         self.rows += making.rows
         self.steps += [
-            step if step.only_if is None else step._replace(only_if=step.only_if + shift)
-            for step in making.steps
+            step if step.only_if is None else step._replace(only_if=step.only_if + shift) for step in making.steps
         ]
 
 
 class Scheduler:
-    """An actor; one step makes all that is due. Any number of them may run."""
+    """An actor; one step makes all due occurrences. Several may run concurrently."""
 
     name = "scheduler"
     makes_tasks = True
@@ -70,9 +68,9 @@ class Scheduler:
         makers: Mapping[str, OccurrenceBuilder],
         *,
         listeners: SubscriptionCache | None = None,
-        hold: timedelta = timedelta(seconds=2),  # so long a silent scheduler keeps its turn
-        rest: timedelta = timedelta(milliseconds=100),  # between two looks, however many hints come
-        keep: timedelta = timedelta(days=30),  # the log
+        hold: timedelta = timedelta(seconds=2),  # how long a silent scheduler keeps its turn
+        rest: timedelta = timedelta(milliseconds=100),  # minimum time between polls
+        keep: timedelta = timedelta(days=30),  # retention of the log
     ) -> None:
         self._store = store
         self._clock = clock
@@ -87,7 +85,7 @@ class Scheduler:
         self._pruned_at = 0
 
     async def step(self) -> float:
-        """Make what is due; gives the seconds until the next instant."""
+        """Make what is due; returns the seconds until the next instant."""
         wait = self._resting()
         if wait > 0:
             return wait
@@ -108,7 +106,7 @@ class Scheduler:
         return self._rest - (self._clock.monotonic() - self._looked)
 
     async def _has_turn(self) -> bool:
-        """One scheduler at a time works, so that they do not undo each other's work; correct without it."""
+        """Whether this scheduler has the turn. Only an optimization that avoids conflicting writes."""
         if self._store.sole_worker:
             return True
         if not self._is_known:
@@ -121,12 +119,12 @@ class Scheduler:
         return await self._store.read("schedule_due", limit=PAGE, size=SIZE)
 
     async def _run_page(self, page: list[Row], now: int) -> None:
-        """All of a page in as few transactions as can be; one by one where something is in the way."""
+        """Write a page in few transactions; one schedule at a time after a failure."""
         try:
             await self._run_together(page, now)
         except TemporaryError:
             raise
-        except Exception:  # an actor's step: one schedule that cannot be written spoils only itself
+        except Exception:  # one schedule that cannot be written must not block the others
             again = await self._due()
             if _same(page, again):
                 for row in page:
@@ -140,11 +138,11 @@ class Scheduler:
                 await self._write(batch)
                 batch = _ScheduleBatch()
             if not number % 20:
-                await asyncio.sleep(0)  # others have work, too
+                await asyncio.sleep(0)  # yield to the event loop
         await self._write(batch)
 
     async def _run_alone(self, row: Row, now: int) -> None:
-        """One schedule by itself: what has run already is left out, and what cannot be written is refused."""
+        """Run one schedule alone: skips occurrences that ran, refuses one that cannot be written."""
         lines = await self._store.read("occurrence_after", schedule=row["id"], at=row["next_at"], limit=5000)
         ran = frozenset(line["at"] for line in lines)
         try:
@@ -154,8 +152,8 @@ class Scheduler:
         except TemporaryError:
             raise
         except WriteConflict:
-            return  # somebody else was faster
-        except Exception as error:  # an actor's step, as above: whatever it is, the others go on
+            return  # another scheduler was first
+        except Exception as error:  # as above
             batch = _ScheduleBatch()
             await self._prepare(batch, row, now, ran=ran, refusal=error_text(error))
             await self._write(batch)
@@ -169,15 +167,15 @@ class Scheduler:
         ran: frozenset[int] = frozenset(),
         refusal: str | None = None,
     ) -> None:
-        """What one schedule adds to a batch."""
+        """Add one schedule's occurrences to a batch."""
         try:
-            standing = schedule_state_of(row)
-            planned = plan_occurrences(standing, now)
-        except Exception as error:  # an actor's step: a rule that nobody understands must not stop the others
+            state = schedule_state_of(row)
+            planned = plan_occurrences(state, now)
+        except Exception as error:  # an invalid rule must not block the others
             paused_by_engine = {
                 "id": row["id"],
                 "version": row["version"],
-                "problem": error_text(error)[:_LONGEST_REASON],
+                "problem": error_text(error)[:_MAX_REASON_LENGTH],
             }
             await self._store.write([Step("schedule_halt", paused_by_engine)])
             return
@@ -190,16 +188,16 @@ class Scheduler:
             try:
                 if refusal is not None:
                     raise Conflict(refusal)
-                making = await self._make(row, standing, at, now)
+                making = await self._make(row, state, at, now)
             except CallerError as error:
-                problem = str(error)[:_LONGEST_REASON]
+                problem = str(error)[:_MAX_REASON_LENGTH]
                 line |= {"outcome": "refused", "detail": problem}
             else:
                 batch.add(making)
                 made, last, problem = made + 1, making.id, None
                 line["made"] = making.id
             lines.append(line)
-        used_up = standing.left is not None and made >= standing.left
+        used_up = state.left is not None and made >= state.left
         next_at = None if used_up else planned.next_at
         batch.moves.append(
             {
@@ -211,18 +209,18 @@ class Scheduler:
         batch.lines += [{"made": None, **line, "schedule": row["id"]} for line in lines]
         batch.steps += self._events(row, lines, ended=next_at is None)
 
-    async def _make(self, row: Row, standing: ScheduleState, at: int, now: int) -> PreparedOccurrence:
+    async def _make(self, row: Row, state: ScheduleState, at: int, now: int) -> PreparedOccurrence:
         maker = self._makers.get(row["makes"])
         if maker is None:
-            raise Conflict(f"this process cannot make a {row['makes']}", remedy="upgrade it")
-        occasion = Occurrence(row["id"], at, now, row["tenant"], late_expiry(standing, at, now))
-        return await maker.prepare(orjson.loads(row["body"]), occasion)
+            raise Conflict(f"this process cannot create a {row['makes']}", remedy="upgrade it")
+        occurrence = Occurrence(row["id"], at, now, row["tenant"], late_expiry(state, at, now))
+        return await maker.prepare(orjson.loads(row["body"]), occurrence)
 
     def _events(self, row: Row, lines: Sequence[Row], *, ended: bool) -> list[Step]:
-        """What is told to others: the last that was missed and the last that was refused, and the end."""
-        told_of = {f"schedule.{line['outcome']}": line for line in lines}
+        """Event steps: the last missed and the last refused occurrence, and the end."""
+        entries = {f"schedule.{line['outcome']}": line for line in lines}
         if ended:
-            told_of["schedule.ended"] = {"at": row["next_at"], "detail": None}
+            entries["schedule.ended"] = {"at": row["next_at"], "detail": None}
         return [
             Step(
                 "outbox_add",
@@ -238,8 +236,8 @@ class Scheduler:
                     ).decode(),
                 },
             )
-            for type_, line in told_of.items()
-            if type_ in _TOLD and self._is_wanted(row["tenant"], type_)
+            for type_, line in entries.items()
+            if type_ in _EVENT_TYPES and self._is_wanted(row["tenant"], type_)
         ]  # fmt: skip
 
     def _is_wanted(self, tenant: str, type_: str) -> bool:
@@ -255,8 +253,7 @@ class Scheduler:
             Step("occurrence_add", {"lines": lines}),
         ]
         after = [
-            step if step.only_if is None else step._replace(only_if=step.only_if + len(before))
-            for step in batch.steps
+            step if step.only_if is None else step._replace(only_if=step.only_if + len(before)) for step in batch.steps
         ]
         rows = TableRows("messages", MESSAGE_COLUMNS, batch.rows)
         await self._store.enqueue(batch.tasks, rows, also=[*before, *after])
@@ -264,7 +261,7 @@ class Scheduler:
             await self._store.hint()
 
     async def _prune(self, now: int) -> None:
-        """Forget old lines of the log, now and then, a page at a time."""
+        """Delete old log lines every hour, one page at a time."""
         if abs(now - self._pruned_at) < HOUR:
             return
         old = {"before": now - self._keep, "limit": _PRUNED}
@@ -273,11 +270,11 @@ class Scheduler:
             self._pruned_at = now
 
 
-_TOLD = frozenset({"schedule.missed", "schedule.refused", "schedule.ended"})
+_EVENT_TYPES = frozenset({"schedule.missed", "schedule.refused", "schedule.ended"})
 
 
 def _same(before: Sequence[Row], after: Sequence[Row]) -> bool:
-    """Whether nobody has changed anything in between."""
+    """Whether the schedules are unchanged."""
     return [(row["id"], row["version"]) for row in before] == [(row["id"], row["version"]) for row in after]
 
 

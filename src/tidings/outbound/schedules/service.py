@@ -1,7 +1,7 @@
-"""Schedules: rules that make messages or broadcasts at instants, and what a person may do to them.
+"""Create, edit, pause, resume, run, preview and remove schedules.
 
-Each is one row; nothing else waits for its time but the scheduler's one query. A change takes effect at once:
-it names the version it was made from, and so does the tick.
+Each schedule is one row that the scheduler polls with one query. A change takes effect at once: edits and
+scheduler steps are both conditional on the row's version.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ...model import durations
 from ...model.errors import CallerError, Conflict, Invalid, NotFound
 from ...model.time import SECOND, iso, micros, moment
 from ...store.port import IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, idempotency_key, replayed_answer
+from ..idempotency import CreateResult, create_once, find_replay, optional_key, replayed_answer
 from ..message_validation import MESSAGE_COLUMNS, MessageLimits
-from . import request_parser as drafts
+from . import request_parser
 from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence, nested_error
 from .recurrence import RecurrenceSeries
 from .rule_descriptions import describe_rule
@@ -33,13 +33,13 @@ from .rule_parser import serialize_rule
 from .schedule_state import series_of
 
 STATES = ("active", "paused", "ended")
-_TRIES = 5  # of a change that others keep overtaking
+_TRIES = 5  # attempts of a change that loses to concurrent ones
 _DROPPED = 5000
 _NEWEST = "~"  # sorts after every id
 
 
 class ScheduleService:
-    """All that faces may do with schedules."""
+    """Schedule operations of the API, CLI and dashboard."""
 
     def __init__(
         self,
@@ -53,19 +53,19 @@ class ScheduleService:
         self._makers = makers
         self._rules = rules
 
-    # -- making and changing
+    # -- creating and changing
 
     async def create(
         self, body: object, *, timezone: ZoneInfo, key: str | None = None, tenant: str = "default"
     ) -> CreateResult:
-        """A new schedule. `zone` is for a body that names none."""
-        given, now, id_ = check_fields(body, drafts.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id()
+        """Create a schedule; `zone` is the default time zone."""
+        given, now, id_ = (check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id())
         earlier = await find_replay(self._store, self._once("schedules", key, given, None, now, tenant))
         if earlier is not None:
             return earlier
-        wanted = drafts.parse_schedule(given, timezone, now)
-        first = drafts.first_instant(wanted, now)
-        await self._judge(wanted, Occurrence(id_, now, now, tenant))
+        wanted = request_parser.parse_schedule(given, timezone, now)
+        first = request_parser.first_instant(wanted, now)
+        await self._validate(wanted, Occurrence(id_, now, now, tenant))
         row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
         blank = {"state": "active", "fired": 0, "last_at": None, "last_made": None, "problem": None}
         shown = serialize_schedule({**row, **blank, "version": 0, "created_at": now, "changed_at": now}, now)
@@ -75,22 +75,22 @@ class ScheduleService:
         return made
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
-        """Change some fields; null takes a field back to what it is when left out. Takes effect at once."""
-        changes = check_fields(body, drafts.SCHEDULE_CHANGES)
+        """Change some fields; null resets a field to its default."""
+        changes = check_fields(body, request_parser.SCHEDULE_CHANGES)
         for _ in range(_TRIES):
             row, now = await self._find(id_, tenant), self._clock.now()
-            given = {**drafts.to_request(row), **changes}
+            given = {**request_parser.to_request(row), **changes}
             if changes.get("message") is not None or changes.get("broadcast") is not None:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
-            wanted = drafts.parse_schedule(given, timezone_or_utc(row["timezone"]), now, before=row)
+            wanted = request_parser.parse_schedule(given, timezone_or_utc(row["timezone"]), now, before=row)
             next_at = row["next_at"]
-            if drafts.timing_of(wanted._asdict()) != drafts.timing_of(row) and row["state"] == "active":
-                next_at = drafts.first_instant(wanted, max(now, row["last_at"] or 0))
+            if request_parser.timing_of(wanted._asdict()) != request_parser.timing_of(row) and row["state"] == "active":
+                next_at = request_parser.first_instant(wanted, max(now, row["last_at"] or 0))
             if wanted.most is not None and wanted.most <= row["fired"] and row["state"] == "active":
-                raise drafts.never_fires(
-                    f"it has made {row['fired']} already", "count", "give a higher count, or end it"
+                raise request_parser.never_fires(
+                    f"it has already fired {row['fired']} times", "count", "give a higher count, or end it"
                 )
-            await self._judge(wanted, Occurrence(id_, now, now, tenant))
+            await self._validate(wanted, Occurrence(id_, now, now, tenant))
             step = {"id": id_, "tenant": tenant, "version": row["version"], "next_at": next_at, "at": now}
             if (await self._store.write([Step("schedule_edit", {**wanted._asdict(), **step})]))[0]:
                 await self._hint(next_at, now)
@@ -98,19 +98,19 @@ class ScheduleService:
         raise _overtaken()
 
     async def pause(self, id_: str, *, tenant: str = "default") -> Row:
-        """Nothing is made until it is resumed."""
+        """Pause until resumed."""
         return await self._switch(id_, tenant, "paused", ("active",))
 
     async def resume(self, id_: str, *, tenant: str = "default") -> Row:
-        """Go on with the next instant from now; what fell into the pause is not made up for."""
+        """Resume with the next instant from now; occurrences during the pause are not made."""
         return await self._switch(id_, tenant, "active", ("paused", "ended"))
 
     async def end(self, id_: str, *, tenant: str = "default") -> Row:
-        """Make nothing more; the log stays."""
+        """End the schedule; its log stays."""
         return await self._switch(id_, tenant, "ended", ("active", "paused"))
 
     async def remove(self, id_: str, *, tenant: str = "default") -> Row:
-        """End it and forget it, with its log. What it has made stays."""
+        """End and delete the schedule and its log; messages it created stay."""
         row = await self._find(id_, tenant)
         if row["state"] != "ended":
             await self._switch(id_, tenant, "ended", STATES)
@@ -121,18 +121,16 @@ class ScheduleService:
         return {"id": id_, "removed": True}
 
     async def run(self, id_: str, *, key: str | None = None, tenant: str = "default") -> CreateResult:
-        """Make it once now, beside its rule."""
-        earlier = await find_replay(
-            self._store, self._once("schedules.run", key, id_, None, self._clock.now(), tenant)
-        )
+        """Run once now, in addition to its rule."""
+        earlier = await find_replay(self._store, self._once("schedules.run", key, id_, None, self._clock.now(), tenant))
         if earlier is not None:
             return earlier
         for _ in range(_TRIES):
             row, now = await self._find(id_, tenant), self._clock.now()
             if row["state"] == "ended":
-                raise Conflict("it has ended", remedy="resume it first, or make a new one")
-            occasion = Occurrence(id_, now, now, tenant)
-            making = await self._maker(row["makes"]).prepare(orjson.loads(row["body"]), occasion)
+                raise Conflict("the schedule has ended", remedy="resume it first, or create a new one")
+            occurrence = Occurrence(id_, now, now, tenant)
+            making = await self._maker(row["makes"]).prepare(orjson.loads(row["body"]), occurrence)
             answer = {"id": making.id, "makes": row["makes"], "schedule": id_, "at": iso(now)}
             kept = self._once("schedules.run", key, id_, answer, now, tenant)
             try:
@@ -144,7 +142,7 @@ class ScheduleService:
     async def _write_run(
         self, row: Row, making: PreparedOccurrence, answer: Row, kept: IdempotencyRecord | None, now: int
     ) -> CreateResult:
-        """What was made, its line in the log and the schedule's last run, in one transaction."""
+        """Write the message or broadcast, its log line and the last run, in one transaction."""
         id_ = row["id"]
         line = {"schedule": id_, "at": now, "outcome": "made", "made": making.id, "detail": "run by hand"}
         ran = {"id": id_, "version": row["version"], "at": now, "made": making.id}
@@ -160,10 +158,10 @@ class ScheduleService:
         await self._store.hint()
         return CreateResult(answer)
 
-    # -- looking
+    # -- reading
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
-        """One schedule."""
+        """One schedule; raises NotFound."""
         return serialize_schedule(await self._find(id_, tenant), self._clock.now())
 
     async def page(
@@ -178,25 +176,19 @@ class ScheduleService:
         else:
             rows = await self._store.read("schedule_page_of_state", state=state, **params)
         now = self._clock.now()
-        return Page(
-            [serialize_schedule(row, now) for row in rows], rows[-1]["id"] if len(rows) == limit else None
-        )
+        return Page([serialize_schedule(row, now) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
 
     async def occurrences(
         self, id_: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
-        """The log: what became of each occurrence, newest first."""
+        """The occurrence log, newest first."""
         row, size = await self._find(id_, tenant), page_size(limit)
-        lines = await self._store.read(
-            "occurrence_page", schedule=id_, before=decode_position(after), limit=size
-        )
+        lines = await self._store.read("occurrence_page", schedule=id_, before=decode_position(after), limit=size)
         timezone = timezone_or_utc(row["timezone"])
-        return Page(
-            [_line(line, timezone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
-        )
+        return Page([_line(line, timezone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None)
 
     async def preview(self, id_: str, n: int = 10, *, tenant: str = "default") -> list[Row]:
-        """The next firings of a schedule, as it stands or as it would go on when resumed."""
+        """The next firings of a schedule; of a paused one as if resumed now."""
         row, now = await self._find(id_, tenant), self._clock.now()
         left = None if row["most"] is None else max(0, row["most"] - row["fired"])
         start = max(now, row["last_at"] or 0) if row["next_at"] is None else row["next_at"] - 1
@@ -204,29 +196,27 @@ class ScheduleService:
 
     def foresee(self, body: object, *, timezone: ZoneInfo) -> dict[str, Any]:
         """The next firings of a rule that is not saved."""
-        given, now = check_fields(body, drafts.PREVIEW_FIELDS), self._clock.now()
+        given, now = check_fields(body, request_parser.PREVIEW_FIELDS), self._clock.now()
         count = given.get("n")
         timing = {name: value for name, value in given.items() if name != "n"}
-        rule, chosen, start, end, most = drafts.parse_timing(timing, timezone, now)
+        rule, chosen, start, end, most = request_parser.parse_timing(timing, timezone, now)
         row = {"rule": rule, "timezone": chosen.key, "start_at": start, "end_at": end}
         items = _firings(series_of(row), now, _shown(10 if count is None else count, most))
         return {"rule_in_words": describe_rule(rule), "timezone": chosen.key, "items": items}
 
-    # -- within
+    # -- helpers
 
     async def _find(self, id_: str, tenant: str) -> Row:
         rows = await self._store.read("schedule_find", id=id_, tenant=tenant)
         if not rows:
-            raise NotFound(
-                f"there is no schedule {id_[:60]}", remedy="look it up with: tidings schedules list"
-            )
+            raise NotFound(f"there is no schedule {id_[:60]}", remedy="look it up with: tidings schedules list")
         return rows[0]
 
     async def _switch(self, id_: str, tenant: str, state: str, origins: tuple[str, ...]) -> Row:
         for _ in range(_TRIES):
             row, now = await self._find(id_, tenant), self._clock.now()
             if row["state"] not in origins:
-                raise Conflict(f"it is {row['state']} already", remedy=f"see: tidings schedules show {id_}")
+                raise Conflict(f"the schedule is already {row['state']}", remedy=f"see: tidings schedules show {id_}")
             next_at = _resumed(row, now) if state == "active" else None
             step = {"id": id_, "tenant": tenant, "version": row["version"], "state": state, "at": now}
             if (await self._store.write([Step("schedule_switch", {**step, "next_at": next_at})]))[0]:
@@ -234,26 +224,24 @@ class ScheduleService:
                 return await self.show(id_, tenant=tenant)
         raise _overtaken()
 
-    async def _judge(self, wanted: drafts.ScheduleRequest, occasion: Occurrence) -> None:
-        """What it makes must be makeable today."""
+    async def _validate(self, wanted: request_parser.ScheduleRequest, occurrence: Occurrence) -> None:
+        """Raise if the message or broadcast could not be created today."""
         try:
-            await self._maker(wanted.makes).prepare(orjson.loads(wanted.body), occasion)
+            await self._maker(wanted.makes).prepare(orjson.loads(wanted.body), occurrence)
         except CallerError as error:
             raise nested_error(wanted.makes, error) from None
 
     def _maker(self, makes: str) -> OccurrenceBuilder:
         maker = self._makers.get(makes)
         if maker is None:
-            raise Invalid(f"a schedule cannot make a {makes} here", remedy="use message")
+            raise Invalid(f"this process cannot schedule a {makes}", remedy="use message")
         return maker
 
     def _once(
         self, scope: str, key: str | None, said: object, answer: object, now: int, tenant: str
     ) -> IdempotencyRecord | None:
-        if key is None:
-            return None
         until = now + micros(self._rules.keep_keys)
-        return idempotency_key(scope, key, said, answer, tenant=tenant, until=until)
+        return optional_key(scope, key, said, answer, tenant=tenant, until=until)
 
     async def _hint(self, next_at: int | None, now: int) -> None:
         if next_at is not None and next_at <= now + 2 * SECOND:
@@ -261,7 +249,7 @@ class ScheduleService:
 
 
 def serialize_schedule(row: Row, now: int) -> Row:
-    """A schedule as people see it."""
+    """A schedule row as API fields."""
     timezone = timezone_or_utc(row["timezone"])
     return {
         "id": row["id"],
@@ -314,8 +302,8 @@ def _firings(series: RecurrenceSeries, after: int, n: int) -> list[Row]:
 
 
 def _shown(n: int, left: int | None) -> int:
-    if not 1 <= n <= drafts.MAX_PREVIEWED:
-        raise Invalid(f"n is {n}", field="n", remedy=f"use 1 to {drafts.MAX_PREVIEWED}")
+    if not 1 <= n <= request_parser.MAX_PREVIEWED:
+        raise Invalid(f"n is {n}", field="n", remedy=f"use 1 to {request_parser.MAX_PREVIEWED}")
     return n if left is None else min(n, left)
 
 
@@ -325,7 +313,7 @@ def _length(grace: int) -> str:
 
 def _resumed(row: Row, now: int) -> int:
     if row["most"] is not None and row["fired"] >= row["most"]:
-        raise Conflict(f"it has made all {row['most']}", remedy="give it a higher count first")
+        raise Conflict(f"it has made all {row['most']} occurrences", remedy="give it a higher count first")
     following = series_of(row).first_after(max(now, row["last_at"] or 0))
     if following is None:
         raise Conflict("it has no occurrence left", remedy="give it a later end, or another rule, first")
@@ -341,6 +329,4 @@ def _before(after: str | None) -> str:
 
 
 def _overtaken() -> Conflict:
-    return Conflict(
-        "somebody else changed it at the same time", remedy="look at it again, and repeat the call"
-    )
+    return Conflict("another call changed the schedule", remedy="read it again, then repeat the call")

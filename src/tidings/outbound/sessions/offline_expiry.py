@@ -1,7 +1,7 @@
-"""Waiting: what has waited too long for a session to come back expires before the others go out.
+"""Expire messages that waited too long for a session, before the others are sent.
 
-Counted from the latest of: due, accepted, the loss of the session. A message with an expiry of its own keeps
-that; those of a broadcast wait as long as their broadcast does.
+The wait counts from the latest of due time, acceptance and loss of the session. A message with its own expiry
+keeps it; messages of a broadcast wait as long as their broadcast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...model.time import micros
 from ...store.port import Row, Store
 
 PAGE = 500
-MAX_PAGES = 20  # pages of one look, so that no look is long
+MAX_PAGES = 20  # pages per call
 
 
 class OfflineExpiry(NamedTuple):
@@ -25,10 +25,8 @@ class OfflineExpiry(NamedTuple):
     more: bool
 
 
-async def expire_offline(
-    store: Store, queue: str, *, lost_at: int, wait: timedelta, now: int
-) -> OfflineExpiry:
-    """Expire what has waited longer than `wait`; nothing is read when the session was away for less."""
+async def expire_offline(store: Store, queue: str, *, lost_at: int, wait: timedelta, now: int) -> OfflineExpiry:
+    """Expire messages that waited longer than `wait`; reads nothing after a shorter outage."""
     if now - lost_at <= micros(wait):
         return OfflineExpiry(0, more=False)
     gone, pages = 0, MAX_PAGES
@@ -43,7 +41,7 @@ async def expire_offline(
             is_passed_on = is_passed_on or any(row["ordering_key"] is not None for row in late)
             if len(page) == PAGE:
                 from_due, after = page[-1]["due_at"], page[-1]["id"]
-            elif is_passed_on:  # the next of an order key may be too late as well
+            elif is_passed_on:  # the next of an ordering key may be too late as well
                 from_due, after, is_passed_on = 0, 0, False
             else:
                 break
@@ -58,7 +56,7 @@ async def _expire(store: Store, rows: list[Row], wait: timedelta) -> int:
 
 
 def is_too_late(row: Row, *, lost_at: int, wait: int, now: int) -> bool:
-    """Whether a message that is due has waited too long for the session."""
+    """Whether a due message has waited too long for the session."""
     if row["own_expiry"] or row["group_id"] is not None:
         return False
     return bool(now - max(row["due_at"], row["accepted_at"], lost_at) > wait)

@@ -1,6 +1,6 @@
-"""Codes: what a person scans to link a phone to a session, as text, for a terminal and as a picture.
+"""The QR code that links a phone to a session, for a terminal or as SVG.
 
-A code is asked for when somebody looks and never kept: whoever scans it is linked.
+A code is requested when it is shown and never stored, because anyone who scans it is linked.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ import io
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...model.errors import Conflict, NotFound
-from ..channels.base import Channel
+from ...model.errors import Conflict
+from ..channels.base import Channel, unknown_channel
 from ..channels.session import HasQrCode, HasSession, SessionStatus
-from ..events import event_types
 
-QR_BORDER = 4  # modules of white around a code, as readers want it
+QR_BORDER = 4  # quiet zone in modules, as scanners require
 
 
 class SessionQrCode(NamedTuple):
-    """A session as somebody sees it who wants to link it."""
+    """A session's status and its QR code, if any."""
 
     channel: str
     session_state: str
@@ -27,16 +26,13 @@ class SessionQrCode(NamedTuple):
 
 
 async def read_qr_code(channels: Mapping[str, Channel], name: str) -> SessionQrCode:
-    """The session's state, and the code to scan now if it is logged out and there is one."""
+    """Read the session's status, and its QR code if it is logged out."""
     channel = channels.get(name)
     if channel is None:
-        known = ", ".join(sorted(channels.keys() - {event_types.EVENTS_CHANNEL})) or "none"
-        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+        raise unknown_channel(name, channels)
     if not isinstance(channel, HasSession):
         raise Conflict(
-            f"a channel of kind {channel.kind} has no session",
-            remedy="nothing has to be linked",
-            field="name",
+            f"a channel of kind {channel.kind} has no session", remedy="there is nothing to link", field="name"
         )
     found = await channel.status()
     code = None
@@ -46,9 +42,9 @@ async def read_qr_code(channels: Mapping[str, Channel], name: str) -> SessionQrC
 
 
 def render_terminal(code: str, *, colours: bool) -> str:
-    """The code in half blocks. With colours it is dark on light whatever those of the terminal are."""
+    """The code in half blocks; with `colours` dark on light in any terminal theme."""
     out = io.StringIO()
-    import segno  # only where a code is shown: it takes a tenth of a second to load
+    import segno  # slow to import
 
     segno.make_qr(code).terminal(out=out, border=QR_BORDER, compact=True)
     lines = out.getvalue().splitlines()
@@ -56,11 +52,9 @@ def render_terminal(code: str, *, colours: bool) -> str:
 
 
 def render_svg(code: str) -> bytes:
-    """The code as a picture that any size can be given to."""
+    """The code as a scalable SVG."""
     out = io.BytesIO()
     import segno
 
-    segno.make_qr(code).save(
-        out, kind="svg", border=QR_BORDER, light="#fff", omitsize=True, xmldecl=False, nl=False
-    )
+    segno.make_qr(code).save(out, kind="svg", border=QR_BORDER, light="#fff", omitsize=True, xmldecl=False, nl=False)
     return out.getvalue()

@@ -1,12 +1,12 @@
-"""The course of a session: what a look at it means for its row. Pure; the clock is an argument.
+"""State machine of a session with exponential reconnect backoff. Pure.
 
     connected ──lost──▶ reconnecting ──back──▶ connected
         │                    │
         └────logged out──────┴──▶ logged_out ──a person links it again──▶ connected
 
-Looking is cheap and frequent, so that what waits goes out as soon as the session is back. Asking for a
-reconnect is not: 5 s × 2ⁿ up to 60 s apart, and after five that did not help a person is told. Reconnects are
-counted until a connection has lasted a minute, so one that comes and goes is left alone for longer each time.
+Checks are frequent, so that waiting messages are sent as soon as the session is back. Reconnects back off,
+5 s × 2ⁿ up to 60 s; after five failures an event is sent. The count resets only after a connection has lasted
+a minute, so a flapping session backs off further each time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..channels.session import SessionCheck, SessionStatus
 
 FIRST_DELAY = 5 * SECOND
 MAX_DELAY = 60 * SECOND
-MAX_FAILURES = 5  # reconnects in a row after which a person is told
-STABLE_AFTER = MINUTE  # a connection that has lasted so long starts the count anew
+MAX_FAILURES = 5  # failed reconnects until the event `channel.unreachable`
+STABLE_AFTER = MINUTE  # a connection that lasted this long resets the count
 CHECK_INTERVALS = {
     SessionStatus.CONNECTED: 15 * SECOND,
     SessionStatus.RECONNECTING: SECOND,
@@ -31,7 +31,7 @@ UNREACHABLE = "unreachable"
 
 
 class StoredSession(NamedTuple):
-    """A session's row, as it was before the look."""
+    """A session's row before a check."""
 
     link: SessionStatus
     why: str
@@ -43,12 +43,12 @@ class StoredSession(NamedTuple):
 
     @property
     def is_fresh_loss(self) -> bool:
-        """Whether a send has met the loss, and nobody has thought about it yet."""
+        """Whether a send found the session lost and no check has followed yet."""
         return self.link is not SessionStatus.CONNECTED and self.retry_at is None
 
 
 class SessionTransition(NamedTuple):
-    """What the row says after it."""
+    """A session's row after a check."""
 
     link: SessionStatus
     why: str
@@ -57,13 +57,13 @@ class SessionTransition(NamedTuple):
     lost_at: int | None
     retry_at: int | None
     check_at: int
-    is_back: bool = False  # what waited may go
-    nudge: bool = False  # ask for a reconnect
-    news: str | None = None  # the type of the event to tell
+    is_back: bool = False  # waiting messages may be sent
+    nudge: bool = False  # request a reconnect
+    news: str | None = None  # the event type to send
 
 
 def read_session(row: Row) -> StoredSession:
-    """A row, read."""
+    """Parse a row."""
     return StoredSession(
         SessionStatus(row["session_state"]),
         row["session_reason"] or "",
@@ -76,30 +76,30 @@ def read_session(row: Row) -> StoredSession:
 
 
 def reconnect_delay(attempts: int) -> int:
-    """How long until the next reconnect, after so many: 5 s × 2ⁿ, 60 s at the most."""
+    """The delay before the next reconnect: 5 s × 2ⁿ, at most 60 s."""
     return min(FIRST_DELAY << min(attempts, 8), MAX_DELAY)
 
 
 def after_send_failure(before: StoredSession, now: int) -> SessionTransition:
-    """A send met the loss. Its word is better than the status: nobody looks until a pause has passed."""
+    """A send found the session lost; it outweighs the status, so the next check waits for the delay."""
     at = now + reconnect_delay(before.attempts)
-    return _told(before, before.link, before.why, before.attempts, before.lost_at or now, at, at)
+    return _transition(before, before.link, before.why, before.attempts, before.lost_at or now, at, at)
 
 
 def unchanged(before: StoredSession, now: int) -> SessionTransition:
-    """Nothing follows yet: look again at once."""
+    """No transition yet: check again at once."""
     link, why, _, attempts, told, lost_at, retry_at = before
     return SessionTransition(link, why, attempts, told, lost_at, retry_at, now)
 
 
 def after_check(before: StoredSession, found: SessionCheck, now: int) -> SessionTransition:
-    """A look found the session in a state."""
+    """The transition after a status check."""
     match found.link:
         case SessionStatus.CONNECTED:
             return _connected(before, found.why, now)
         case SessionStatus.LOGGED_OUT:
             at = now + CHECK_INTERVALS[found.link]
-            return _told(before, found.link, found.why, 0, before.lost_at or now, now, at)
+            return _transition(before, found.link, found.why, 0, before.lost_at or now, now, at)
         case SessionStatus.RECONNECTING:
             return _reconnecting(before, found.why, now)
 
@@ -108,21 +108,11 @@ def _connected(before: StoredSession, why: str, now: int) -> SessionTransition:
     is_back = before.link is not SessionStatus.CONNECTED
     attempts = before.attempts
     if is_back:
-        attempts += before.told not in (
-            None,
-            SessionStatus.CONNECTED,
-        )  # a reconnect; it counts until it has lasted
+        attempts += before.told not in (None, SessionStatus.CONNECTED)  # counts until it has lasted
     elif now - before.since >= STABLE_AFTER:
         attempts = 0
-    after = _told(
-        before,
-        SessionStatus.CONNECTED,
-        why,
-        attempts,
-        None,
-        None,
-        now + CHECK_INTERVALS[SessionStatus.CONNECTED],
-    )
+    look_at = now + CHECK_INTERVALS[SessionStatus.CONNECTED]
+    after = _transition(before, SessionStatus.CONNECTED, why, attempts, None, None, look_at)
     return after._replace(is_back=is_back)
 
 
@@ -135,13 +125,11 @@ def _reconnecting(before: StoredSession, why: str, now: int) -> SessionTransitio
     if nudge or retry_at is None:
         retry_at = now + reconnect_delay(attempts)
     check_at = now + CHECK_INTERVALS[SessionStatus.RECONNECTING]
-    after = _told(
-        before, SessionStatus.RECONNECTING, why, attempts, before.lost_at or now, retry_at, check_at
-    )
+    after = _transition(before, SessionStatus.RECONNECTING, why, attempts, before.lost_at or now, retry_at, check_at)
     return after._replace(nudge=nudge)
 
 
-def _told(
+def _transition(
     before: StoredSession,
     link: SessionStatus,
     why: str,
@@ -150,7 +138,7 @@ def _told(
     retry_at: int | None,
     check_at: int,
 ) -> SessionTransition:
-    """The row, and whether the world hears of it: each state once, `unreachable` in place of a fifth try."""
+    """The new row and its event: each state is reported once, `unreachable` after MAX_FAILURES."""
     word = UNREACHABLE if link is SessionStatus.RECONNECTING and attempts >= MAX_FAILURES else str(link)
     is_news = word != (before.told or SessionStatus.CONNECTED)
     if word == SessionStatus.RECONNECTING and before.told == UNREACHABLE:

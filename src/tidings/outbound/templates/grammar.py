@@ -1,8 +1,8 @@
-"""The grammar of templates: the small part of Jinja that a message needs, and nothing that could run away.
+"""The allowed subset of Jinja, checked when a template is saved.
 
-What is not listed here is refused when a template is saved: no calls, so neither `range` nor any method; no
-assignments, macros, imports or includes; no powers. What is left is made countable: loops, joined texts and
-searches go through steps that ask the budget of a rendering first.
+Anything not listed is rejected: no calls (neither `range` nor methods), assignments, macros, imports,
+includes or powers. Loops, concatenations and searches are rewritten into steps that spend from the render
+budget.
 """
 
 from __future__ import annotations
@@ -15,15 +15,11 @@ from jinja2 import nodes
 from ...model.errors import Invalid
 from .variables import CONTACT_FIELDS, MAX_NUMBER, RESERVED, is_variable_name
 
-EACH_STEP, JOIN_STEP, SEARCH_STEP = (
-    "for each",
-    "joined with ~",
-    "within",
-)  # steps that no author can spell as a filter
+EACH_STEP, JOIN_STEP, SEARCH_STEP = "for each", "joined with ~", "with in"  # not valid filter names
 LOOP_FIELDS = ("index", "index0", "first", "last", "length")
 TESTS = ("defined", "undefined")
 MAX_NODES = 2000
-MAX_WORDS = 10_000  # what the parser takes in, blanks left out
+MAX_WORDS = 10_000  # tokens, without whitespace
 MAX_DEPTH = 60
 MAX_LOOP_DEPTH = 3
 
@@ -34,22 +30,22 @@ _EXPRESSIONS = (
 )  # fmt: skip
 _ALLOWED = frozenset({nodes.Template, nodes.Output, nodes.If, nodes.For, nodes.Operand, *_EXPRESSIONS})
 _INSTEAD: Mapping[type[nodes.Node], tuple[str, str]] = {
-    nodes.Call: ("something is called, such as range()", "use a variable or a filter"),
-    nodes.Pow: ("there is a power (**)", "multiply instead"),
-    nodes.Assign: ("{% set %} is used", "declare a variable with a default"),
-    nodes.AssignBlock: ("{% set %} is used", "declare a variable with a default"),
+    nodes.Call: ("calls such as range() are not allowed", "use a variable or a filter"),
+    nodes.Pow: ("powers (**) are not allowed", "multiply instead"),
+    nodes.Assign: ("{% set %} is not allowed", "declare a variable with a default"),
+    nodes.AssignBlock: ("{% set %} is not allowed", "declare a variable with a default"),
     nodes.Scope: (
-        "{% autoescape %} is used",
-        "leave it out: values are escaped for the channel, unless you write | safe",
+        "{% autoescape %} is not allowed",
+        "leave it out: values are escaped for the channel, except with | safe",
     ),
-    nodes.Include: ("{% include %} is used", "write the text itself"),
-    nodes.Slice: ("a slice is used", "use the filter truncate, first or last"),
-    nodes.Keyword: ("a filter has a named argument", "write the value alone"),
+    nodes.Include: ("{% include %} is not allowed", "write the text itself"),
+    nodes.Slice: ("slices are not allowed", "use the filter truncate, first or last"),
+    nodes.Keyword: ("named filter arguments are not allowed", "write the value alone"),
 }
 
 
 class TemplateGrammar:
-    """What one template may refer to."""
+    """Checks one template against its variables and the allowed filters."""
 
     def __init__(self, variables: Collection[str], filters: Collection[str]) -> None:
         self._variables = variables
@@ -58,24 +54,24 @@ class TemplateGrammar:
         self.uses_contact = False
 
     def read(self, words: Iterable[tuple[int, str, str]], place: str) -> None:
-        """Refuse a source with too many words before it is parsed; stops reading there."""
+        """Raise Invalid for a source with too many tokens, before it is parsed."""
         for line, kind, _word in words:
             self._words += kind != "whitespace"
             if self._words > MAX_WORDS:
                 raise Invalid(
-                    f"{place}, line {line}: there are more than {MAX_WORDS:,} words and signs in its gaps",
+                    f"{place}, line {line}: the template has more than {MAX_WORDS:,} tokens",
                     field=place,
-                    remedy="make it shorter",
+                    remedy="shorten it",
                 )
 
     def admit(self, tree: nodes.Template, place: str) -> nodes.Template:
-        """The tree made countable, or an Invalid that names the place and the line."""
+        """Check the tree and rewrite it for the budget; raises Invalid with place and line."""
         self._bound(tree, place)
         self._statements(tree.body, frozenset(), place)
         return tree
 
     def _bound(self, tree: nodes.Template, place: str) -> None:
-        """Only what is allowed, not too much of it, not too deep; the walk itself does not recurse."""
+        """Check node types, number and depth, without recursion."""
         level: list[nodes.Node] = [tree]
         for _ in range(MAX_DEPTH):
             for node in level:
@@ -83,7 +79,7 @@ class TemplateGrammar:
                     raise _not_here(node, place)
             self._nodes += len(level)
             if self._nodes > MAX_NODES:
-                raise _refused(tree, place, f"there are more than {MAX_NODES:,} parts", "make it shorter")
+                raise _refused(tree, place, f"the template has more than {MAX_NODES:,} nodes", "shorten it")
             level = [child for node in level for child in node.iter_child_nodes()]
             if not level:
                 return
@@ -101,11 +97,13 @@ class TemplateGrammar:
                 self._loop(node, local, place)
 
     def _loop(self, node: nodes.For, local: frozenset[str], place: str) -> None:
-        """Its list goes through the budget first, with what one round costs."""
+        """Check a loop and make its list spend the cost of all iterations first."""
         targets = _targets(node.target)
         for name in targets:
             if name in self._variables or name in RESERVED or not is_variable_name(name):
-                raise _refused(node, place, f"the loop calls its items {name!r}", "use a name of its own")
+                raise _refused(
+                    node, place, f"the loop variable {name!r} is already used or reserved", "use another name"
+                )
         if node.recursive:
             raise _refused(node, place, "a loop is recursive", "leave that out")
         self._loops += 1
@@ -113,9 +111,7 @@ class TemplateGrammar:
             raise _refused(node, place, "loops are nested too deeply", f"use at most {MAX_LOOP_DEPTH}")
         cost = sum(1 for _ in _walk(node))
         inner = local | targets | {"loop"}
-        node.iter = _step(
-            EACH_STEP, self._expression(node.iter, local, place), [nodes.Const(cost, lineno=node.lineno)]
-        )
+        node.iter = _step(EACH_STEP, self._expression(node.iter, local, place), [nodes.Const(cost, lineno=node.lineno)])
         if node.test is not None:
             node.test = self._expression(node.test, inner, place)
         self._statements(node.body, inner, place)
@@ -123,7 +119,7 @@ class TemplateGrammar:
         self._statements(node.else_, local, place)
 
     def _expression(self, node: nodes.Node, local: frozenset[str], place: str) -> nodes.Expr:
-        """The expression with its own parts done first; some are exchanged for a countable step."""
+        """Check an expression after its parts; rewrites concatenations and searches for the budget."""
         for name, value in list(node.iter_fields()):
             if isinstance(value, nodes.Expr):
                 setattr(node, name, self._expression(value, local, place))
@@ -144,7 +140,7 @@ class TemplateGrammar:
         return self._expression(part, local, place)
 
     def _look(self, node: nodes.Expr, local: frozenset[str], place: str) -> None:
-        """Whether what an expression names is there."""
+        """Check the names, filters and fields of an expression."""
         match node:
             case nodes.Name():
                 self._name(node, local, place)
@@ -177,7 +173,7 @@ class TemplateGrammar:
 
 def _not_here(node: nodes.Node, place: str) -> Invalid:
     kind = type(node).__name__.lower()
-    unknown = f"{kind!r} is used, which templates do not have", "use gaps, {% if %}, {% for %} and filters"
+    unknown = f"{kind!r} is not allowed", "use variables, {% if %}, {% for %} and filters"
     problem, remedy = _INSTEAD.get(type(node), unknown)
     return _refused(node, place, problem, remedy)
 
@@ -199,15 +195,15 @@ def _step(name: str, node: nodes.Expr, args: list[nodes.Expr]) -> nodes.Filter:
 
 def _searched(node: nodes.Compare, place: str) -> nodes.Expr:
     if len(node.ops) > 1:
-        raise _refused(node, place, "`in` stands in a chain", "join the two with `and`")
+        raise _refused(node, place, "`in` cannot be chained", "combine comparisons with `and`")
     found = _step(SEARCH_STEP, node.expr, [node.ops[0].expr])
     return found if node.ops[0].op == "in" else nodes.Not(found, lineno=node.lineno)
 
 
 def _unknown(node: nodes.Node, place: str, what: str, name: str, known: Collection[str]) -> Invalid:
     close = get_close_matches(name, known, 1, cutoff=0.7)
-    remedy = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(sorted(known))}"
-    return _refused(node, place, f"there is no {what} {name[:60]!r}", remedy)
+    remedy = f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(sorted(known))}"
+    return _refused(node, place, f"unknown {what} {name[:60]!r}", remedy)
 
 
 def _refused(node: nodes.Node, place: str, problem: str, remedy: str) -> Invalid:

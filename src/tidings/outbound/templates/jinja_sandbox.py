@@ -1,7 +1,7 @@
-"""Confines: what a template meets while it is rendered. Plain values, a few filters, and a budget.
+"""The sandboxed Jinja environment: plain values, a few filters, and a render budget.
 
-Every step that could take long asks the budget first, in parts of the template and characters rather than in
-seconds; so what is refused once is refused always, and nothing needs a thread or a clock to be stopped.
+Every step that could take long first spends from the budget, counted in template nodes and characters, so
+rendering is deterministic and needs no thread or timeout to be stopped.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .grammar import EACH_STEP, JOIN_STEP, LOOP_FIELDS, SEARCH_STEP, TESTS
 from .localization import format_date, format_number, format_time
 from .variables import MAX_NUMBER, MAX_TEXT_SIZE
 
-MAX_WORK = 100_000  # parts of a template that loops run through; 64 characters of a text count as one
+MAX_WORK = 100_000  # template nodes executed by loops; 64 characters of text count as one
 MAX_DIGITS = 9
-BUDGET_KEY = " run"  # a name that no template can spell: who is written to, and what may still be done
+BUDGET_KEY = " run"  # a context key that no template can spell
 
 
 class RenderBudgetExceeded(Exception):
-    """The budget is used up."""
+    """The render budget is exhausted."""
 
 
 class RenderBudget:
-    """One rendering: its budget, and the language and zone to write in."""
+    """The budget, language and time zone of one rendering."""
 
     __slots__ = ("escape", "language", "left", "timezone")
 
@@ -36,34 +36,34 @@ class RenderBudget:
         self.left = MAX_WORK
         self.language = language
         self.timezone = timezone
-        self.escape: Callable[[str], str] | None = None  # of the part that is being written
+        self.escape: Callable[[str], str] | None = None  # of the current part
 
     def spend(self, steps: int) -> None:
-        """Ask before so many steps are taken."""
+        """Spend steps; raises RenderBudgetExceeded."""
         self.left -= steps
         if self.left < 0:
             raise RenderBudgetExceeded
 
     def spend_text(self, size: int) -> None:
-        """Ask before a text of this size is made or gone through."""
+        """Spend the cost of a text of this size; raises RenderBudgetExceeded."""
         if size > MAX_TEXT_SIZE:
             raise RenderBudgetExceeded
         self.spend(1 + size // 64)
 
 
 class SafeText(str):
-    """A text that its author vouches for: it goes in as it is."""
+    """Text marked as safe: it is not escaped."""
 
     __slots__ = ()
 
 
 class _SandboxedJinja(ImmutableSandboxedEnvironment):
-    """Jinja with nothing in it: things are looked up in plain values only, and arithmetic is bounded."""
+    """Jinja that looks up plain values only, with bounded arithmetic."""
 
     intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%"])
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """A field of an object; never an attribute of Python's."""
+        """A field of an object, never a Python attribute."""
         return self.getitem(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
@@ -74,16 +74,16 @@ class _SandboxedJinja(ImmutableSandboxedEnvironment):
             return getattr(obj, argument)
         if isinstance(obj, list | tuple) and type(argument) is int and -len(obj) <= argument < len(obj):
             return obj[argument]
-        return self.undefined(f"{str(argument)[:60]!r} is not known of this recipient or item")
+        return self.undefined(f"{str(argument)[:60]!r} is not defined for this recipient or item")
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Numbers of a sane size; texts may be added."""
+        """Compute with bounded numbers; `+` also joins texts."""
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             _run_of(context).spend_text(len(left) + len(right))
             return left + right
         found = self.binop_table[operator](_a_number(left), _a_number(right))
         if abs(found) > MAX_NUMBER:
-            raise ValueError("a number gets too large")
+            raise ValueError("a number is too large")
         return found
 
 
@@ -110,13 +110,13 @@ def _a_list(value: Any) -> list[Any] | tuple[Any, ...]:
 
 def _refuse(value: Any, wanted: str) -> NoReturn:
     if isinstance(value, Undefined):
-        str(value)  # raises, and says what is not there
-    kind = {dict: "an object", str: "a text", list: "a list", bool: "true or false"}.get(type(value))
-    raise TypeError(f"{kind or 'something else'} stands where {wanted} is needed")
+        str(value)  # raises and names the undefined value
+    kind = {dict: "an object", str: "text", list: "a list", bool: "true or false"}.get(type(value))
+    raise TypeError(f"{wanted} is needed, not {kind or 'another value'}")
 
 
 def _printed(value: Any) -> str:
-    """What is put into the text; a list or an object is nothing that could be read."""
+    """A value as text; raises TypeError for lists and objects."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -125,12 +125,12 @@ def _printed(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, Undefined | int | float):
         return str(value)
-    _refuse(value, "a text or a number")
+    _refuse(value, "text or a number")
 
 
 @pass_context
 def _put(context: Context, value: Any) -> str:
-    """A value as it goes into the text: escaped for the part's markup, unless it is marked safe."""
+    """A value as output: escaped for the part's markup unless marked safe."""
     text, run = _printed(value), _run_of(context)
     if run.escape is None or isinstance(text, SafeText):
         return text
@@ -143,7 +143,7 @@ def _safe(_context: Context, value: Any) -> SafeText:
 
 
 def _each(context: Context, value: Any, cost: int) -> list[Any] | tuple[Any, ...]:
-    """The items of a loop, paid for beforehand."""
+    """The items of a loop; spends their cost first."""
     items = _a_list(value)
     _run_of(context).spend(1 + len(items) * cost)
     return items
@@ -169,7 +169,7 @@ def _within(context: Context, value: Any, where: Any) -> bool:
 
 
 def _on_text(change: Callable[..., str]) -> Callable[..., str]:
-    """A filter of texts that is paid for by the length of the text."""
+    """A text filter that spends by the length of the text."""
 
     def apply(context: Context, value: Any, *more: Any) -> str:
         text = _a_text(value)

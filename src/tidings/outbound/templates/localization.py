@@ -1,6 +1,6 @@
-"""Wording: dates and numbers as the recipient's language writes them, in the recipient's own zone.
+"""Format dates and numbers in the recipient's language and time zone.
 
-A language that is not listed gets the forms that nobody misreads: 2027-01-15 and 1234.5.
+An unlisted language gets neutral formats: 2027-01-15 and 1234.5.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .variables import read_date
 
 
 class LanguageFormat(NamedTuple):
-    """How a language writes a day and a number."""
+    """Date and number formats of a language."""
 
     months: tuple[str, ...]
     days: tuple[str, ...]  # Monday first
@@ -24,34 +24,34 @@ class LanguageFormat(NamedTuple):
 
 
 def language_format(code: str | None) -> LanguageFormat | None:
-    """The rules of a language by its code (`pt`, or `pt-BR` for the same); None when it is not listed."""
+    """The formats of a language code (`pt-BR` is `pt`); None if it is not listed."""
     return LANGUAGES.get((code or "en").replace("_", "-").partition("-")[0].lower())
 
 
 def format_date(text: str, form: str, code: str | None, timezone: tzinfo) -> str:
-    """A day in words; `full` names the weekday too, `short` is ISO 8601."""
+    """A date in words; `full` adds the weekday, `short` is ISO 8601."""
     found = read_date(text)
     if found is None:
-        raise ValueError(f"{text[:40]!r} is not a date, nor a time with its zone")
+        raise ValueError(f"{text[:40]!r} is not a date or a time with offset")
     day = found.astimezone(timezone).date() if isinstance(found, datetime) else found
     rules = language_format(code)
     if rules is None or form == "short":
         return day.isoformat()
     if form not in ("day", "full"):
-        raise ValueError(f"there is no form {form[:40]!r} of a date: use day, full or short")
+        raise ValueError(f"unknown date format {form[:40]!r}: use day, full or short")
     return _spelt(day, rules, rules.day if form == "day" else rules.full)
 
 
 def format_time(text: str, timezone: tzinfo) -> str:
-    """The time of day in the recipient's zone."""
+    """The time of day in the recipient's time zone."""
     found = read_date(text)
     if not isinstance(found, datetime):
-        raise ValueError(f"{text[:40]!r} is not a time with its zone")
+        raise ValueError(f"{text[:40]!r} is not a time with offset")
     return found.astimezone(timezone).strftime("%H:%M")
 
 
 def format_number(value: int | float, digits: int | None, code: str | None) -> str:
-    """A number with the marks of the language; `digits` after the point, or as many as it has."""
+    """A number with the separators of the language and, if given, a fixed number of decimals."""
     rules = language_format(code)
     written = f"{value:,}" if digits is None else f"{value:,.{digits}f}"
     if rules is None:
@@ -60,9 +60,7 @@ def format_number(value: int | float, digits: int | None, code: str | None) -> s
 
 
 def _spelt(day: date, rules: LanguageFormat, form: str) -> str:
-    return form.format(
-        day=day.day, month=rules.months[day.month - 1], year=day.year, weekday=rules.days[day.weekday()]
-    )
+    return form.format(day=day.day, month=rules.months[day.month - 1], year=day.year, weekday=rules.days[day.weekday()])
 
 
 def _language(months: str, days: str, day: str, full: str, thousands: str, point: str) -> LanguageFormat:

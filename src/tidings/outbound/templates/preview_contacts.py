@@ -1,4 +1,4 @@
-"""Samples: whom a template is written to, as far as it may know; found, given, or made up for a preview."""
+"""The contact that a template is previewed with: given, found by address, or a sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLE_CONTACT: Mapping[str, Any] = {
 
 
 async def preview_contact(store: Store, given: Mapping[str, Any], tenant: str) -> Mapping[str, Any]:
-    """The contact of a preview: as given, as stored under its address, or one made up."""
+    """The contact of a preview: as given, as stored under its address, or a sample."""
     if given.get("contact") is not None:
         return {**SAMPLE_CONTACT, **_checked_contact(given["contact"])}
     if given.get("channel") is None or given.get("to") is None:
@@ -38,10 +38,8 @@ async def preview_contact(store: Store, given: Mapping[str, Any], tenant: str) -
     return found
 
 
-async def contact_at_address(
-    store: Store, tenant: str, channel: str, address: str
-) -> Mapping[str, Any] | None:
-    """Who has this address, as templates see them."""
+async def contact_at_address(store: Store, tenant: str, channel: str, address: str) -> Mapping[str, Any] | None:
+    """The contact with this address, as templates see it."""
     rows = await store.read("template_contact", tenant=tenant, channel=channel, address=address)
     if not rows:
         return None
@@ -50,7 +48,7 @@ async def contact_at_address(
 
 
 def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
-    """A contact as somebody made it up for a preview."""
+    """Check a contact given for a preview; raises Invalid."""
     kinds: dict[str, type] = {"name": str, "timezone": str, "language": str, "tags": list, "attributes": dict}
     for name, value in given.items():
         if name not in CONTACT_FIELDS:
@@ -61,16 +59,14 @@ def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
             )
         if value is not None and not isinstance(value, kinds[name]):
             raise Invalid(
-                f"contact.{name} is not {_KINDS[kinds[name]]}",
-                field=f"contact.{name}",
-                remedy=_EXAMPLES[name],
+                f"contact.{name} is not {_KINDS[kinds[name]]}", field=f"contact.{name}", remedy=_EXAMPLES[name]
             )
     if given.get("timezone") is not None:
         parse_timezone(given["timezone"], field="contact.timezone")
     return {name: value for name, value in given.items() if value is not None}
 
 
-_KINDS: Mapping[type, str] = {str: "a text", list: "a list", dict: "an object"}
+_KINDS: Mapping[type, str] = {str: "a string", list: "a list", dict: "an object"}
 _EXAMPLES = {
     "name": 'for example "Ada"',
     "timezone": 'for example "Europe/Berlin"',

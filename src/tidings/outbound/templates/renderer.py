@@ -1,8 +1,7 @@
-"""Rendering: a template compiled once, and a content for each recipient out of it.
+"""Compile a template and render it for each recipient within a budget. Pure.
 
-Pure: no time, no chance, no input or output. A rendering has a budget of work and of output that it cannot
-exceed, counted in steps and characters rather than seconds, so what is refused once is refused always and a
-bomb ends in milliseconds on the same thread.
+The budget counts steps and characters rather than seconds, so the result is deterministic and a template bomb
+ends in milliseconds without a thread or timeout.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from .variables import MAX_TEXT_SIZE, DeclaredVariables
 
 MAX_SOURCE_SIZE = 64 * 1024
 PARTS = ("text", "subject", "data")
-CHOICE_FIELDS = ("parse_mode", "format")  # options that say how the text is read
+CHOICE_FIELDS = ("parse_mode", "format")  # options that select the markup of the text
 
 
 class CompiledTemplate:
-    """A content whose strings are templates, ready to be rendered any number of times."""
+    """A content whose strings are compiled templates."""
 
     def __init__(self, parts: Mapping[str, Any], declared: DeclaredVariables, *, uses_contact: bool) -> None:
         self._parts = parts
@@ -35,7 +34,7 @@ class CompiledTemplate:
         self.uses_contact = uses_contact
 
     def check(self, variables: Mapping[str, Any], *, strict: bool = True) -> None:
-        """Raises an Invalid that names the first variable that is missing or of the wrong type."""
+        """Raise Invalid for the first variable that is missing or has the wrong type."""
         self.declared.bind(variables, strict=strict)
 
     def render(
@@ -49,10 +48,10 @@ class CompiledTemplate:
         strict: bool = True,
         channel: object = None,
     ) -> dict[str, Any]:
-        """The content for one recipient; `zone` is used when the contact has none of its own.
+        """Render the content for one recipient; `zone` is the default time zone.
 
-        Values are escaped where the channel reads markup.
-        `strict` refuses variables that are not declared; rows of a file may have columns of their own.
+        Values are escaped where the channel interprets markup. `strict` rejects undeclared variables; rows of
+        a file may have additional columns.
         """
         values = self.declared.bind(variables, strict=strict)
         run = RenderBudget(None, timezone) if contact is None else _run(contact, timezone)
@@ -65,28 +64,22 @@ class CompiledTemplate:
 
 
 class _PartRenderer:
-    """Writes the parts of one content, as long as there is room."""
+    """Renders the parts of one content within the size limit."""
 
-    def __init__(
-        self, values: dict[str, Any], room: int, run: RenderBudget, marks_up: HasMarkup | None
-    ) -> None:
+    def __init__(self, values: dict[str, Any], room: int, run: RenderBudget, marks_up: HasMarkup | None) -> None:
         self._values = values
         self._largest = self._room = room
         self._run, self._marks_up = run, marks_up
         self._data: Mapping[str, object] = {}
 
     def choose(self, data: Any) -> None:
-        """What the channel is told of `data` when it is asked for the markup of a part."""
+        """Prepare the `data` that the channel needs to select the markup of a part."""
         if self._marks_up is not None and isinstance(data, dict):
             self._data = {name: self._chosen(value, name) for name, value in data.items()}
 
     def _chosen(self, value: Any, name: str) -> object:
-        """Options such as parse_mode decide over the others, so they are rendered first."""
-        return (
-            self._fill(value, f"data.{name}")
-            if isinstance(value, Template) and name in CHOICE_FIELDS
-            else value
-        )
+        """Render options such as parse_mode first, because they select the markup of other parts."""
+        return self._fill(value, f"data.{name}") if isinstance(value, Template) and name in CHOICE_FIELDS else value
 
     def write(self, part: Any, place: str, inside: Mapping[str, object] | None = None) -> Any:
         if isinstance(part, Template):
@@ -108,35 +101,31 @@ class _PartRenderer:
                 room -= len(piece)
                 if room < 0:
                     raise TooLarge(
-                        f"{place}: the template makes more than {self._largest:,} characters",
+                        f"{place}: the template renders more than {self._largest:,} characters",
                         field=place,
-                        remedy="make it shorter, or give less",
+                        remedy="shorten the template or its values",
                     )
                 pieces.append(piece)
         except RenderBudgetExceeded:
             raise Invalid(
-                f"{place}: the template does too much work", field=place, remedy="use fewer or shorter loops"
+                f"{place}: the template exceeds its render budget", field=place, remedy="use fewer or shorter loops"
             ) from None
         except UndefinedError as error:
             raise Invalid(
-                f"{place}: {error.message}", field=place, remedy='give it, or a default: | default("…")'
+                f"{place}: {error.message}", field=place, remedy='give a value, or a default: | default("…")'
             ) from None
         except (TypeError, ValueError, ArithmeticError) as error:
-            raise Invalid(
-                f"{place}: {error}", field=place, remedy="correct the template or the variable"
-            ) from None
+            raise Invalid(f"{place}: {error}", field=place, remedy="correct the template or the variable") from None
         self._room = room
         return "".join(pieces)
 
 
 def compile_content(content: Mapping[str, Any], declared: DeclaredVariables) -> CompiledTemplate:
-    """Check and compile `text`, `subject` and the strings of `data`; anything wrong is told with its line."""
+    """Check and compile `text`, `subject` and the strings of `data`; errors name the line."""
     size = _size(content)
     if size > MAX_SOURCE_SIZE:
         raise TooLarge(
-            f"the template has {size:,} bytes",
-            field="text",
-            remedy=f"at most {MAX_SOURCE_SIZE:,} are accepted",
+            f"the template has {size:,} bytes", field="text", remedy=f"at most {MAX_SOURCE_SIZE:,} are accepted"
         )
     grammar = TemplateGrammar(declared.variables, FILTERS)
     parts = {name: _compiled(content[name], name, grammar) for name in PARTS if content.get(name) is not None}
@@ -177,7 +166,7 @@ def _template(source: str, place: str, grammar: TemplateGrammar) -> Template:
         raise Invalid(
             f"{place}: the template is nested too deeply, or has a number that is too long",
             field=place,
-            remedy="make it simpler",
+            remedy="simplify it",
         ) from None
 
 

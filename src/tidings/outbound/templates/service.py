@@ -1,7 +1,7 @@
-"""Templates: contents with gaps, kept in versions that never change.
+"""Create, revise, retire, preview and list templates; fill drafts.
 
-Editing makes the next version. Whoever uses a template names a version or takes the newest, and from then on
-has it frozen. What a template cannot render is refused when it is saved, or before anything is sent.
+Versions are immutable: editing creates the next one. A message or broadcast uses a given version or the
+newest, fixed from then on. Errors are raised when a template is saved, or before anything is sent.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from ...inputs.fields import Field, check_fields
-from ...inputs.pagination import Page
+from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound
 from ...model.message import Draft
 from ...model.time import iso, micros
 from ...store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, idempotency_key
+from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from .depth_limit import check_depth
 from .preview_contacts import contact_at_address, preview_contact
 from .variables import MAX_TEXT_SIZE, DeclaredVariables, parse_declarations
@@ -30,42 +30,36 @@ if TYPE_CHECKING:
     from .renderer import CompiledTemplate
 
 CONTENT_FIELDS: Mapping[str, Field] = {
-    "text": Field("string", "the words, with gaps such as {{ name }}", "Hello {{ name }}"),
-    "subject": Field("string", "a headline, for channels that have one; may have gaps"),
-    "data": Field("object", "anything else that the channel understands; its strings may have gaps"),
-    "variables": Field(
-        "object", "the gaps: each name with its type, or with type, required, default and example"
-    ),
+    "text": Field("string", "message text with variables such as {{ name }}", "Hello {{ name }}"),
+    "subject": Field("string", "subject line, for channels that support one; may contain variables"),
+    "data": Field("object", "additional channel-specific fields; strings may contain variables"),
+    "variables": Field("object", "declared variables: name to type, or to type, required, default and example"),
 }
 TEMPLATE_FIELDS: Mapping[str, Field] = {
-    "name": Field("string", "what it is called: letters, digits, . _ and -", "welcome", required=True),
+    "name": Field("string", "template name: letters, digits, . _ and -", "welcome", required=True),
     **CONTENT_FIELDS,
 }
 SAMPLE_FIELDS: Mapping[str, Field] = {
-    "variables": Field("object", "values for the gaps; examples stand in for the others"),
-    "contact": Field("object", "who it is written to: name, zone, language, tags, attributes"),
-    "channel": Field(
-        "string", "values are escaped for it; with `to`: take the contact that has this address"
-    ),
+    "variables": Field("object", "variable values; missing ones use their examples"),
+    "contact": Field("object", "sample contact: name, zone, language, tags, attributes"),
+    "channel": Field("string", "channel to escape values for; with `to`, use the contact with this address"),
     "to": Field("string", "the recipient's address", "ada"),
 }
 PREVIEW_FIELDS: Mapping[str, Field] = {
-    "version": Field("integer", "which version; without it the newest", 1),
+    "version": Field("integer", "template version (default: the newest)", 1),
     **SAMPLE_FIELDS,
 }
 UNSAVED_PREVIEW_FIELDS: Mapping[str, Field] = {
-    "template": Field(
-        "object", "a template that is not saved: text, subject, data, variables", required=True
-    ),
+    "template": Field("object", "an unsaved template: text, subject, data, variables", required=True),
     **SAMPLE_FIELDS,
 }
-MAX_CACHED = 100  # compiled versions; they cannot change, so they never grow old
+MAX_CACHED = 100  # compiled versions; they are immutable
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 class TemplateVersion(NamedTuple):
-    """One version of a template, ready to be rendered."""
+    """A compiled version of a template."""
 
     id: str
     version: int
@@ -73,7 +67,7 @@ class TemplateVersion(NamedTuple):
 
 
 class TemplateService:
-    """All that faces and senders may do with templates."""
+    """Template operations of the API, CLI, dashboard and senders."""
 
     def __init__(
         self,
@@ -96,14 +90,14 @@ class TemplateService:
     # -- saving
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
-        """A new template; its first version is 1. The same `key` and body give the first answer."""
+        """Create a template with version 1. Idempotent with a key."""
         id_, at = self._clock.new_id(), self._clock.now()
         repeat = self._once("templates", key, body, id_, tenant, at)
         done = await find_replay(self._store, repeat)
         if done is None:
             given = check_fields(body, TEMPLATE_FIELDS)
             name = _checked_name(given["name"])
-            content, variables = _judged(given)
+            content, variables = _validated(given)
             if await self._store.read("template_find", place=name, tenant=tenant):
                 raise _taken(name)
             steps = [
@@ -116,15 +110,13 @@ class TemplateService:
                 raise _taken(name) from None
         return CreateResult(await self.show(done.answer, version=1, tenant=tenant), done.replayed)
 
-    async def revise(
-        self, name: str, body: object, *, key: str | None = None, tenant: str = "default"
-    ) -> CreateResult:
-        """The next version; those before stay as they are."""
+    async def revise(self, name: str, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
+        """Create the next version; earlier ones stay."""
         at = self._clock.now()
         found = await self._find(name, tenant)
         repeat = self._once(f"templates.{found['id']}", key, body, at, tenant, at)
         done = await find_replay(self._store, repeat)
-        content, variables = _judged(check_fields(body, CONTENT_FIELDS))
+        content, variables = _validated(check_fields(body, CONTENT_FIELDS))
         saved = _saved(found["id"], at, content, variables)
         if done is None:
             _refuse_retired(found)
@@ -135,17 +127,17 @@ class TemplateService:
             try:
                 done = await create_once(self._store, steps, at, repeat)
             except WriteConflict:
-                raise Conflict(f"{name!r} was retired meanwhile", remedy=_BACK.format(name)) from None
+                raise Conflict(f"{name!r} was retired meanwhile", remedy=_RESTORE.format(name)) from None
         made = {"template": found["id"], "content": content, "variables": variables, "at": done.answer}
         rows = await self._store.read("template_version_made", **made)
         return CreateResult(await self.show(name, version=rows[0]["version"], tenant=tenant), done.replayed)
 
     async def retire(self, name: str, *, tenant: str = "default") -> Row:
-        """Out of use: nothing new is made of it. What was made stays, and it can be restored."""
+        """Retire a template: it can no longer be used, until restored."""
         return await self._turn("template_retire", name, tenant)
 
     async def restore(self, name: str, *, tenant: str = "default") -> Row:
-        """Back in use."""
+        """Restore a retired template."""
         return await self._turn("template_restore", name, tenant)
 
     async def _turn(self, how: str, name: str, tenant: str) -> Row:
@@ -156,14 +148,12 @@ class TemplateService:
     def _once(
         self, scope: str, key: str | None, said: object, answer: object, tenant: str, now: int
     ) -> IdempotencyRecord | None:
-        if key is None:
-            return None
-        return idempotency_key(scope, key, said, answer, tenant=tenant, until=now + self._keep_keys)
+        return optional_key(scope, key, said, answer, tenant=tenant, until=now + self._keep_keys)
 
     # -- finding
 
     async def show(self, name: str, *, version: int | None = None, tenant: str = "default") -> Row:
-        """One template with what a version of it says: the newest, unless one is named."""
+        """One template with the content of a version (default: the newest)."""
         found = await self._find(name, tenant)
         return {**_listed(found), **_said(await self._version(found, version))}
 
@@ -171,23 +161,17 @@ class TemplateService:
         self, *, retired: bool = False, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
         """Templates by name."""
-        _check_limit(limit)
+        page_size(limit)
         if after is not None and not _NAME.fullmatch(after):
-            raise _no_place(after)
-        rows = await self._store.read(
-            "template_page", tenant=tenant, after=after or "", gone=int(retired), limit=limit
-        )
+            raise invalid_cursor(after)
+        rows = await self._store.read("template_page", tenant=tenant, after=after or "", gone=int(retired), limit=limit)
         return Page([_listed(row) for row in rows], rows[-1]["name"] if len(rows) == limit else None)
 
-    async def versions(
-        self, name: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
-    ) -> Page:
-        """All that a template has said, newest first."""
-        _check_limit(limit)
+    async def versions(self, name: str, *, limit: int = 50, after: str | None = None, tenant: str = "default") -> Page:
+        """The versions of a template, newest first."""
+        page_size(limit)
         found = await self._find(name, tenant)
-        rows = await self._store.read(
-            "template_version_page", template=found["id"], before=_place(after), limit=limit
-        )
+        rows = await self._store.read("template_version_page", template=found["id"], before=_place(after), limit=limit)
         items = [{"id": found["id"], "name": found["name"], **_said(row)} for row in rows]
         return Page(items, str(rows[-1]["version"]) if len(rows) == limit else None)
 
@@ -211,16 +195,14 @@ class TemplateService:
             raise NotFound(
                 f"the template {found['name']!r} has no version {wanted}",
                 field="version",
-                remedy=f"there are 1 to {found['version']}",
+                remedy=f"use 1 to {found['version']}",
             )
         return rows[0]
 
     # -- using
 
-    async def frozen(
-        self, name: str, version: int | None = None, *, tenant: str = "default"
-    ) -> TemplateVersion:
-        """A version to render with, by the template's name or id: the newest, unless one is named."""
+    async def frozen(self, name: str, version: int | None = None, *, tenant: str = "default") -> TemplateVersion:
+        """A compiled version by template name or id (default: the newest)."""
         found = await self._find(name, tenant)
         _refuse_retired(found)
         wanted = found["version"] if version is None else version
@@ -235,25 +217,25 @@ class TemplateService:
         return TemplateVersion(found["id"], wanted, known)
 
     def filling(self) -> TemplateFiller:
-        """For the length of one call, in which each template stays the version it was at first."""
+        """A filler for one call, in which each template keeps its version."""
         return TemplateFiller(self, self._store, self._zone, self._largest)
 
-    # -- trying
+    # -- previews
 
     async def preview(self, name: str, body: object, *, tenant: str = "default") -> Row:
-        """What a version would say to somebody, without sending anything."""
+        """Render a version for a sample recipient without sending anything."""
         given = check_fields(body, PREVIEW_FIELDS)
         frozen = await self.frozen(name, given.get("version"), tenant=tenant)
-        return {"version": frozen.version, **await self._tried(frozen.compiled, given, tenant)}
+        return {"version": frozen.version, **await self._preview(frozen.compiled, given, tenant)}
 
     async def trial(self, body: object, *, tenant: str = "default") -> Row:
-        """The same for a template that is not saved."""
+        """Preview an unsaved template."""
         given = check_fields(body, UNSAVED_PREVIEW_FIELDS)
-        content, variables = _judged(check_fields(given["template"], CONTENT_FIELDS))
+        content, variables = _validated(check_fields(given["template"], CONTENT_FIELDS))
         compiled = _compile(orjson.loads(content), parse_declarations(orjson.loads(variables)))
-        return {"version": None, **await self._tried(compiled, given, tenant)}
+        return {"version": None, **await self._preview(compiled, given, tenant)}
 
-    async def _tried(self, compiled: CompiledTemplate, given: Mapping[str, Any], tenant: str) -> Row:
+    async def _preview(self, compiled: CompiledTemplate, given: Mapping[str, Any], tenant: str) -> Row:
         contact, to = await preview_contact(self._store, given, tenant), given.get("to") or ""
         values, examples = compiled.declared.sampled(given.get("variables") or {})
         channel = self.channels.get(given.get("channel") or "")
@@ -265,7 +247,7 @@ class TemplateService:
 
 
 class TemplateFiller:
-    """Drafts that name a template get its words."""
+    """Renders the templates of drafts."""
 
     def __init__(self, templates: TemplateService, store: Store, timezone: tzinfo, largest: int) -> None:
         self._templates = templates
@@ -275,7 +257,7 @@ class TemplateFiller:
         self._frozen: dict[tuple[str, str, int | None], TemplateVersion] = {}
 
     async def fill(self, draft: Draft) -> Draft:
-        """The draft with its content rendered; a missing variable is told before anything is written."""
+        """The draft with its rendered content; raises Invalid for a missing variable."""
         assert draft.template is not None
         place = draft.tenant, draft.template, draft.template_version
         frozen = self._frozen.get(place)
@@ -302,18 +284,18 @@ class TemplateFiller:
         )
 
 
-_BACK = "bring it back with: tidings templates restore {}"
+_RESTORE = "restore it: tidings templates restore {}"
 
 
 def _compile(content: Mapping[str, Any], declared: DeclaredVariables) -> CompiledTemplate:
-    """Loads the template engine only here, for most processes never see a template."""
+    """Compile a content; imports Jinja only here, because most processes need no templates."""
     from .renderer import compile_content
 
     return compile_content(content, declared)
 
 
-def _judged(given: Mapping[str, Any]) -> tuple[str, str]:
-    """Content and declarations as they are stored, if the one can be rendered with the other."""
+def _validated(given: Mapping[str, Any]) -> tuple[str, str]:
+    """The stored content and declarations; raises Invalid unless they compile together."""
     content = {name: given.get(name) for name in ("text", "subject", "data")}
     if not content["text"] and not content["data"]:
         raise Invalid("the template is empty", field="text", remedy="give a text, or data")
@@ -330,7 +312,7 @@ def _saved(id_: str, at: int, content: str, variables: str) -> dict[str, Any]:
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name) or _ID.fullmatch(name):
         raise Invalid(
-            f"{name[:100]!r} cannot be a template's name",
+            f"{name[:100]!r} is not a valid template name",
             field="name",
             remedy="use 1 to 100 letters, digits, dots, - and _, such as welcome or rain-warning",
         )
@@ -340,37 +322,24 @@ def _checked_name(name: str) -> str:
 def _refuse_retired(found: Row) -> None:
     if found["retired_at"] is not None:
         raise Conflict(
-            f"the template {found['name']!r} is retired",
-            field="template",
-            remedy=_BACK.format(found["name"]),
+            f"the template {found['name']!r} is retired", field="template", remedy=_RESTORE.format(found["name"])
         )
 
 
 def _taken(name: str) -> Conflict:
     return Conflict(
-        f"there is a template {name[:100]!r} already",
+        f"the template {name[:100]!r} already exists",
         field="name",
-        remedy=f"save a new version of it (tidings templates edit {name[:100]}), or take another name",
+        remedy=f"save a new version of it (tidings templates edit {name[:100]}), or use another name",
     )
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= 1000:
-        raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
 
 
 def _place(after: str | None) -> int:
     if after is None:
         return (1 << 31) - 1
     if not after.isascii() or not after.isdigit() or len(after) > 9:
-        raise _no_place(after)
+        raise invalid_cursor(after)
     return int(after)
-
-
-def _no_place(after: str) -> Invalid:
-    return Invalid(
-        f"{after[:100]!r} is not a place in a list", field="after", remedy="use the `next` of the page before"
-    )
 
 
 def _listed(row: Row) -> Row:
@@ -385,7 +354,7 @@ def _listed(row: Row) -> Row:
 
 
 def _said(row: Row) -> Row:
-    """What one version says, and since when."""
+    """A version row as API fields."""
     content = orjson.loads(row["content"])
     return {
         "version": row["version"],

@@ -1,7 +1,7 @@
-"""Variables of a template: declared with it, and checked against what is given before anything is sent.
+"""Declared variables of a template: types, defaults, and checks of the given values.
 
-A value may come from JSON or from a column of a file, so a number or a yes may also be written as text. A
-text that is empty counts as not given.
+Values come from JSON or from a CSV column, so numbers and booleans may also be written as strings. An empty
+string counts as missing.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ RESERVED = frozenset(
 )
 CONTACT_FIELDS = ("name", "timezone", "language", "tags", "attributes")
 MAX_VARIABLES = 100
-MAX_VALUES_SIZE = 64 * 1024  # characters of all values together
-MAX_TEXT_SIZE = 256 * 1024  # that a rendering makes
+MAX_VALUES_SIZE = 64 * 1024  # characters of all values
+MAX_TEXT_SIZE = 256 * 1024  # characters of one rendering
 MAX_NUMBER = 10**15
 MAX_ITEMS = 1000
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -33,7 +33,7 @@ _PARTS = ("type", "required", "default", "example")
 
 
 class TemplateVariable(NamedTuple):
-    """One declared variable; `required` unless it has a default or says otherwise."""
+    """A declared variable; required unless it has a default or is declared optional."""
 
     name: str
     type: str = "text"
@@ -42,7 +42,7 @@ class TemplateVariable(NamedTuple):
     example: Any = None
 
     def read(self, given: object) -> Any:
-        """The value that this stands for, or why it cannot be used."""
+        """Parse a value; raises Invalid if it has the wrong type."""
         found = _TYPES[self.type].read(given)
         if found is None:
             shown = self.example if self.example is not None else _TYPES[self.type].example
@@ -62,7 +62,7 @@ class DeclaredVariables:
         self._all = tuple(variables.values())
 
     def bind(self, given: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
-        """A value for each variable; `strict` refuses what is not declared, instead of passing over it."""
+        """A value for each variable; `strict` raises Invalid for undeclared ones."""
         values: dict[str, Any] = {}
         size = 0
         for variable in self._all:
@@ -85,7 +85,7 @@ class DeclaredVariables:
         return values
 
     def as_json(self) -> dict[str, Any]:
-        """The declarations as they are stored and shown."""
+        """The declarations as stored and shown."""
         return {
             variable.name: {
                 "type": variable.type,
@@ -97,7 +97,7 @@ class DeclaredVariables:
         }
 
     def sampled(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """What is given, filled up with examples for a preview, and the names of those."""
+        """The given values completed with examples for a preview, and the names of those."""
         filled = {
             variable.name: variable.example
             for variable in self._all
@@ -107,22 +107,18 @@ class DeclaredVariables:
 
 
 def parse_declarations(given: object) -> DeclaredVariables:
-    """Declarations from JSON: a type for each name, or an object with type, required, default and example."""
+    """Parse declarations: name to type, or to an object with type, required, default and example."""
     if given is None:
         return DeclaredVariables({})
     if not isinstance(given, dict):
-        raise Invalid(
-            "variables is not an object", field="variables", remedy='write {"name": "text", "age": "number"}'
-        )
+        raise Invalid("variables is not an object", field="variables", remedy='write {"name": "text", "age": "number"}')
     if len(given) > MAX_VARIABLES:
-        raise Invalid(
-            f"{len(given)} variables are declared", field="variables", remedy=f"use at most {MAX_VARIABLES}"
-        )
+        raise Invalid(f"{len(given)} variables are declared", field="variables", remedy=f"use at most {MAX_VARIABLES}")
     return DeclaredVariables({name: _declared(name, said) for name, said in given.items()})
 
 
 def is_variable_name(name: str) -> bool:
-    """Whether a template may call something by this name."""
+    """Whether this is a valid variable name."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -130,26 +126,20 @@ def _declared(name: str, said: object) -> TemplateVariable:
     field = f"variables.{name[:60]}"
     if not is_variable_name(name) or name in RESERVED:
         raise Invalid(
-            f"{name[:60]!r} cannot be a variable's name",
+            f"{name[:60]!r} is not a valid variable name",
             field=field,
-            remedy="use a letter, then letters, digits or _ (and no word that templates have already)",
+            remedy="use a letter, then letters, digits or _ (reserved words are not allowed)",
         )
     parts = {"type": said} if isinstance(said, str) else said
     if not isinstance(parts, dict):
-        raise Invalid(
-            f"{name} is neither a type nor an object", field=field, remedy=f"types: {', '.join(_TYPES)}"
-        )
+        raise Invalid(f"{name} is neither a type nor an object", field=field, remedy=f"types: {', '.join(_TYPES)}")
     for part in parts:
         if part not in _PARTS:
-            raise Invalid(
-                f"{name} has an unknown part {part[:60]!r}", field=field, remedy=hint(part, _KNOWN_PARTS)
-            )
+            raise Invalid(f"{name} has an unknown part {part[:60]!r}", field=field, remedy=hint(part, _KNOWN_PARTS))
     type_ = parts.get("type") or "text"
     if not isinstance(type_, str) or type_ not in _TYPES:
         raise Invalid(
-            f"{name} has the unknown type {str(type_)[:60]!r}",
-            field=field,
-            remedy=f"types: {', '.join(_TYPES)}",
+            f"{name} has the unknown type {str(type_)[:60]!r}", field=field, remedy=f"types: {', '.join(_TYPES)}"
         )
     return _settled(name, type_, parts, field)
 
@@ -170,16 +160,12 @@ def _settled(name: str, type_: str, parts: Mapping[str, Any], field: str) -> Tem
     )
 
 
-def _missing(
-    variable: TemplateVariable, given: Mapping[str, Any], known: Mapping[str, TemplateVariable]
-) -> Invalid:
+def _missing(variable: TemplateVariable, given: Mapping[str, Any], known: Mapping[str, TemplateVariable]) -> Invalid:
     strangers = [name for name in given if name not in known]
     remedy = f'give it in `variables`: {{"{variable.name}": …}}'
     if strangers:
         remedy += f" (given but not declared: {', '.join(map(repr, sorted(strangers)[:5]))})"
-    return Invalid(
-        f"the variable {variable.name!r} is missing", field=f"variables.{variable.name}", remedy=remedy
-    )
+    return Invalid(f"the variable {variable.name!r} is missing", field=f"variables.{variable.name}", remedy=remedy)
 
 
 def _unknown(given: Mapping[str, Any], known: Mapping[str, TemplateVariable]) -> Invalid:
@@ -204,21 +190,21 @@ def _number(given: object) -> int | float | None:
 
 
 def _written(text: str) -> int | float | None:
-    """A number written as text; not the exotic spellings that Python would take."""
+    """A number written as text, without Python's other notations."""
     if not re.fullmatch(r"[+-]?\d{1,16}(\.\d{1,16})?", text.strip(), re.ASCII):
         return None
     return float(text) if "." in text else int(text)
 
 
 def _date(given: object) -> str | None:
-    """A day, or an instant with its zone; kept as written, for the filters read it."""
+    """A date, or a time with offset; kept as text, because the filters parse it."""
     if not isinstance(given, str) or len(given) > 40:
         return None
     return given if read_date(given) is not None else None
 
 
 def read_date(text: str) -> date | datetime | None:
-    """A day or an aware moment from ISO 8601; None when it is neither."""
+    """A date or an aware datetime from ISO 8601; None if it is neither."""
     try:
         if len(text) == 10:
             return date.fromisoformat(text)
@@ -235,7 +221,7 @@ def _boolean(given: object) -> bool | None:
 
 
 def _list(given: object) -> list[Any] | None:
-    """Texts, numbers, yes or no, or flat objects of such."""
+    """A list of strings, numbers, booleans or flat objects of them."""
     if not isinstance(given, list) or len(given) > MAX_ITEMS or not all(map(_is_item, given)):
         return None
     size = sum(len(str(item)) for item in given)
@@ -259,13 +245,11 @@ class _VariableType(NamedTuple):
 
 
 _TYPES: Mapping[str, _VariableType] = {
-    "text": _VariableType(_text, "a text", "Ada"),
+    "text": _VariableType(_text, "a string", "Ada"),
     "number": _VariableType(_number, "a number", 12.5),
-    "date": _VariableType(_date, "a date (or a time with its zone)", "2027-01-15"),
+    "date": _VariableType(_date, "a date (or a time with offset)", "2027-01-15"),
     "boolean": _VariableType(_boolean, "true or false", True),
-    "list": _VariableType(
-        _list, f"a list (of at most {MAX_ITEMS} plain values or flat objects)", ["bread", "milk"]
-    ),
+    "list": _VariableType(_list, f"a list (of at most {MAX_ITEMS} plain values or flat objects)", ["bread", "milk"]),
 }
 VARIABLE_TYPES = tuple(_TYPES)
 _KNOWN_PARTS = dict.fromkeys(_PARTS)

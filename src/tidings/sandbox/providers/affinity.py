@@ -105,8 +105,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return Affinity's routes, and those for controlling it."""
     crm = _AffinityProvider(world)
     found = [
-        provider_route(world, f"/affinity{call.path}", crm.reader(call), crm.answerer(call), "GET")
-        for call in CALLS
+        provider_route(world, f"/affinity{call.path}", crm.reader(call), crm.answerer(call), "GET") for call in CALLS
     ]
     return [
         *found,
@@ -139,9 +138,7 @@ class _AffinityProvider:
 
         return read
 
-    def answerer(
-        self, call: AffinityRoute
-    ) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
+    def answerer(self, call: AffinityRoute) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
         """Return the function that answers with a page of records or an error."""
 
         def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
@@ -213,10 +210,7 @@ class _AffinityProvider:
     def _second(self, call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[str, Any]]) -> Any:
         size, start = _size(asked.query.get("limit"), 100), _start(asked.query.get("cursor"))
         rest = {name: value for name, value in asked.query.items() if name != "cursor"}
-        found = [
-            as_version_2(call.kind, one, with_fields="fieldTypes" in rest)
-            for one in held[start : start + size]
-        ]
+        found = [as_version_2(call.kind, one, with_fields="fieldTypes" in rest) for one in held[start : start + size]]
         url = None
         if start + size < len(held):
             path = call.path.replace("{list}", asked.path.get("list", ""))

@@ -19,13 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid
-from tidings.sandbox.attio_workspace import (
-    AttioAttribute,
-    AttioCollection,
-    AttioError,
-    AttioRecord,
-    AttioWorkspace,
-)
+from tidings.sandbox.attio_workspace import AttioAttribute, AttioCollection, AttioError, AttioRecord, AttioWorkspace
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
@@ -49,11 +43,7 @@ ERRORS: Mapping[str, tuple[int, str]] = {
     "rate_limit_exceeded": (429, "Rate limit exceeded, please try again later"),
     "internal_error": (500, "Something went wrong."),
 }
-_FAULTS = {
-    FaultKind.ERROR: "internal_error",
-    FaultKind.THROTTLED: "rate_limit_exceeded",
-    FaultKind.GONE: "not_found",
-}
+_FAULTS = {FaultKind.ERROR: "internal_error", FaultKind.THROTTLED: "rate_limit_exceeded", FaultKind.GONE: "not_found"}
 _TYPES = {400: "invalid_request_error", 401: "auth_error", 403: "auth_error", 429: "rate_limit_error"}
 
 Work = Callable[[AttioWorkspace, ProviderRequest], Any]
@@ -121,9 +111,7 @@ class _AttioProvider:
 
         return read
 
-    def answerer(
-        self, call: AttioRoute
-    ) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
+    def answerer(self, call: AttioRoute) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
         """Return the function that executes a request, unless a fault prevents it, and answers it."""
 
         def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
@@ -132,9 +120,7 @@ class _AttioProvider:
             if entry.did is FaultKind.REFUSED:
                 return _error(entry.code)
             if entry.did is FaultKind.THROTTLED:
-                until = formatdate(
-                    self._world.environment.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True
-                )
+                until = formatdate(self._world.environment.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True)
                 return _error("rate_limit_exceeded", headers={"retry-after": until})
             if entry.did in _FAULTS:
                 return _error(_FAULTS[entry.did])
@@ -227,9 +213,7 @@ def _error(
         "message": message or known[1],
     }
     if path:
-        body["validation_errors"] = [
-            {"code": code, "path": ["data", "values", *path], "message": body["message"]}
-        ]
+        body["validation_errors"] = [{"code": code, "path": ["data", "values", *path], "message": body["message"]}]
     return SandboxJson(body, status_code=status, headers=dict(headers or {}))
 
 

@@ -15,13 +15,7 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.time import iso
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import (
-    ProviderEndpoint,
-    ProviderRequest,
-    http_status,
-    is_wrong,
-    request_of,
-)
+from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong, request_of
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -115,12 +109,7 @@ def _problem(asked: ProviderRequest, text: str) -> int | None:
         return refused
     fields = asked.fields or {}
     embeds = fields.get("embeds") or []
-    if (
-        asked.fields is None
-        or len(text) > MAX_TEXT
-        or not isinstance(embeds, list)
-        or len(embeds) > MAX_EMBEDS
-    ):
+    if asked.fields is None or len(text) > MAX_TEXT or not isinstance(embeds, list) or len(embeds) > MAX_EMBEDS:
         return 50035
     return None if any(fields.get(name) for name in SHOWS) else 50006
 
@@ -137,9 +126,7 @@ async def _about(request: Request) -> Response:
     if refused is not None:
         return _error(refused)
     id_ = asked.path["id"]
-    return SandboxJson(
-        {"id": id_, "type": 1, "name": "Sandbox", "channel_id": id_, "guild_id": "1", "avatar": None}
-    )
+    return SandboxJson({"id": id_, "type": 1, "name": "Sandbox", "channel_id": id_, "guild_id": "1", "avatar": None})
 
 
 def _error(code: int) -> Response:

@@ -19,13 +19,7 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.errors import TooLarge
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.responses import (
-    FaultyResponse,
-    SandboxJson,
-    read_body,
-    read_command,
-    with_error_response,
-)
+from tidings.sandbox.responses import FaultyResponse, SandboxJson, read_body, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -83,9 +77,7 @@ class _GatewayProvider:
         elif self._state != READY:
             problem = f"client is not ready: {self._state}"
         id = request.headers.get("idempotency-key") or f"gateway-{next(self._numbers)}"
-        arrival = ProviderArrival(
-            CHANNEL, id[:256], str(phone or "")[:256], str(words or ""), problem=problem
-        )
+        arrival = ProviderArrival(CHANNEL, id[:256], str(phone or "")[:256], str(words or ""), problem=problem)
         entry = self._world.receive(arrival)
         return FaultyResponse(entry, self._answer(entry, problem), self._world.environment)
 

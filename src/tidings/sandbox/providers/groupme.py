@@ -17,13 +17,7 @@ from tidings.model.time import SECOND
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.group_chats import ChatMessage, GroupChats
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import (
-    ProviderRequest,
-    http_status,
-    is_wrong,
-    provider_route,
-    request_of,
-)
+from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route, request_of
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -137,9 +131,7 @@ class _GroupMeProvider:
             problem = "400"
         elif self._world.environment.ticks() - self._guids.get(guid, -GUARDED_FOR) < GUARDED_FOR:
             problem = "409"
-        return ProviderArrival(
-            CHANNEL, guid[:256], to[:256], text, data=data, sender=asked.sender, problem=problem
-        )
+        return ProviderArrival(CHANNEL, guid[:256], to[:256], text, data=data, sender=asked.sender, problem=problem)
 
     def _remember(self, guid: str) -> None:
         self._guids[guid] = self._world.environment.ticks()
@@ -238,11 +230,7 @@ def _message(entry: SandboxEntry) -> dict[str, object]:
         "favorited_by": [],
         "attachments": [],
         "platform": "gm",
-        **(
-            {"group_id": entry.to.removeprefix(GROUP)}
-            if entry.to.startswith(GROUP)
-            else {"recipient_id": entry.to}
-        ),
+        **({"group_id": entry.to.removeprefix(GROUP)} if entry.to.startswith(GROUP) else {"recipient_id": entry.to}),
     }
 
 

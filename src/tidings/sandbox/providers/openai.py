@@ -20,13 +20,7 @@ from starlette.types import Receive, Scope, Send
 from tidings.model.errors import Invalid
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import (
-    WRONG,
-    ProviderEndpoint,
-    ProviderRequest,
-    http_status,
-    request_of,
-)
+from tidings.sandbox.provider_endpoint import WRONG, ProviderEndpoint, ProviderRequest, http_status, request_of
 from tidings.sandbox.responses import SandboxJson, cut_connection, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -123,13 +117,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
         problem = "invalid_request"
     id_ = asked.id(question.model, question.text)
     return ProviderArrival(
-        CHANNEL,
-        id_,
-        question.model[:256],
-        question.text,
-        subject=question.name,
-        sender=asked.sender,
-        problem=problem,
+        CHANNEL, id_, question.model[:256], question.text, subject=question.name, sender=asked.sender, problem=problem
     )
 
 
@@ -255,11 +243,7 @@ def _completion(question: CompletionRequest, line: ScriptedReply, entry: Sandbox
         "model": question.model,
         "system_fingerprint": "fp_sandbox",
         "choices": [{"index": 0, "finish_reason": finish, "logprobs": None, "message": message}],
-        "usage": {
-            "prompt_tokens": tokens_in,
-            "completion_tokens": tokens_out,
-            "total_tokens": tokens_in + tokens_out,
-        },
+        "usage": {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out},
     }
 
 
@@ -271,14 +255,10 @@ def _stream(said: Mapping[str, Any], question: CompletionRequest) -> bytes:
     deltas += [{"content": content[start : start + 16]} for start in range(0, len(content), 16)]
     if choice["message"]["tool_calls"]:
         deltas.append({"tool_calls": [{"index": 0, **choice["message"]["tool_calls"][0]}]})
-    choices: list[list[dict[str, Any]]] = [
-        [{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas
-    ]
+    choices: list[list[dict[str, Any]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
     choices.append([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
     shared = {name: said[name] for name in ("id", "created", "model", "system_fingerprint")}
-    chunks: list[dict[str, Any]] = [
-        {**shared, "object": "chat.completion.chunk", "choices": one} for one in choices
-    ]
+    chunks: list[dict[str, Any]] = [{**shared, "object": "chat.completion.chunk", "choices": one} for one in choices]
     if question.usage:
         chunks.append({**shared, "object": "chat.completion.chunk", "choices": [], "usage": said["usage"]})
     return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"

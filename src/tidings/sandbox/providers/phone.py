@@ -111,6 +111,4 @@ def _answer(entry: SandboxEntry, arrival: ProviderArrival) -> Response:
         return SandboxJson({"receipt": f"{CHANNEL}-{entry.n}"})
     status, message = _ERRORS[entry.did]
     headers = {"retry-after": f"{entry.wait:g}"} if entry.did is FaultKind.THROTTLED else None
-    return SandboxJson(
-        {"error": {"code": entry.did.value, "message": message}}, status_code=status, headers=headers
-    )
+    return SandboxJson({"error": {"code": entry.did.value, "message": message}}, status_code=status, headers=headers)

@@ -120,9 +120,7 @@ class _ShiftCalendarProvider:
         else:
             body = _done(work)
         headers = {"retry-after": f"{entry.wait:g}"} if status == 429 else None
-        return FaultyResponse(
-            entry, SandboxJson(body, status_code=status, headers=headers), self._world.environment
-        )
+        return FaultyResponse(entry, SandboxJson(body, status_code=status, headers=headers), self._world.environment)
 
     def _execute(self, asked: Mapping[str, str], *, preview: bool) -> Mapping[str, Any]:
         action, date = asked.get("action", ""), asked.get("date", "")
@@ -269,11 +267,7 @@ def _success(action: str, date: str) -> dict[str, Any]:
 
 
 def _shown(asked: Mapping[str, str], grid: str) -> Mapping[str, Any]:
-    return {
-        **_success(asked.get("action", ""), asked.get("date", "")),
-        "preview": True,
-        "modified_grid": grid,
-    }
+    return {**_success(asked.get("action", ""), asked.get("date", "")), "preview": True, "modified_grid": grid}
 
 
 def _minutes(text: str) -> int:

@@ -51,9 +51,7 @@ _FAULTS: Mapping[FaultKind, str] = {
 class SmtpServer:
     """The mail server. `tls` offers STARTTLS; with `wrapped`, connections begin with TLS."""
 
-    def __init__(
-        self, world: SandboxSimulator, *, tls: ssl.SSLContext | None = None, wrapped: bool = False
-    ) -> None:
+    def __init__(self, world: SandboxSimulator, *, tls: ssl.SSLContext | None = None, wrapped: bool = False) -> None:
         self._world, self._tls, self._wrapped = world, tls, wrapped
         self._server: asyncio.Server | None = None
         self._talks: set[asyncio.Task[None]] = set()
@@ -230,9 +228,7 @@ class _SmtpConversation:
         found = _PATH.fullmatch(rest)
         if self._envelope.sender is None or found is None or "@" not in found[1]:
             return (
-                "503 5.5.1 Bad sequence of commands"
-                if self._envelope.sender is None
-                else "501 5.1.3 Invalid address"
+                "503 5.5.1 Bad sequence of commands" if self._envelope.sender is None else "501 5.1.3 Invalid address"
             )
         if len(self._envelope.recipients) >= MAX_RECIPIENTS:
             return "452 4.5.3 Too many recipients"
@@ -286,9 +282,7 @@ class _SmtpConversation:
                 body += line[1:] if line.startswith(b".") else line
         return bytes(body) if whole else None
 
-    def _receive(
-        self, envelope: _SmtpEnvelope, body: bytes, asked: _ScriptedSmtpReply | None
-    ) -> SandboxEntry:
+    def _receive(self, envelope: _SmtpEnvelope, body: bytes, asked: _ScriptedSmtpReply | None) -> SandboxEntry:
         """Record one entry per recipient, all with the same fault: a mail has one reply."""
         mail = parse(body)
         several = len(envelope.recipients) > 1
@@ -299,9 +293,7 @@ class _SmtpConversation:
 
         def arrival(to: str, fault: SandboxFault | None) -> ProviderArrival:
             id = f"{mail.id}/{to}" if several else mail.id
-            return ProviderArrival(
-                CHANNEL, id, to, mail.text, mail.subject, mail.data, problem=problem, fault=fault
-            )
+            return ProviderArrival(CHANNEL, id, to, mail.text, mail.subject, mail.data, problem=problem, fault=fault)
 
         entry = self._world.receive(arrival(first, None))
         for other in others:

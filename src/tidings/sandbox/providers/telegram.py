@@ -76,9 +76,7 @@ ERRORS: Mapping[str, TelegramErrorReply] = {
     "wrong_url": TelegramErrorReply(400, _BAD + "wrong HTTP URL specified"),
     "markup_too_long": TelegramErrorReply(400, _BAD + "reply markup is too long"),
     "no_write_access": TelegramErrorReply(400, _BAD + "have no write access to the chat"),
-    "not_enough_rights": TelegramErrorReply(
-        400, _BAD + "not enough rights to send text messages to the chat"
-    ),
+    "not_enough_rights": TelegramErrorReply(400, _BAD + "not enough rights to send text messages to the chat"),
     "need_administrator": TelegramErrorReply(400, _BAD + "need administrator rights in the channel chat"),
     "chat_restricted": TelegramErrorReply(400, _BAD + "CHAT_RESTRICTED"),
     "chat_write_forbidden": TelegramErrorReply(400, _BAD + "CHAT_WRITE_FORBIDDEN"),
@@ -102,13 +100,11 @@ ERRORS: Mapping[str, TelegramErrorReply] = {
     "method_not_found": NO_METHOD,
     "not_found": NOT_FOUND,
     "two_pollers": TelegramErrorReply(
-        409,
-        "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
+        409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
     ),
     "webhook_active": TelegramErrorReply(
         409,
-        "Conflict: can't use getUpdates method while webhook is active; "
-        "use deleteWebhook to delete the webhook first",
+        "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
     ),
     "webhook_set": TelegramErrorReply(409, "Conflict: terminated by setWebhook request"),
     "too_large": TelegramErrorReply(413, "Request Entity Too Large"),
@@ -154,9 +150,7 @@ class _TelegramEndpoint:
         except ClientDisconnect:
             return None  # an incomplete request is not recorded
         except (orjson.JSONDecodeError, UnicodeDecodeError):
-            return await _refuse(TelegramErrorReply(400, _BAD + "can't parse JSON object"))(
-                scope, receive, send
-            )
+            return await _refuse(TelegramErrorReply(400, _BAD + "can't parse JSON object"))(scope, receive, send)
         except (TooLarge, HTTPException):
             return await _refuse(ERRORS["too_large"])(scope, receive, send)
         except TemporaryError:
@@ -253,9 +247,7 @@ def _wrong_text(method: str, given: Mapping[str, Any], mode: str) -> TelegramErr
             return TelegramErrorReply(400, f"{_BAD}can't parse entities: {wrong}")
         said = "".join(plain.text)
     if method != "sendmessage":
-        return (
-            TelegramErrorReply(400, f"{_BAD}message caption is too long") if len(said) > MAX_CAPTION else None
-        )
+        return TelegramErrorReply(400, f"{_BAD}message caption is too long") if len(said) > MAX_CAPTION else None
     return ERRORS["message_too_long"] if len(said) > MAX_TEXT and mode in ("none", "html") else None
 
 
@@ -284,9 +276,7 @@ class _HtmlText(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if not self._open or self._open.pop() != tag:
-            self._wrong = (
-                self._wrong or f'Unmatched end tag at byte offset {self.getpos()[1]}, found "</{tag}>"'
-            )
+            self._wrong = self._wrong or f'Unmatched end tag at byte offset {self.getpos()[1]}, found "</{tag}>"'
 
 
 def _answer(
@@ -301,9 +291,7 @@ def _answer(
     match entry.did:
         case FaultKind.THROTTLED:
             wait = math.ceil(entry.wait)
-            return _refuse(
-                TelegramErrorReply(429, f"Too Many Requests: retry after {wait}", {"retry_after": wait})
-            )
+            return _refuse(TelegramErrorReply(429, f"Too Many Requests: retry after {wait}", {"retry_after": wait}))
         case FaultKind.ERROR:
             return _refuse(ERRORS["restart"])
         case FaultKind.GONE:
@@ -325,11 +313,7 @@ def _named(entry: SandboxEntry) -> TelegramErrorReply:
 
 
 def _refuse(refusal: TelegramErrorReply) -> SandboxJson:
-    body: dict[str, object] = {
-        "ok": False,
-        "error_code": refusal.status,
-        "description": refusal.description,
-    }
+    body: dict[str, object] = {"ok": False, "error_code": refusal.status, "description": refusal.description}
     headers = None
     if refusal.parameters:
         body["parameters"] = refusal.parameters

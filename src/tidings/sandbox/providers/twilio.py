@@ -20,13 +20,7 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.time import moment
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import (
-    ProviderEndpoint,
-    ProviderRequest,
-    http_status,
-    is_wrong,
-    request_of,
-)
+from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong, request_of
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -41,10 +35,7 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     20429: (429, "Too Many Requests"),
     20500: (500, "An internal server error has occurred"),
     21211: (400, "The 'To' number is not a valid phone number."),
-    21408: (
-        403,
-        "Permission to send an SMS has not been enabled for the region indicated by the 'To' number",
-    ),
+    21408: (403, "Permission to send an SMS has not been enabled for the region indicated by the 'To' number"),
     21602: (400, "Message body is required."),
     21603: (400, "A 'From' phone number is required."),
     21604: (400, "A 'To' phone number is required."),
@@ -220,6 +211,4 @@ def _error(code: int, status: int | None = None) -> Response:
     usual, message = ERRORS.get(code, (400, "Simulated error"))
     status = status or usual
     more = f"https://www.twilio.com/docs/errors/{code}"
-    return SandboxJson(
-        {"code": code, "message": message, "more_info": more, "status": status}, status_code=status
-    )
+    return SandboxJson({"code": code, "message": message, "more_info": more, "status": status}, status_code=status)

@@ -23,13 +23,7 @@ from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import json_object
 from tidings.sandbox.receipts import ReceiptOrigin
-from tidings.sandbox.responses import (
-    FaultyResponse,
-    SandboxJson,
-    read_body,
-    read_command,
-    with_error_response,
-)
+from tidings.sandbox.responses import FaultyResponse, SandboxJson, read_body, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -45,12 +39,7 @@ STATES = (
 )
 MAX_SESSIONS = 100
 
-_ACTIONS: Mapping[str, str] = {
-    "start": "WORKING",
-    "restart": "WORKING",
-    "stop": "STOPPED",
-    "logout": "SCAN_QR_CODE",
-}
+_ACTIONS: Mapping[str, str] = {"start": "WORKING", "restart": "WORKING", "stop": "STOPPED", "logout": "SCAN_QR_CODE"}
 _CHAT = re.compile(r"[0-9-]{5,49}@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
 _ME = {"id": "15550000000@c.us", "pushName": "Sandbox"}
 

@@ -169,9 +169,7 @@ class _WhatsAppEndpoint:
             origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), str(body["to"]), *target)
             self._world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
 
-    def _arrival(
-        self, request: Request, body: Mapping[str, Any], wrong: WhatsAppRejection | None
-    ) -> ProviderArrival:
+    def _arrival(self, request: Request, body: Mapping[str, Any], wrong: WhatsAppRejection | None) -> ProviderArrival:
         """Return the arrival; its id is the request id, or the sender's callback data."""
         id_ = request.headers.get("x-request-id") or body.get("biz_opaque_callback_data")
         kind = str(body.get("type") or "text")

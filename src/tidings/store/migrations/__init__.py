@@ -40,16 +40,13 @@ def load_migrations(dialect: str) -> list[SchemaMigration]:
     return sorted(found)
 
 
-def pending_migrations(
-    dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool
-) -> list[SchemaMigration]:
+def pending_migrations(dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool) -> list[SchemaMigration]:
     """Return the migrations to apply. Raises StoreUnusable for a database that this code cannot use. Pure."""
     known = {migration.number: migration for migration in load_migrations(dialect)}
     for number, (name, checksum) in applied.items():
         if number == MOVED_NUMBER:
             raise StoreUnusable(
-                f"this database was {name}",
-                remedy="use that database; tidings db move --undo reactivates this file",
+                f"this database was {name}", remedy="use that database; tidings db move --undo reactivates this file"
             )
         if number not in known:
             raise StoreUnusable(
@@ -104,15 +101,12 @@ async def _applied(connection: Any) -> dict[int, tuple[str, str]]:
 
 def migrate_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[str]:
     """Migrate a SQLite file, inside the caller's transaction."""
-    if not create and not list(
-        connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")
-    ):
+    if not create and not list(connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")):
         raise _empty()
     for _ in connection.execute(_LEDGER):
         pass
     applied = {
-        row[0]: (row[1], row[2])
-        for row in connection.execute("select number, name, checksum from schema_migrations")
+        row[0]: (row[1], row[2]) for row in connection.execute("select number, name, checksum from schema_migrations")
     }
     todo = pending_migrations("sqlite", applied, upgrade=upgrade)
     for migration in todo:
