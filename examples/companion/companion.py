@@ -45,7 +45,7 @@ def main() -> int:
             trip(running.url)
             go_round(running.url)
             call(f"{running.phone}/sandbox/faults/{down}", method="DELETE")
-            print("Telegram is well again.")
+            print("Telegram works again.")
             heal(running.url)
         return verdict(folder)
 

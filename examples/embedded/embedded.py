@@ -52,7 +52,7 @@ async def main() -> int:
         async with served(app) as address:
             sent = await asyncio.wait_for(engine.wait(placed[0]["id"]), 30)
             everything = (await engine.desk.messages.page()).items
-        print(f"Started again: {sent['state']} on try {sent['attempts']}; {len(everything)} message in all.")
+        print(f"Started again: {sent['state']} on attempt {sent['attempts']}; {len(everything)} message in all.")
         return 0 if sent["state"] == "sent" and len(everything) == 1 else 1
 
 

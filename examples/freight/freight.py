@@ -82,10 +82,8 @@ def repair(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
     rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
-    fixed = [
-        {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])} for row in rows if row["id"] in bad
-    ]
-    (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in fixed))
+    rows = [{**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])} for row in rows if row["id"] in bad]
+    (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
     first = tidings(folder, "migrate", "replay", job, "--file", "repaired.ndjson", "--json")["opened"]
     rest = tidings(folder, "migrate", "replay", job, "--json")
     print(f"{first} repaired and uploaded, then {rest['opened']} that waited: {told(rest['counts'])}")
@@ -107,7 +105,7 @@ def verified(folder: Path, job: str, bad: dict[str, str]) -> int:
     report = tidings(folder, "migrate", "verify", job, "--json")
     same = sum(one["same"] for one in report["types"])
     notes = [note for one in report["types"] for note in one["notes"]]
-    print(f"Verified: {same} are as they should be; {'; '.join(notes)}.")
+    print(f"Verified: {same} records match; {'; '.join(notes)}.")
     is_whole = report["passed"] and not any(one["differences"] for one in report["types"])
     return 0 if is_whole and notes[0].startswith(f"{len(bad):,} records were repaired") else 1
 
@@ -126,9 +124,13 @@ def verdict(crm: str) -> int:
     notes = sorted((persons.get(one["parent_record_id"]), one["content_plaintext"]) for one in content["notes"])
     meant = sorted((str(one["person_ids"][0]), one["content"]) for one in source["content"]["notes"])
     print(f"The target has {len(companies)} companies, {len(found)} people and {len(notes)} notes;")
-    print(f"{target['refused']} writes came too early and were refused by it.")
+    print(f"{target['refused']} writes exceeded its rate limit and were refused.")
     is_right = found == wanted and notes == meant and len(companies) == len(source["content"]["organizations"])
-    print("That is what must be there, and each of them once." if is_right else "That is NOT what must be there.")
+    print(
+        "This matches the source: every record is there, exactly once."
+        if is_right
+        else "That is NOT what must be there."
+    )
     return 0 if is_right else 1
 
 

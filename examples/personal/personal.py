@@ -37,10 +37,10 @@ def main() -> int:
             print(f"Sent: {ONCE}")
             running.process.kill()
             running.process.wait()
-        print("The engine was killed with -9, and is away while the others come due.")
+        print("The engine was killed with -9, and is down while the others come due.")
         until(lambda: datetime.now(UTC) > last + timedelta(seconds=1), "their time has passed")
         with engine(folder) as running:
-            print("The engine runs again, and makes up for what it missed.")
+            print("The engine runs again and catches up the missed runs.")
             until(lambda: len(sent(running.url)) == 3, "all three are sent")
             foretell(running.url)
         copies = arrived(folder)

@@ -1,4 +1,4 @@
-"""A relief organisation warns 39 people: a scheduled broadcast that is paused, resumed, and repaired by hand.
+"""A relief organization warns 39 people: a scheduled broadcast that is paused, resumed, and repaired by hand.
 
 The engine runs in a temporary folder, on free ports, and is spoken to over its HTTP API. Some people can be
 reached on the third try only, one never, and one sits behind a broken mast. The proof is not the engine's own
@@ -56,7 +56,7 @@ def main() -> int:
             finish(broadcast)
             letters(running.url)
             call(f"{running.phone}/sandbox/faults/{broken}", method="DELETE")
-            print("The mast is repaired, and the failed ones are tried again.")
+            print("The provider works again; the failed messages are retried.")
             call(broadcast + "/retry", {})
             finish(broadcast)
         return verdict(folder)
@@ -95,7 +95,7 @@ def finish(broadcast: str) -> None:
 def letters(url: str) -> None:
     """Who could not be reached, and why."""
     for letter in call(url + "/v1/dead")["items"]:
-        print(f"  {letter['to']}: {letter['error'].partition(':')[0]} on try {letter['attempts']}")
+        print(f"  {letter['to']}: {letter['error'].partition(':')[0]}, attempt {letter['attempts']}")
 
 
 def verdict(folder: Path) -> int:
