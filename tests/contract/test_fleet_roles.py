@@ -211,10 +211,10 @@ async def test_a_channel_is_pausing_until_nothing_of_it_is_in_flight(store: Stor
     me = NodeId((await _join(store, "worker:1"))["id"])
     [task] = (await store.claim(me, ClaimRequest({"phone": 1}, 1))).tasks
 
-    answer = await app.desk.channels.pause("phone")
+    answer = await app.outbound.channels.pause("phone")
     await store.settle(me, [Transition(task.id, task.claim_no, TaskState.DONE, 1)])
 
-    assert (answer["state"], (await app.desk.channels.one("phone"))["state"]) == ("pausing", "paused")
+    assert (answer["state"], (await app.outbound.channels.one("phone"))["state"]) == ("pausing", "paused")
 
 
 # -- what a dead dispatcher leaves
