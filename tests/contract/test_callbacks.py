@@ -68,7 +68,7 @@ class Street:
     async def work(self) -> None:
         """Send what is due; then the provider makes its calls."""
         await self.app.worker.node.beat()
-        await next(actor for actor in self.app.actors if actor.name == "connections").step()
+        await next(actor for actor in self.app.actors if actor.name == "session_monitor").step()
         while (await self.app.worker.runner.step()).claimed:
             pass
         await self.sandbox.world.callbacks.idle()

@@ -57,7 +57,7 @@ def test_a_process_takes_the_channels_and_duties_of_its_roles(tmp_path: Path) ->
     hooks = built(
         tmp_path, ProcessShare(frozenset({ProcessRole.WORKER})), channels={"hooks": ChannelSettings("webhook")}
     )
-    assert acts(hooks) == {"destinations"}, "whoever sends webhooks learns which receivers are left alone"
+    assert acts(hooks) == {"destination_breakers"}, "whoever sends webhooks learns which receivers are left alone"
     assert not runs(scheduler) and "scheduler" in acts(scheduler)
 
 
@@ -68,7 +68,7 @@ def test_channels_of_the_broker_are_left_to_dispatchers(tmp_path: Path) -> None:
     dispatcher = built(tmp_path, ProcessShare(frozenset({ProcessRole.DISPATCHER})), **broker)
 
     assert "phone" not in runs(worker) and "mail" in runs(worker)
-    assert runs(dispatcher) == {"phone"} and acts(dispatcher) == {"heir"}
+    assert runs(dispatcher) == {"phone"} and acts(dispatcher) == {"dispatch_recovery"}
 
 
 def test_parts_divide_the_channels_and_leave_none_out(tmp_path: Path) -> None:
