@@ -101,9 +101,9 @@ async def drain(url: str, n: int, slots: int) -> float:
 async def broadcast(url: str, n: int, slots: int) -> float:
     """Recipients a second: from the moment it is frozen to the last one done."""
     async with engine(url, slots) as (app, watch):
-        made = await app.desk.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
+        made = await app.outbound.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
         id_ = made.answer["id"]
-        await app.desk.broadcast_creator.upload(
+        await app.outbound.broadcast_creator.upload(
             id_, uploads.read_rows(lines(n), "ndjson", largest=10_000, most_lines=n), freezes=False
         )
         await tidy(app)
@@ -111,7 +111,7 @@ async def broadcast(url: str, n: int, slots: int) -> float:
         while not app.worker.is_working:  # noqa: ASYNC110  (it has no event)
             await asyncio.sleep(0.01)
         began = time.perf_counter()
-        await app.desk.broadcast_creator.freeze(id_)
+        await app.outbound.broadcast_creator.freeze(id_)
         await watch.until(n)
         took = watch.last - began
         await ended(app, id_, n)
@@ -125,11 +125,11 @@ async def stream(url: str, n: int, slots: int, *, whole: bool) -> dict[str, floa
     """
     async with engine(url, slots) as (app, watch):
         app.worker.start()
-        made = await app.desk.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
+        made = await app.outbound.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
         id_ = made.answer["id"]
         began = time.perf_counter()
         rows = uploads.read_rows(lines(n), "ndjson", largest=10_000, most_lines=n)
-        shown = await app.desk.broadcast_creator.upload(id_, rows)
+        shown = await app.outbound.broadcast_creator.upload(id_, rows)
         frozen = time.perf_counter()
         assert shown["total"] == n
         await watch.until(1)

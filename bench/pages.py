@@ -119,7 +119,7 @@ async def _move(app: App, connection: asyncpg.Connection, count: int) -> None:
     }
     await app.migrations.create(read_job(job, is_local=True), by="bench")
     first: int = await connection.fetchval("select max(n) from jobs")
-    given = {"first": first, "records": max(100, count // 1000), "now": app.desk.clock.now()}
+    given = {"first": first, "records": max(100, count // 1000), "now": app.outbound.clock.now()}
     for statement in _JOBS:
         await connection.execute(statement.format(**given))
     await connection.execute("vacuum analyze jobs, job_types, job_batches, job_records, job_log")
@@ -244,7 +244,7 @@ async def _places(connection: asyncpg.Connection, app: App) -> list[str]:
         "select m.id from messages m join tasks t on t.id = m.task where t.state = 'failed' limit 1"
     )
     today = await connection.fetchval("select (now() at time zone 'utc')::date + 1")
-    deep = str(app.desk.clock.now())
+    deep = str(app.outbound.clock.now())
     return [
         "/",
         "/live?now=1",

@@ -86,7 +86,7 @@ async def engine(database: str, url: str, server: str) -> AsyncIterator[App]:
     await app.open()
     app.worker.start()
     try:
-        while (await app.desk.channels.one(CHANNEL))["session_state"] != "connected":  # noqa: ASYNC110
+        while (await app.outbound.channels.one(CHANNEL))["session_state"] != "connected":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         yield app
     finally:

@@ -51,7 +51,7 @@ async def main() -> int:
         app, engine = application(database)
         async with served(app) as address:
             sent = await asyncio.wait_for(engine.wait(placed[0]["id"]), 30)
-            everything = (await engine.desk.messages.page()).items
+            everything = (await engine.outbound.messages.page()).items
         print(f"Started again: {sent['state']} on attempt {sent['attempts']}; {len(everything)} message in all.")
         return 0 if sent["state"] == "sent" and len(everything) == 1 else 1
 

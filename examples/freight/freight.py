@@ -90,7 +90,7 @@ def repair(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
 
 
 def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
-    """What a person at a desk would write instead."""
+    """Return the corrected fields of a person."""
     match way:
         case "no_email" | "broken_email":
             return {**person, "emails": [f"repaired-{id_}@example.org"]}

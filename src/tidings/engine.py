@@ -51,9 +51,9 @@ class Engine:
         return self._app
 
     @property
-    def desk(self) -> OutboundService:
+    def outbound(self) -> OutboundService:
         """The service with all operations: messages, schedules, broadcasts, contacts, channels …"""
-        return self.app.desk
+        return self.app.outbound
 
     async def send(
         self, channel: str, to: str, text: str = "", *, key: str | None = None, **fields: Any

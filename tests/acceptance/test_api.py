@@ -642,7 +642,7 @@ async def test_health_fails_when_the_clocks_disagree(home: House) -> None:
         ({"done": 9, "failed:permanent": 1}, HealthStatus.UP),  # exactly 90 %, exactly 10 %
         ({"done": 89, "unknown": 11}, HealthStatus.DEGRADED),
         ({"done": 880, "retry:temporary": 120}, HealthStatus.DEGRADED),
-        ({"done": 10, "deferred": 500, "given_back": 500}, HealthStatus.UP),  # nothing was tried
+        ({"done": 10, "deferred": 500, "released": 500}, HealthStatus.UP),  # nothing was tried
     ],
 )
 def test_health_is_judged_by_shares(tallies: dict[str, int], status: HealthStatus) -> None:

@@ -107,7 +107,7 @@ async def test_a_drill_on_postgresql_works_in_a_schema_of_its_own(postgres_url: 
         found = await exercise(course, chosen, place, progress.append)
         during.update(await schemas_of(postgres_url))
 
-    assert found.is_clean, found.check_at
+    assert found.is_clean, found.violations
     assert found.accepted == 100 and not found.copies
     assert found.delivered + found.held >= 100
     assert progress[-1].accepted == 100 and progress[-1].killed == 1

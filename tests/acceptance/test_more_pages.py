@@ -48,7 +48,7 @@ async def refused(home: House, path: str, **form: str) -> str:
 
 async def contact(home: House, name: str, **more: Any) -> str:
     """Somebody with an address on `out`; gives the id."""
-    made = await home.app.desk.contacts.create({"name": name, "addresses": {"out": name.lower()}, **more})
+    made = await home.app.outbound.contacts.create({"name": name, "addresses": {"out": name.lower()}, **more})
     return str(made.answer["id"])
 
 
@@ -103,7 +103,7 @@ async def test_a_contact_is_created_found_edited_and_deleted(home: House) -> Non
         **{"addresses.out": "ada"},
     )
     assert "Ada" in shown and "active ada out Messages" in shown
-    id_ = (await home.app.desk.contacts.page()).items[0]["id"]
+    id_ = (await home.app.outbound.contacts.page()).items[0]["id"]
 
     assert "Ada" in text(await read(home, "/contacts?tags=driver&language=de"))
     assert "No contacts found" in text(await read(home, "/contacts?tags=cook"))
@@ -111,7 +111,7 @@ async def test_a_contact_is_created_found_edited_and_deleted(home: House) -> Non
     assert "No contacts found" in text(await read(home, "/contacts?address=grace"))
 
     await press(home, f"/contacts/{id_}/edit", name="Ada L.", attributes="age = 37", **{"addresses.out": "al"})
-    card = await home.app.desk.contacts.show(id_)
+    card = await home.app.outbound.contacts.show(id_)
     assert (card["name"], card["tags"], card["language"]) == ("Ada L.", [], None)
     assert (card["addresses"], card["attributes"]) == ({"out": "al"}, {"age": "37"})
 
@@ -127,7 +127,7 @@ async def test_a_contact_form_error_is_shown_next_to_its_field(home: House) -> N
     assert 'value="Ada"' in taken
     odd = await refused(home, "/contacts", name="Ada", attributes="just words")
     assert 'id="wrong-attributes"' in odd and "city = Bonn" in text(odd)
-    assert len((await home.app.desk.contacts.page()).items) == 1
+    assert len((await home.app.outbound.contacts.page()).items) == 1
 
 
 async def test_a_suppression_is_shown_on_the_contact_and_on_the_list(home: House) -> None:
@@ -149,11 +149,11 @@ async def test_a_list_has_members_and_a_saved_filter_selects_them(home: House) -
     await contact(home, "Ada", tags=["driver"])
     shown = await press(home, "/lists", name="crew")
     assert "No members yet" in shown
-    crew = (await home.app.desk.audience.find("crew"))["id"]
+    crew = (await home.app.outbound.audience.find("crew"))["id"]
 
     assert "Ada" in await press(home, f"/lists/{crew}/add", channel="out", address="ada")
     assert "create the contact first" in await press(home, f"/lists/{crew}/add", channel="out", address="zoe")
-    member = (await home.app.desk.audience.members(crew)).items[0]["id"]
+    member = (await home.app.outbound.audience.members(crew)).items[0]["id"]
     assert "No members yet" in await press(home, f"/lists/{crew}/drop", contact=member)
     assert "team" in await press(home, f"/lists/{crew}/rename", name="team")
     assert "saved filter" in await press(home, "/lists", name="drivers", tags_all="driver")
@@ -214,7 +214,7 @@ async def test_a_subscription_shows_its_secret_once(sqlite_url: str) -> None:
         )
         secret = re.search(r"whsec_[A-Za-z0-9+/=]+", made.text)
         assert made.status_code == 200 and secret is not None
-        id_ = (await home.app.desk.subscriptions.page()).items[0]["id"]
+        id_ = (await home.app.outbound.subscriptions.page()).items[0]["id"]
         page = await read(home, f"/subscriptions/{id_}")
         assert secret[0] not in page and "whsec_" not in await read(home, "/subscriptions")
 
@@ -272,12 +272,12 @@ async def test_upcoming_messages_schedules_and_broadcasts_are_listed_by_day(home
     for number in range(3):
         await home.accept(to=f"user-{number}", at="2027-01-16T09:00:00Z", ordering_key="line")
     await home.accept(to="dawn", at="2027-01-16T22:00:00Z")
-    await home.app.desk.schedules.create(
+    await home.app.outbound.schedules.create(
         {"name": "Morning", "rule": {"daily": "09:00"}, "count": 3,
          "message": {"channel": "out", "to": "ada", "text": "hi"}},
         timezone=home.app.settings.timezone,
     )  # fmt: skip
-    await home.app.desk.broadcast_creator.create(
+    await home.app.outbound.broadcast_creator.create(
         {"name": "News", "channel": "out", "text": "x", "addresses": ["a", "b"], "at": "2027-01-17T12:00:00Z"}
     )
 
@@ -318,15 +318,15 @@ async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
     assert "Mon 25 Jan 2027 09:00:00 CET" in text(ahead) and "18 Jan" not in text(ahead)
     seen = await home.http.post("/schedules", data=form | {"do": "preview"})
     assert seen.status_code == 200 and "Mon 25 Jan 2027" in text(seen.text)
-    assert (await home.app.desk.schedules.page()).items == []
+    assert (await home.app.outbound.schedules.page()).items == []
 
     assert "Round" in await press(home, "/schedules", **form)
-    made = (await home.app.desk.schedules.page()).items[0]
+    made = (await home.app.outbound.schedules.page()).items[0]
     filled = await read(home, f"/schedules/{made['id']}/edit")
     assert 'value="mon 09:00"' in filled and "Good morning" in filled
 
     await press(home, f"/schedules/{made['id']}/edit", **form | {"rule": "tue 10:00", "skip": "", "text": "Hi"})
-    after = await home.app.desk.schedules.show(made["id"])
+    after = await home.app.outbound.schedules.show(made["id"])
     assert after["message"] == {"channel": "out", "to": "ada", "text": "Hi"}
     assert "Tue" in after["next"] and after["skip"] == []
 
@@ -343,7 +343,7 @@ async def test_a_schedule_form_error_is_shown_next_to_its_field(home: House) -> 
         page = await refused(home, "/schedules", **SCHEDULE | {"to": "ada", "text": "hello there"} | change)
         assert f'id="wrong-{field}"' in page, field
         assert "hello there" in page
-    assert (await home.app.desk.schedules.page()).items == []
+    assert (await home.app.outbound.schedules.page()).items == []
 
 
 @both
@@ -351,19 +351,19 @@ async def test_a_broadcast_is_previewed_created_and_started(home: House) -> None
     """B1: how many get it and what they read is seen first; nothing is made by looking."""
     for name in ("Ada", "Grace"):
         await contact(home, name, tags=["crew"])
-    await home.app.desk.audience.create({"name": "crew", "filter": {"tags_all": ["crew"]}})
-    await home.app.desk.templates.create({"name": "hello", "text": "Hello {{ contact.name }}"})
+    await home.app.outbound.audience.create({"name": "crew", "filter": {"tags_all": ["crew"]}})
+    await home.app.outbound.templates.create({"name": "hello", "text": "Hello {{ contact.name }}"})
     form = {"channel": "out", "list": "crew", "template": "hello", "trigger": "MANUAL", "name": "News"}
 
     seen = text((await home.http.post("/broadcasts/preview", data=form)).json()["preview"])
     assert "2 recipients on out" in seen and "Hello Ada" in seen and "when you start it manually" in seen
     looked = await home.http.post("/broadcasts", data=form | {"do": "preview"})
     assert looked.status_code == 200
-    assert (await home.app.desk.broadcasts.page()).items == []
+    assert (await home.app.outbound.broadcasts.page()).items == []
 
     page = await press(home, "/broadcasts", **form)
     assert "Start now (2)" in page
-    id_ = (await home.app.desk.broadcasts.page()).items[0]["id"]
+    id_ = (await home.app.outbound.broadcasts.page()).items[0]["id"]
     await home.http.post(f"/broadcasts/{id_}/trigger")
     await home.work()
     assert {item["text"] for item in await home.everything()} == {"Hello Ada", "Hello Grace"}
@@ -382,7 +382,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
     )
     shown = await press(home, "/broadcasts", **form | {"at": "in 2 h", "canary": "1", "skip_bad": "yes"})
     assert "new 0 of 2" in shown
-    assert len((await home.app.desk.broadcasts.page()).items) == 1
+    assert len((await home.app.outbound.broadcasts.page()).items) == 1
 
 
 # -- dead letters

@@ -28,7 +28,7 @@ async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator
 
 def desk(home: House) -> OutboundService:
     """What the faces use."""
-    return home.app.desk
+    return home.app.outbound
 
 
 async def broadcast(home: House, *people: str, **more: Any) -> str:

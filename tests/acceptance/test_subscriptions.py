@@ -195,7 +195,7 @@ async def test_schedules_and_broadcasts_are_told_with_what_they_made(
                 "name": "Flood", "channel": "out", "addresses": ["bob", "eve"], "text": "water", "xref": "x1",
                 "trigger": "IMMEDIATE", "webhook": f"{url}/own",
             }  # fmt: skip
-            begun = (await home.app.desk.broadcast_creator.create(broadcast)).answer
+            begun = (await home.app.outbound.broadcast_creator.create(broadcast)).answer
             for _ in range(4):
                 home.clock.advance(3601)
                 await home.work()

@@ -38,7 +38,7 @@ async def home(sqlite_url: str) -> AsyncIterator[House]:
         await built.accept(to="ada")
         await built.accept(to="bob")
         await built.work()
-        await built.app.desk.channels.pause("careful", reason="for a while")
+        await built.app.outbound.channels.pause("careful", reason="for a while")
         await built.accept(to="cyd")
         built.clock.advance(20)
         await built.app.worker.node.beat('{"slots": 10, "in_flight": 0, "memory": 0.25}')
@@ -53,7 +53,7 @@ def seen(text: str) -> bool:
 
 async def test_one_look_has_everything(home: House) -> None:
     """Due, rate, lag, success, processes, channels, newest failures; for people and for programs."""
-    look = await read_summary(home.app.desk)
+    look = await read_summary(home.app.outbound)
     paper = io.StringIO()
     Console(file=paper, width=140, color_system=None).print(render(look))
     assert seen(paper.getvalue()), paper.getvalue()
@@ -75,7 +75,7 @@ async def test_it_is_live_and_q_ends_it(home: House) -> None:
     asyncio.get_running_loop().add_reader(ours, take)
     with os.fdopen(theirs, "w", closefd=False) as screen:
         console = Console(file=screen, force_terminal=True, width=140, height=50, color_system=None)
-        watching = asyncio.create_task(watch(home.app.desk, console, every=0.2, keys=theirs))
+        watching = asyncio.create_task(watch(home.app.outbound, console, every=0.2, keys=theirs))
         try:
             async with within(10):
                 while not seen(shown.decode(errors="replace")):
@@ -108,7 +108,7 @@ async def test_it_is_live_where_no_key_can_be_pressed(home: House) -> None:
     paper = Paper()
     console = Console(file=paper, force_terminal=True, width=140, height=50, color_system=None)
     nobody = os.open(os.devnull, os.O_RDONLY)
-    watching = asyncio.create_task(watch(home.app.desk, console, every=0.2, keys=nobody))
+    watching = asyncio.create_task(watch(home.app.outbound, console, every=0.2, keys=nobody))
     try:
         async with within(30):
             while not seen(paper.getvalue()):
@@ -165,7 +165,7 @@ def test_a_shell_completes_what_is_in_the_database(sqlite_url: str) -> None:
 
     async def fill() -> list[str]:
         async with house(sqlite_url) as built:
-            desk = built.app.desk
+            desk = built.app.outbound
             await desk.templates.create({"name": "welcome", "text": "hello"})
             await desk.audience.create({"name": "volunteers"})
             return [await built.accept(to="ada"), await built.accept(to="bob")]

@@ -196,8 +196,8 @@ async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) ->
     """S3: every method that a face can reach takes the tenant, or belongs to the whole engine."""
     engine = {"alerts", "callbacks", "channels", "clock", "figures", "lease", "overview", "rollout", "store"}
     free = set()
-    for name in type(home.app.desk).__slots__:
-        part = getattr(home.app.desk, name)
+    for name in type(home.app.outbound).__slots__:
+        part = getattr(home.app.outbound, name)
         for method in dir(part) if name not in engine else ():
             if not method.startswith("_") and callable(getattr(part, method)):
                 code = getattr(getattr(part, method), "__code__", None)
@@ -210,12 +210,12 @@ async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) ->
         "broadcast_creator.load_from_source", "broadcast_creator.prepare",
     }  # fmt: skip
     with acting_as(Caller("x", tenant="acme")):
-        assert (await scope_to_tenant(home.app).desk.messages.page()).items == []
+        assert (await scope_to_tenant(home.app).outbound.messages.page()).items == []
 
 
 async def test_a_method_that_was_looked_up_earlier_acts_for_the_caller_of_the_moment(home: House) -> None:
     """S3: a table of methods that is made when the program starts belongs to no tenant."""
-    contacts = scope_to_tenant(home.app).desk.contacts
+    contacts = scope_to_tenant(home.app).outbound.contacts
     create, page = contacts.create, contacts.page
     with acting_as(Caller("x", tenant="acme")):
         await create({"name": "Ada", "addresses": {"out": "ada"}})

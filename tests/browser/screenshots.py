@@ -105,7 +105,7 @@ async def _fill_charts(app: App) -> None:
         for what, n in (("done", chance.randint(220, 380)), ("retry:temporary", chance.randint(0, 6)))
     ]
     await app.store.write(steps)
-    past = app.desk.overview._watch._samples
+    past = app.outbound.overview._watch._samples
     for ago in range(14 * 6, 0, -1):
         due = max(0, round(30 * math.sin(ago / 9)) + chance.randint(-6, 12))
         past.appendleft(charts.QueueSample(now - (14 * 6 + 1 - ago) * 10 * SECOND, due, due / 40))

@@ -129,7 +129,7 @@ class Sample(NamedTuple):
 
 async def fill(app: App) -> Sample:
     """Create sample data of every kind, as of a relief organization."""
-    desk, timezone = app.desk, app.settings.timezone
+    desk, timezone = app.outbound, app.settings.timezone
     contacts = [
         await desk.contacts.create(
             {"name": name, "addresses": {"phone": name.split()[0].lower()}, "tags": ["volunteer"],
@@ -219,14 +219,14 @@ async def disappoint(app: App) -> None:
 
 async def watch(app: App) -> None:
     """Evaluate alerts now instead of after 15 seconds."""
-    await AlertEvaluator(app.store, app.clock, app.messages, app.desk.alerts.figures)._evaluate(0.0)
+    await AlertEvaluator(app.store, app.clock, app.messages, app.outbound.alerts.figures)._evaluate(0.0)
 
 
 async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:
     from tidings.outbound.draft_parser import DraftParser
 
     reading = DraftParser(now=app.clock.now(), timezone=app.settings.timezone)
-    accepted = await app.desk.messages.accept(reading.draft({"channel": channel, **fields}))
+    accepted = await app.outbound.messages.accept(reading.draft({"channel": channel, **fields}))
     return str(accepted.id)
 
 

@@ -68,7 +68,7 @@ class Street:
     async def work(self) -> None:
         """Send what is due; then the provider makes its calls."""
         await self.app.worker.node.beat()
-        await next(actor for actor in self.app.actors if actor.name == "connections").step()
+        await next(actor for actor in self.app.actors if actor.name == "session_monitor").step()
         while (await self.app.worker.runner.step()).claimed:
             pass
         await self.sandbox.world.callbacks.idle()
@@ -115,7 +115,7 @@ class Street:
 def small_api(app: App) -> FastAPI:
     """The routes that these tests need, behind the real gate: the whole takes a second to build."""
     api = FastAPI()
-    for router in (callbacks.routes(app.desk), channels.routes(app.desk)):
+    for router in (callbacks.routes(app.outbound), channels.routes(app.outbound)):
         api.include_router(router)
     errors.install(api)
     api.add_middleware(
@@ -196,7 +196,7 @@ async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path:
 
     async with street(tmp_path) as here:
         await here.subscribe()
-        here.app.desk.callbacks.listener = Ear()
+        here.app.outbound.callbacks.listener = Ear()
         update = {"update_id": 9001, "message": {"text": "hi"}}
         calling = here.sandbox.world.callbacks
         assert calling.push("telegram", "123456", update)
@@ -304,7 +304,7 @@ def test_numbers_of_one_app_share_one_address(tmp_path: Path) -> None:
         name: ChannelSettings("whatsapp_cloud", options)
         for name, options in (("wa", first), ("two", second), ("three", foreign))
     }
-    called = build(Settings(channels=kinds, database=f"sqlite:///{tmp_path}/t.db")).desk.callbacks
+    called = build(Settings(channels=kinds, database=f"sqlite:///{tmp_path}/t.db")).outbound.callbacks
     receipts = [Receipt(f"wamid.{n}", ReceiptStatus.READ, 1, n) for n in ("1234567890", "222", "333", "444")]
     found = called._ours("wa", called._readers["wa"], CallbackContent(receipts))
 
@@ -332,7 +332,7 @@ async def test_twilio_is_given_the_address_with_each_message(tmp_path: Path) -> 
         assert parse_qs(form)["StatusCallback"] == [f"{here.url}/callbacks/texts?message={id_}"]
     elsewhere = {**CHANNELS["texts"][1], "status_callback": "https://example.com/in"}
     settings = Settings(channels={"texts": ChannelSettings("twilio", elsewhere)}, public_url="https://us.example")
-    assert build(settings, store=here.app.store).desk.callbacks.address("texts") is None
+    assert build(settings, store=here.app.store).outbound.callbacks.address("texts") is None
 
 
 @pytest.mark.parametrize("url", ["tidings.example.com", "ftp://x", "https://", "https://u:p@x", "https://x/?a=1"])

@@ -52,11 +52,11 @@ async def lived_in(sqlite_url: str, clock: ManualClock) -> AsyncIterator[Path]:
     await app.messages.accept(Draft("out", "ada", 'sent today "quoted" äöü 🚀'))
     await work(app)
     await app.messages.accept(Draft("out", "bob", "later", at=clock.now() + HOUR))
-    await app.desk.contacts.create({"name": "Ada", "addresses": {"out": "ada"}})
+    await app.outbound.contacts.create({"name": "Ada", "addresses": {"out": "ada"}})
     body = {"rule": {"every": "1h"}, "message": {"channel": "out", "to": "ada", "text": "tick"}}
-    await app.desk.schedules.create(body, timezone=app.settings.timezone)
-    await app.desk.channels.pause("out", reason="by hand")
-    await app.desk.channels.resume("out")
+    await app.outbound.schedules.create(body, timezone=app.settings.timezone)
+    await app.outbound.channels.pause("out", reason="by hand")
+    await app.outbound.channels.resume("out")
     await app.close()
     path = app.settings.database_path
     assert path is not None

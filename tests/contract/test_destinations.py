@@ -54,7 +54,7 @@ class Office:
 
     async def left_alone(self) -> list[tuple[str, str, str, int]]:
         """What the API and the dashboard show of the channel."""
-        [row] = [row for row in await self.app.desk.channels.all() if row["name"] == "hooks"]
+        [row] = [row for row in await self.app.outbound.channels.all() if row["name"] == "hooks"]
         assert row["breaker"] == "closed" and row["state"] == "open"
         return [(one["tenant"], one["host"], one["state"], one["consecutive_failures"]) for one in row["destinations"]]
 
@@ -104,7 +104,7 @@ async def test_one_tenants_failing_receiver_holds_up_nobody_else(
         assert (await here.show(fine[1]))["state"] == "sent"
         shown = await here.show(waiting, "bakery")
         assert (shown["state"], shown["attempts"]) == ("pending", 0)
-        why = await here.app.desk.why(waiting, tenant="bakery")
+        why = await here.app.outbound.why(waiting, tenant="bakery")
         assert f"no attempts to {host} until" in why.answer and "5 failures in a row" in why.answer
         assert "HTTP 500" in why.answer and why.until is not None
 
@@ -165,7 +165,7 @@ async def test_what_one_process_found_is_known_to_the_others_and_after_a_restart
         await later.work()
         assert (await later.show(id_))["state"] == "pending" and len(bad.requests) == 5
 
-        await later.app.desk.channels.resume("hooks")
+        await later.app.outbound.channels.resume("hooks")
         fresh = await later.send(f"{bad.url}/z")
         await later.work()
         assert (await later.show(fresh))["state"] == "sent"

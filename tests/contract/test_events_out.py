@@ -46,14 +46,14 @@ class Town:
     def __init__(self, app: App, clock: ManualClock, receiver: Receiver) -> None:
         self.app, self.clock, self.receiver = app, clock, receiver
         self.store = app.store
-        self.desk: OutboundService = app.desk
+        self.outbound: OutboundService = app.outbound
         self.messenger = next(actor for actor in app.actors if isinstance(actor, OutboxRelay))
         self.channel = cast(Scripted, app.channels["main"])
 
     async def subscribe(self, *events: str, url: str | None = None, tenant: str = "default") -> dict[str, Any]:
         """A subscription, known to the node at once."""
         body = {"url": url or f"{self.receiver.url}/hooks", "events": list(events) or ["*"]}
-        made = await self.desk.subscriptions.add(body, tenant=tenant)
+        made = await self.outbound.subscriptions.add(body, tenant=tenant)
         await self.messenger.step()
         return cast("dict[str, Any]", made.answer)
 
@@ -394,7 +394,7 @@ async def test_an_event_may_name_a_url_of_its_own(store: Store, clock: ManualClo
 
         by_path = {got.path: got for got in here.receiver.requests}
         assert set(by_path) == {"/own", "/subscribed"}
-        found = await here.app.desk.channels.endpoint_secrets("events", f"{here.receiver.url}/own")
+        found = await here.app.outbound.channels.endpoint_secrets("events", f"{here.receiver.url}/own")
         [own] = found["secrets"]
         assert own != secret
         verify([parse_secret(own)], by_path["/own"].headers, by_path["/own"].body, now=clock.now() // SECOND)
@@ -464,13 +464,13 @@ async def test_a_receiver_that_never_answers_is_given_up_after_days(store: Store
         here.receiver.script(*[answer(500, b"broken")] * 50)
         await here.send()
         await here.work()
-        shown = await here.desk.subscriptions.show(made["id"])
+        shown = await here.outbound.subscriptions.show(made["id"])
         assert shown["active"] and shown["failing_since"] and "HTTP 500" in shown["problem"]
 
         clock.advance(DISABLE_AFTER.total_seconds() + 60)
         await here.send()
         await here.work()
-        shown = await here.desk.subscriptions.show(made["id"])
+        shown = await here.outbound.subscriptions.show(made["id"])
         assert (shown["active"], "HTTP 500" in shown["problem"]) == (False, True)
         count = len(here.receiver.requests)
         await here.send()
@@ -478,7 +478,7 @@ async def test_a_receiver_that_never_answers_is_given_up_after_days(store: Store
         assert len(here.receiver.requests) == count
 
         here.receiver._script.clear()
-        shown = await here.desk.subscriptions.edit(made["id"], {"active": True})
+        shown = await here.outbound.subscriptions.edit(made["id"], {"active": True})
         assert (shown["active"], shown["problem"], shown["failing_since"]) == (True, None, None)
         clock.advance(61)
         await here.messenger.step()
@@ -497,7 +497,7 @@ async def test_a_success_ends_the_trouble(store: Store, clock: ManualClock) -> N
         clock.advance(10)
         await here.work()
 
-        shown = await here.desk.subscriptions.show(made["id"])
+        shown = await here.outbound.subscriptions.show(made["id"])
         assert (shown["active"], shown["failing_since"], shown["problem"]) == (True, None, None)
 
 
@@ -512,7 +512,7 @@ async def test_a_receiver_that_says_gone_is_not_called_again(store: Store, clock
         await here.work()
 
         assert len(here.receiver.requests) == 1
-        assert not (await here.desk.subscriptions.show(made["id"]))["active"]
+        assert not (await here.outbound.subscriptions.show(made["id"]))["active"]
 
 
 async def test_a_removed_or_paused_subscription_is_told_nothing(store: Store, clock: ManualClock) -> None:
@@ -522,7 +522,7 @@ async def test_a_removed_or_paused_subscription_is_told_nothing(store: Store, cl
         here.receiver.script(answer(500))
         await here.send()
         await here.work()
-        await here.desk.subscriptions.remove(made["id"])
+        await here.outbound.subscriptions.remove(made["id"])
         clock.advance(10)
         await here.messenger.step()
         await here.work()
@@ -531,14 +531,14 @@ async def test_a_removed_or_paused_subscription_is_told_nothing(store: Store, cl
         (row,) = (await here.app.messages.page(channel="events")).items
         assert row["state"] == "skipped"
         with pytest.raises(NotFound):
-            await here.desk.subscriptions.show(made["id"])
+            await here.outbound.subscriptions.show(made["id"])
 
 
 async def test_a_rotated_secret_overlaps_for_a_day(store: Store, clock: ManualClock) -> None:
     """Both sign at first; a day later only the new one."""
     async with town(store, clock) as here:
         made = await here.subscribe("message.*")
-        rotated = await here.desk.subscriptions.rotate(made["id"])
+        rotated = await here.outbound.subscriptions.rotate(made["id"])
         old, new = parse_secret(made["secret"]), parse_secret(rotated["secret"])
         await here.send()
         await here.work()
@@ -560,13 +560,13 @@ async def test_a_test_goes_to_one_subscription_only(store: Store, clock: ManualC
     async with town(store, clock) as here:
         asked = await here.subscribe("broadcast.*", url=f"{here.receiver.url}/asked")
         await here.subscribe("*", url=f"{here.receiver.url}/other")
-        await here.desk.subscriptions.test(asked["id"])
+        await here.outbound.subscriptions.test(asked["id"])
         await here.work()
 
         assert [(got.path, got.json["type"]) for got in here.receiver.requests] == [("/asked", event_types.TEST_EVENT)]
-        await here.desk.subscriptions.edit(asked["id"], {"active": False})
+        await here.outbound.subscriptions.edit(asked["id"], {"active": False})
         with pytest.raises(Conflict, match="is inactive"):
-            await here.desk.subscriptions.test(asked["id"])
+            await here.outbound.subscriptions.test(asked["id"])
 
 
 async def test_a_secret_is_nowhere_but_in_its_row(store: Store, clock: ManualClock) -> None:
@@ -583,7 +583,7 @@ async def test_a_secret_is_nowhere_but_in_its_row(store: Store, clock: ManualClo
         seen = [
             *(await here.app.messages.page(limit=100)).items,
             *[await here.app.messages.show(row["id"]) for row in (await here.app.messages.page()).items],
-            *(await here.desk.subscriptions.page()).items,
+            *(await here.outbound.subscriptions.page()).items,
             repr(here.messenger._listeners.known(made["id"])),
         ]
         assert secret not in str(seen)
@@ -619,24 +619,24 @@ async def test_a_bad_subscription_is_refused(
     """One sentence naming the field, and nothing is written."""
     async with town(store, clock) as here:
         with pytest.raises(Invalid) as refused:
-            await here.desk.subscriptions.add(body)
+            await here.outbound.subscriptions.add(body)
 
         assert (refused.value.field, bool(refused.value.remedy)) == (field, True)
-        assert (await here.desk.subscriptions.page()).items == []
+        assert (await here.outbound.subscriptions.page()).items == []
 
 
 async def test_a_subscription_is_added_once_however_often_it_is_asked_for(store: Store, clock: ManualClock) -> None:
     """B4: the same key and body give the first answer again, the secret too; another body is refused."""
     async with town(store, clock) as here:
         body = {"url": "https://example.com/a", "events": ["*"]}
-        first = await here.desk.subscriptions.add(body, key="k")
-        again = await here.desk.subscriptions.add(body, key="k")
+        first = await here.outbound.subscriptions.add(body, key="k")
+        again = await here.outbound.subscriptions.add(body, key="k")
 
         assert (first.replayed, again.replayed) == (False, True)
         assert first.answer == again.answer
         with pytest.raises(Invalid, match="another body"):
-            await here.desk.subscriptions.add({**body, "events": ["message.*"]}, key="k")
-        assert len((await here.desk.subscriptions.page()).items) == 1
+            await here.outbound.subscriptions.add({**body, "events": ["message.*"]}, key="k")
+        assert len((await here.outbound.subscriptions.page()).items) == 1
         kept = await store.read("idempotency_key_find", scope="default/subscriptions", key="k")
         assert first.answer["secret"] not in kept[0]["answer"]
 
@@ -683,7 +683,7 @@ class TestMissedAndExpired:
         """Back to normal within 15 min, however many share one due time; every one is told."""
         async with town(store, clock) as here:
             await here.subscribe("message.expired")
-            await here.desk.channels.pause("main")
+            await here.outbound.channels.pause("main")
             at, until = clock.now() + MINUTE, clock.now() + HOUR
             tasks = [NewTask("main", "message", at, expires_at=until) for _ in range(1800)]
             rows = [(at, at, f"m{n}", "default", "main", "ada", '{"text":"x"}', True) for n in range(1800)]
@@ -704,7 +704,7 @@ class TestMissedAndExpired:
         """The turn is passed on, and the next in line is looked at again."""
         async with town(store, clock) as here:
             await here.subscribe("message.expired")
-            await here.desk.channels.pause("main")
+            await here.outbound.channels.pause("main")
             ids = [await here.send(ordering_key="k", expires_at=clock.now() + HOUR) for _ in range(12)]
             clock.advance(3601)
             await here.app.worker.node.beat()

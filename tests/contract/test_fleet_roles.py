@@ -57,7 +57,7 @@ def test_a_process_takes_the_channels_and_duties_of_its_roles(tmp_path: Path) ->
     hooks = built(
         tmp_path, ProcessShare(frozenset({ProcessRole.WORKER})), channels={"hooks": ChannelSettings("webhook")}
     )
-    assert acts(hooks) == {"destinations"}, "whoever sends webhooks learns which receivers are left alone"
+    assert acts(hooks) == {"destination_breakers"}, "whoever sends webhooks learns which receivers are left alone"
     assert not runs(scheduler) and "scheduler" in acts(scheduler)
 
 
@@ -68,7 +68,7 @@ def test_channels_of_the_broker_are_left_to_dispatchers(tmp_path: Path) -> None:
     dispatcher = built(tmp_path, ProcessShare(frozenset({ProcessRole.DISPATCHER})), **broker)
 
     assert "phone" not in runs(worker) and "mail" in runs(worker)
-    assert runs(dispatcher) == {"phone"} and acts(dispatcher) == {"heir"}
+    assert runs(dispatcher) == {"phone"} and acts(dispatcher) == {"dispatch_recovery"}
 
 
 def test_parts_divide_the_channels_and_leave_none_out(tmp_path: Path) -> None:
@@ -211,10 +211,10 @@ async def test_a_channel_is_pausing_until_nothing_of_it_is_in_flight(store: Stor
     me = NodeId((await _join(store, "worker:1"))["id"])
     [task] = (await store.claim(me, ClaimRequest({"phone": 1}, 1))).tasks
 
-    answer = await app.desk.channels.pause("phone")
+    answer = await app.outbound.channels.pause("phone")
     await store.settle(me, [Transition(task.id, task.claim_no, TaskState.DONE, 1)])
 
-    assert (answer["state"], (await app.desk.channels.one("phone"))["state"]) == ("pausing", "paused")
+    assert (answer["state"], (await app.outbound.channels.one("phone"))["state"]) == ("pausing", "paused")
 
 
 # -- what a dead dispatcher leaves

@@ -43,7 +43,7 @@ class Town:
     def __init__(self, app: App, clock: ManualClock, events: list[Event]) -> None:
         self.app, self.clock, self.store, self.events = app, clock, app.store, events
         self.channel = cast(Scripted, app.channels["wa"])
-        self.callbacks: CallbackService = app.desk.callbacks
+        self.callbacks: CallbackService = app.outbound.callbacks
 
     async def send(self, **more: Any) -> str:
         """Accept one message and send it."""
@@ -99,7 +99,7 @@ async def town(store: Store, clock: ManualClock, script: Any = None, **settings:
         await store.write(lane.join())
     await app.worker.node.join()
     here = Town(app, clock, events)
-    await app.desk.subscriptions.add({"url": "https://example.com/hooks", "events": ["message.*"]})
+    await app.outbound.subscriptions.add({"url": "https://example.com/hooks", "events": ["message.*"]})
     await app.actors[0].step()  # the messenger learns who listens
     yield here
     await app.channels["events"].close()
@@ -132,7 +132,7 @@ async def test_delivered_and_read_are_folded_into_the_message(store: Store, cloc
             ("delivered", iso(at - 10 * SECOND)),
             ("read", iso(at)),
         ]
-        assert f"; read at {iso(at)}" in (await here.app.desk.why(id_)).answer
+        assert f"; read at {iso(at)}" in (await here.app.outbound.why(id_)).answer
         assert await here.told() == [("message.sent", id_), ("message.delivered", id_), ("message.read", id_)]
         assert here.taken == [(1, 0, 0)]
 
@@ -179,7 +179,7 @@ async def test_what_failed_later_is_shown_and_told_and_not_sent_again(store: Sto
         clock.advance(3600)
         await here.work()
 
-        shown, why = await here.show(id_), await here.app.desk.why(id_)
+        shown, why = await here.show(id_), await here.app.outbound.why(id_)
         (fact,) = shown["receipts"]
         assert (shown["state"], shown["delivery"]) == ("sent", "undelivered")
         assert (fact["what"], fact["category"]) == ("undelivered", "permanent")

@@ -124,7 +124,7 @@ async def cast(rig: Rig, refs: list[str], **options: Any) -> Watch:
     lines = [{"ref": ref, "digest": digest(TEXT), "due": now, "tried": now} for ref in refs]
     journal.write(*lines)
     body = {"channel": CHANNEL, "text": TEXT, "addresses": refs, **options}
-    made = await app.desk.broadcast_creator.create(body, key="cast")
+    made = await app.outbound.broadcast_creator.create(body, key="cast")
     journal.write(*({**line, "acked": time.time()} for line in lines))
     return Watch(rig, app, made.answer["id"])
 
@@ -236,14 +236,14 @@ async def test_killed_while_it_is_loaded(tmp_path: Path, database: Database, mon
 
     async with drill(tmp_path / "drill", database, options("resend")) as rig:
         app = rig.producer._app
-        made = await app.desk.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
+        made = await app.outbound.broadcast_creator.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
         worker = rig.spawn(window=WINDOW)
         await rig.working(worker)
         for upto in (10, 50, 90):
             with pytest.raises(asyncio.CancelledError):
-                await app.desk.broadcast_creator.upload(made.answer["id"], rows(upto))
+                await app.outbound.broadcast_creator.upload(made.answer["id"], rows(upto))
             assert rig.seen() == 0
-        shown = await app.desk.broadcast_creator.upload(made.answer["id"], rows(1000))
+        shown = await app.outbound.broadcast_creator.upload(made.answer["id"], rows(1000))
         assert (shown["total"], shown["duplicates"]) == (130, 0)
         await Watch(rig, app, made.answer["id"]).until("completed")
         assert sorted(copy.ref for copy in rig.copies()) == refs

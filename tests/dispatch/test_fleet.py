@@ -93,7 +93,7 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
     nobody = f"no transport accepts messages of {CHANNEL}"
     assert runtime_of(app).status().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
     await app.worker._heartbeat_once()
-    assert (await app.desk.why(ids[0])).answer == f"due, but blocked: {nobody}"
+    assert (await app.outbound.why(ids[0])).answer == f"due, but blocked: {nobody}"
     sender = fleet.sender()
     await fleet.transport(sender)
     await fleet.all_are(app, ids)
@@ -346,13 +346,13 @@ async def test_without_a_broker_everything_waits_and_health_says_so(tmp_path: ob
 
     async def told() -> bool:
         await app.worker._heartbeat_once()
-        return any("RabbitMQ" in reason for reason in (await app.desk.health()).reasons)
+        return any("RabbitMQ" in reason for reason in (await app.outbound.health()).reasons)
 
     await fleet.until(lambda: app.worker.is_working)
     await fleet.until(told)
 
     assert await states(app, ids) == ["pending"]
-    assert HealthStatus.DEGRADED is (await app.desk.health()).status
+    assert HealthStatus.DEGRADED is (await app.outbound.health()).status
     assert any(isinstance(event, BrokerLost) for event in fleet.events)
 
 

@@ -50,7 +50,7 @@ def test_a_duplicate_that_the_engine_does_not_know_of_is_silent() -> None:
 
     assert not found.is_clean
     assert list(found.silent) == ["a"]
-    assert found.check_at == {"unflagged": ["a (id-a)"]}
+    assert found.violations == {"unflagged": ["a (id-a)"]}
     assert [figure.name for figure in report_figures(found) if figure.is_wrong] == ["duplicated"]
 
 
@@ -59,7 +59,7 @@ def test_what_was_accepted_and_never_seen_is_lost() -> None:
     found = told([copy(10.1, "a")])
 
     assert not found.is_clean and list(found.lost) == ["b"]
-    assert found.check_at == {"lost": ["b (id-b)"]}
+    assert found.violations == {"lost": ["b (id-b)"]}
     assert as_json(found)["ok"] is False
 
 

@@ -47,7 +47,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
     """
     settings, access = app.settings, app.access
     app = scope_to_tenant(app)  # routes act for their caller's tenant
-    outbound = app.desk
+    outbound = app.outbound
     calendar_ = settings.inbound.calendar
     largest = 3 * settings.max_body + 16_384  # escaped JSON can be three times as long
     api = FastAPI(

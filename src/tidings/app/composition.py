@@ -90,7 +90,7 @@ class App:
     messages: MessageService
     worker: Worker
     actors: Sequence[Actor]
-    desk: OutboundService
+    outbound: OutboundService
     calendar: ShiftCalendar
     shifts: CalendarService
     inbound: InboundService
@@ -125,8 +125,8 @@ class App:
         await self.inbound.close()
         await self.workflows.close()
         await self.connections.close()
-        if self.desk.store is not self.store:
-            await self.desk.store.close()
+        if self.outbound.store is not self.store:
+            await self.outbound.store.close()
         await self.store.close()
 
 
@@ -196,7 +196,7 @@ def build(
     }
     guard = _guard(settings, store, clock, accepting, figures, emit)
     dispatcher, worker = _worker(settings, share, store, cipher, clock, lanes, handlers, actors, guard, emit)
-    desk = build_outbound_service(
+    outbound = build_outbound_service(
         reading,
         cipher,
         clock,
@@ -211,7 +211,7 @@ def build(
         figures=figures,
     )
     shifts = CalendarService(store, clock, calendar, squads=chosen.squads, timezone=settings.timezone)
-    desk.callbacks.listener = inbound.webhooks
+    outbound.callbacks.listener = inbound.webhooks
     return App(
         settings,
         clock,
@@ -222,7 +222,7 @@ def build(
         accepting,
         worker,
         actors,
-        desk,
+        outbound,
         calendar,
         shifts,
         inbound,

@@ -59,7 +59,7 @@ def export(
 
         written = 0
         async with engine.opened(engine.settings(config, database)) as app:
-            pages = await app.desk.broadcasts.export(broadcast, state=state)
+            pages = await app.outbound.broadcasts.export(broadcast, state=state)
             with files.written(output_file) as target, output.working("writing", is_shown=to_file) as say:
                 target.write(csv_header(RESULT_COLUMNS))
                 async for found in pages:

@@ -32,7 +32,7 @@ async def send_file(chosen: Settings, name: str, defaults: Mapping[str, Any], *,
             with files.progress(file, is_shown=not as_json) as show:
                 drafts = _drafts(file, parser, defaults, show, most=chosen.max_bulk)
                 try:
-                    async for lines in app.desk.messages.accept_many(drafts, key=key):
+                    async for lines in app.outbound.messages.accept_many(drafts, key=key):
                         bad = [(line.number, line.error) for line in lines if line.error is not None]
                         files.print_bad_rows(bad, word="line", room=files.MAX_REPORTED - refused)
                         accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)

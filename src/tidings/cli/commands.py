@@ -66,7 +66,7 @@ def command(
             async def work() -> int | None:
                 target = next((given[one] for one in words if isinstance(given[one], str)), None)
                 async with engine.opened(engine.settings(config, database)) as app, audited(app, what, target):
-                    return await function(CommandContext(app, app.desk, as_json), **_gather(own, given))
+                    return await function(CommandContext(app, app.outbound, as_json), **_gather(own, given))
 
             if code := engine.run(work(), fast=fast):
                 raise typer.Exit(code)

@@ -103,7 +103,7 @@ async def _run(
                     return uploads.read_rows(source(), form, largest=largest, most_lines=chosen.max_bulk)
 
                 try:
-                    async for progress in run(app.desk, rows):
+                    async for progress in run(app.outbound, rows):
                         files.print_bad_rows(progress.bad, word="row", room=files.MAX_REPORTED - counts["refused"])
                         note(progress.bad)
                         counts.update(progress.counts)

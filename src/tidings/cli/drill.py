@@ -179,7 +179,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
 def _sum_up(found: DrillReport) -> None:
     if found.is_clean:
         output.say(("✓ ", "green"), "no message was lost, no silent duplicates")
-    for name, ids in found.check_at.items():
+    for name, ids in found.violations.items():
         output.say(("✗ ", "bold red"), f"{name}: see {', '.join(ids)}")
     if found.course.kills and not found.proves:
         output.say(

@@ -99,16 +99,16 @@ async def _send_one(chosen: Settings, fields: dict[str, Any], *, key: str | None
     _read(fields, SystemClock().wall(), chosen)  # report errors before a database file is created
     async with engine.opened(chosen) as app:
         async with audited(app, "messages.accept"):
-            accepted = await app.desk.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
+            accepted = await app.outbound.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
         if not as_json:
             await _confirm(app, accepted.id, accepted.at, replayed=accepted.replayed, quiet=wait)
         if wait:
             from .message_progress import follow
 
-            row = await follow(app.desk, accepted.id, as_json=as_json)
+            row = await follow(app.outbound, accepted.id, as_json=as_json)
             return 0 if row["state"] == "sent" else 1
         if as_json:
-            output.say_json({**await app.desk.messages.show(accepted.id), "replayed": accepted.replayed})
+            output.say_json({**await app.outbound.messages.show(accepted.id), "replayed": accepted.replayed})
     return 0
 
 

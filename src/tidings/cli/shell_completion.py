@@ -47,7 +47,7 @@ def _from_database(
 
         async def work(chosen: Settings) -> list[Completion]:
             async with asyncio.timeout(_TIMEOUT), engine.opened(chosen) as app:
-                return [(row[key], words(row)) for row in (await read(app.desk)).items]
+                return [(row[key], words(row)) for row in (await read(app.outbound)).items]
 
         with suppress(Exception):
             chosen = _settings(ctx)

@@ -195,7 +195,7 @@ class DispatcherTakeover:
 class DispatcherRecovery:
     """An actor on every dispatcher; the broker allows one consumer at a time."""
 
-    name = "heir"
+    name = "dispatch_recovery"
 
     def __init__(
         self,

@@ -65,12 +65,12 @@ class DrillReport:
     waits: Sequence[float]  # seconds from a worker's death to the next result of its messages in flight
     killed: Mapping[str, int]
     moments: Mapping[str, int]
-    check_at: Mapping[str, Sequence[str]]  # violations with message ids
+    violations: Mapping[str, Sequence[str]]  # violations with message ids
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing was lost, duplicated silently, or is otherwise unexplained."""
-        return not self.check_at
+        return not self.violations
 
     @property
     def proves(self) -> bool:
@@ -109,7 +109,7 @@ def build_report(evidence: DrillEvidence, course: DrillOptions, *, lease: float,
             "started, not sent": met.before_send,
             "sent, not recorded": met.before_record,
         },
-        check_at={name: [_named(ref, books) for ref in found] for name, found in verdict.violations.items()},
+        violations={name: [_named(ref, books) for ref in found] for name, found in verdict.violations.items()},
     )
 
 
@@ -206,7 +206,7 @@ def as_json(found: DrillReport) -> dict[str, Any]:
         "late_after_s": found.lease + RECOVERY_GRACE,
         "lateness_s": late,
         "slowest_resume_s": round(max(found.waits, default=0.0), 3),
-        "in_dead_hands": len(found.waits),
+        "claimed_by_dead": len(found.waits),
         "kills": {
             **found.killed,
             **{name.replace(", ", "_").replace(" ", "_"): n for name, n in found.moments.items()},
@@ -215,5 +215,5 @@ def as_json(found: DrillReport) -> dict[str, Any]:
         "on_unknown": found.course.on_unknown,
         "seed": found.course.seed,
         "seconds": round(found.seconds, 1),
-        "check_at": found.check_at,
+        "violations": found.violations,
     }

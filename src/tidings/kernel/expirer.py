@@ -17,7 +17,7 @@ from .lanes import Lane
 from .pruner import claim_duty
 from .task_actions import expire_tasks
 
-_DUTY = "sweep"
+_DUTY = "expire"
 _EVERY = 5 * MINUTE
 _PAGE = 500
 _MOST = 200  # pages per queue and step

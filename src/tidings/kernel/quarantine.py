@@ -32,7 +32,7 @@ def decide_after_crash(
         return TaskDecision(move, "failed:system")
     if not started or lane is None:
         detail = "its node died before the attempt started"
-        return TaskDecision(pending_move(task, task.due_at, detail=detail, crashes=crashes), "given_back")
+        return TaskDecision(pending_move(task, task.due_at, detail=detail, crashes=crashes), "released")
     evidence = "its node died during the attempt"
     if lane.on_unknown is OnUnknown.HOLD:
         return TaskDecision(failed_move(task, evidence, None, crashes=crashes, unknown=True), "unknown")

@@ -120,7 +120,7 @@ class Reaper:
             decisions = [self._decide(row, alone, now, out=is_dispatcher(node)) for row in recoverable]
             await self._settle(NodeId(node["id"]), recoverable, decisions)
             total = ReapResult(
-                total.released + sum(d.what == "given_back" for d in decisions),
+                total.released + sum(d.what == "released" for d in decisions),
                 total.unknown + sum(d.what == "unknown" for d in decisions),
                 total.quarantined + sum(d.what.startswith("failed") for d in decisions),
                 total.waiting + len(held) - len(recoverable),

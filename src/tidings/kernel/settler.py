@@ -211,7 +211,7 @@ def _extra_outcomes(result: AttemptResult, decision: TaskDecision) -> list[str]:
     if result.task.attempts == 1:
         return ["late"]
     is_persistent = result.task.attempts >= _MANY_ATTEMPTS and decision.move.category is Category.TEMPORARY
-    return ["again", "is_persistent"] if is_persistent else ["again"]
+    return ["again", "persistent"] if is_persistent else ["again"]
 
 
 def _attempt_failed(node: int, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:

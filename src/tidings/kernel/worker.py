@@ -172,7 +172,7 @@ class Worker:
             ),
             asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
-            asyncio.create_task(self._every(5.0, self.expirer.step, "sweep")),
+            asyncio.create_task(self._every(5.0, self.expirer.step, "expire")),
             *(asyncio.create_task(self._run_actor(actor, woken)) for actor, woken in self._actors),
             *(asyncio.create_task(self._run_actor(actor, asyncio.Event())) for actor in self._pruners),
         ]

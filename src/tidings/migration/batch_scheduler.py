@@ -50,7 +50,7 @@ def fair_priority(base: int, job: int, busy: Sequence[Row], window: int) -> int:
 class BatchScheduler:
     """An actor; one step makes a pass over every job that is due."""
 
-    name = "foreman"
+    name = "batch_scheduler"
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock

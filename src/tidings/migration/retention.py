@@ -24,7 +24,7 @@ _BREATH = 0.02  # seconds between two portions
 class JobPruner:
     """An actor; one step deletes one portion. Concurrent pruners share the work."""
 
-    name = "ended migrations"
+    name = "migration_retention"
 
     def __init__(self, store: Store, clock: Clock, keep: timedelta) -> None:
         self._store, self._clock, self._keep = store, clock, keep

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import events
 
-NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"})
+NOT_ATTEMPTS = frozenset({"deferred", "released", "skipped", "offline"})
 MANY_ATTEMPTS = 3  # attempts from which on a temporary error is counted as persistent
 COUNTERS = (
     "messages_processed_total",

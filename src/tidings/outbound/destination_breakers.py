@@ -43,7 +43,7 @@ class Destination(NamedTuple):
 class DestinationBreakers:
     """Breaker state of the destinations; an actor that shares it with other processes."""
 
-    name = "destinations"
+    name = "destination_breakers"
 
     def __init__(
         self, store: Store, channels: Mapping[str, Channel], *, rule: BreakerRule, now: Callable[[], int]

@@ -26,7 +26,7 @@ HEALTH_WINDOW = 15 * MINUTE
 MIN_ATTEMPTS = 10  # minimum for a meaningful rate
 MIN_SUCCESS_RATE = 0.9
 MAX_ERROR_RATE = 0.1
-NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"} | {"late", "again", "stubborn"})
+NOT_ATTEMPTS = frozenset({"deferred", "released", "skipped", "offline"} | {"late", "again", "persistent"})
 """Tallies that are not outcomes of attempts."""
 
 

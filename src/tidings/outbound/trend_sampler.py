@@ -59,7 +59,7 @@ class ThroughputTrend(NamedTuple):
 class TrendSampler:
     """An actor that takes a sample every ten seconds."""
 
-    name = "watch"
+    name = "trend_sampler"
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

@@ -16,7 +16,7 @@ PAGE = 50
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the alert routes."""
-    service = app.desk
+    service = app.outbound
 
     async def page(request: Request) -> Response:
         """List open alerts, with `past` also resolved ones."""

@@ -22,7 +22,7 @@ FLAGS = ("recipient_timezone", "skip_bad")
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the broadcast form routes; they must come before those of one broadcast."""
-    views = _BroadcastForms(app.desk, renderer)
+    views = _BroadcastForms(app.outbound, renderer)
     return [
         ViewRoute("GET", "/broadcasts/new", views.blank),
         ViewRoute("POST", "/broadcasts/preview", views.preview, READ),

@@ -21,7 +21,7 @@ RECIPIENTS = 50
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the broadcast routes."""
-    views = _BroadcastViews(app.desk, renderer)
+    views = _BroadcastViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/broadcasts", views.page),
         ViewRoute("GET", "/broadcasts/live", views.live_page),

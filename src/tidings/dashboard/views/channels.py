@@ -16,7 +16,7 @@ QR_CODE_LIFETIME = 10_000_000  # microseconds after which the browser fetches th
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the channel routes."""
-    service = app.desk
+    service = app.outbound
 
     async def page(_: Request) -> Response:
         """List all channels by name."""

@@ -25,7 +25,7 @@ ADDRESS = "addresses."
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the contact routes."""
-    views = _ContactViews(app.desk, renderer)
+    views = _ContactViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/contacts", views.page),
         ViewRoute("GET", "/contacts/new", views.blank),

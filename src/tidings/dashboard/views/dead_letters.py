@@ -21,7 +21,7 @@ PAGE = 50
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the dead letter routes."""
-    views = _DeadLetterViews(app.desk, renderer)
+    views = _DeadLetterViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/dead", views.show),
         ViewRoute("POST", "/dead/chosen/{action}", views.act_on_selected, OPERATE),

@@ -22,7 +22,7 @@ from ..responses import json_response, pick_action, redirect
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the overview routes."""
-    views = _HomeViews(app.desk, renderer)
+    views = _HomeViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/", views.show),
         ViewRoute("GET", "/live", views.live, READ, whole=True),

@@ -21,7 +21,7 @@ PAGE = 50
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the list routes."""
-    views = _ListViews(app.desk, renderer)
+    views = _ListViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/lists", views.page),
         ViewRoute("POST", "/lists", views.create, OPERATE),

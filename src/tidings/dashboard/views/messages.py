@@ -20,7 +20,7 @@ PAGE = 50
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the message routes."""
-    views = _MessageViews(app.desk, renderer)
+    views = _MessageViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/messages", views.page),
         ViewRoute("GET", "/messages/{id}", views.show),

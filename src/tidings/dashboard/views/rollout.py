@@ -15,7 +15,7 @@ from ..responses import redirect, redirect_on_error, unknown_action
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the rollout routes."""
-    service = app.desk
+    service = app.outbound
 
     async def page(_: Request) -> Response:
         """List all channels with mode and share."""

@@ -26,7 +26,7 @@ PLAIN = ("name", "timezone", "start", "end", "catch_up", "catch_up_window")
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the schedule form routes; they must come before those of one schedule."""
-    views = _ScheduleForms(app.desk, renderer)
+    views = _ScheduleForms(app.outbound, renderer)
     return [
         ViewRoute("GET", "/schedules/new", views.blank),
         ViewRoute("POST", "/schedules/preview", views.preview, READ),

@@ -18,7 +18,7 @@ LOGGED = 25
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the schedule routes."""
-    service = app.desk
+    service = app.outbound
 
     async def page(request: Request) -> Response:
         """List schedules, newest first."""

@@ -23,7 +23,7 @@ DONE = {"test": "Test event queued.", "pause": "Subscription turned off.", "resu
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the subscription routes."""
-    views = _SubscriptionViews(app.desk, renderer)
+    views = _SubscriptionViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/subscriptions", views.page),
         ViewRoute("POST", "/subscriptions", views.add, ADMIN),

@@ -17,7 +17,7 @@ PAGE = 50
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the suppression routes."""
-    service = app.desk
+    service = app.outbound
 
     async def page(request: Request, form: dict[str, str] | None = None, error: TidingsError | None = None) -> Response:
         """List suppressions by address."""

@@ -22,7 +22,7 @@ VERSIONS = 20
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the template routes."""
-    views = _TemplateViews(app.desk, renderer)
+    views = _TemplateViews(app.outbound, renderer)
     return [
         ViewRoute("GET", "/templates", views.page),
         ViewRoute("GET", "/templates/new", views.blank),

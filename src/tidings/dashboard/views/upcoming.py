@@ -25,7 +25,7 @@ MAX_DISTANCE = timedelta(days=3660)
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the upcoming routes."""
-    service = app.desk
+    service = app.outbound
 
     def today() -> date:
         return moment(renderer.clock.now()).astimezone(renderer.timezone).date()

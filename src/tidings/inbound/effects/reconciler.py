@@ -18,7 +18,7 @@ PAGE = 100
 class EffectReconciler:
     """An actor; one step closes one page of commands."""
 
-    name = "aftermath"
+    name = "effect_reconciler"
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

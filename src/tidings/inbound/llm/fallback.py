@@ -21,7 +21,7 @@ class FallbackInterpreter:
     `until`, so that the message is processed again then instead of becoming a case.
     """
 
-    name = "ladder"
+    name = "fallback"
 
     def __init__(self, model: Interpreter, rules: Interpreter, *, closing: ModelClient | None = None) -> None:
         self._model = model

@@ -34,7 +34,7 @@ LOOK = 1.0  # seconds between two steps
 class WorkflowTimers:
     """An actor; one step does everything that is due."""
 
-    name = "timekeeper"
+    name = "workflow_timers"
 
     def __init__(self, store: Store, clock: Clock, settings: WorkflowSettings, escalations: EscalationWriter) -> None:
         self._store = store

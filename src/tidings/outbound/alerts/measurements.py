@@ -34,7 +34,7 @@ class AttemptCounts(NamedTuple):
     failed: int = 0
     again: int = 0  # second and later attempts
     late: int = 0  # first attempts that started late
-    stubborn: int = 0  # third and later attempts with a temporary error
+    persistent: int = 0  # third and later attempts with a temporary error
 
 
 class AlertMeasurements:
@@ -109,7 +109,7 @@ def count_attempts(rows: Sequence[Row]) -> AttemptCounts:
         what, n = str(row["outcome"]).partition(":")[0], int(row["n"])
         if row["queue"] == event_types.EVENTS_CHANNEL:
             continue
-        if what in ("late", "again", "stubborn"):
+        if what in ("late", "again", "persistent"):
             sums[what] += n
         elif what not in NOT_ATTEMPTS:
             sums["total"] += n
@@ -128,10 +128,10 @@ def shares(found: AttemptCounts) -> MeasurementsByName:
         ),
         "error_share": _share(found.total - found.done, found.total, f"ended in an error {within}"),
         "failure_share": _share(found.failed, ends, f"failed permanently {within}", "messages"),
-        "stubborn": [
-            Measurement(found.stubborn, f"{found.stubborn:,} attempts had a temporary error for the third time")
+        "persistent": [
+            Measurement(found.persistent, f"{found.persistent:,} attempts had a temporary error for the third time")
         ]
-        if found.stubborn
+        if found.persistent
         else [],
     }
 

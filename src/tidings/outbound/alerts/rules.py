@@ -57,7 +57,7 @@ def build_rules(limits: AlertThresholds) -> dict[str, AlertRule]:
         AlertRule("run_missed", warning, "missed_runs", 0, "a scheduled run was missed"),
         AlertRule("job_stalled", critical, "stalled_jobs", 0, "a migration job makes no progress"),
         AlertRule("channel_stopped", warning, "stopped_channels", 0, "a channel sends nothing", _A_MINUTE),
-        AlertRule("errors_persist", warning, "stubborn", 0, "temporary errors persist"),
+        AlertRule("errors_persist", warning, "persistent", 0, "temporary errors persist"),
         AlertRule("database_full", critical, "database_full", 0, "the database is full"),
         AlertRule("database_rewound", critical, "rewinds", 0, "the database was restored to an earlier state"),
         AlertRule("database_slow", warning, "database_seconds", slow, "the database is slow", _A_MINUTE),

@@ -39,7 +39,7 @@ _GOLDEN = 0.6180339887498949  # golden ratio: spreads neighboring recipients far
 class BroadcastFeeder:
     """An actor; one step checks the broadcasts that are due."""
 
-    name = "pump"
+    name = "broadcast_feeder"
 
     def __init__(
         self, store: Store, clock: Clock, broadcast_creator: BroadcastCreator, *, grace: int, emit: Emit = discard_event

@@ -29,7 +29,7 @@ _CONFLICT_DELAY = 0.2  # seconds after a conflict with another relay
 class OutboxRelay:
     """An actor; one step relays one page."""
 
-    name = "messenger"
+    name = "outbox_relay"
 
     def __init__(self, store: Store, clock: Clock, listeners: SubscriptionCache) -> None:
         self._store = store

@@ -33,7 +33,7 @@ IDLE = 3600.0
 class SessionMonitor:
     """An actor; one step checks every session that is due."""
 
-    name = "connections"
+    name = "session_monitor"
 
     def __init__(
         self, store: Store, clock: Clock, channels: Mapping[str, Channel], *, listeners: SubscriptionCache, emit: Emit
