@@ -6,7 +6,7 @@
 One channel is down (500), one lets 30 a second through and answers the rest with 429 and a wait, one loses
 5 % of its answers, one is well. The healthy one has a rate of its own, which this machine can keep, and is
 compared with itself alone. Then everything is mended and must arrive. The judge is the ledger of the sandbox:
-nothing may be missing from it, and whatever is in it twice must stand in the engine's history as in doubt.
+nothing may be missing from it, and whatever is in it twice must be recorded in the engine's history as unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHARES = {HEALTHY: 0.4, DOWN: 0.1, THROTTLED: 0.1, DROPPING: 0.4}
 SEEN_AS = {HEALTHY: "phone", DOWN: "slack", THROTTLED: "twilio", DROPPING: "telegram"}
 BAR = 0.8
 WORKERS = 2
-IN_DOUBT = "no answer after the request left%"
+UNKNOWN = "no answer after the request was sent%"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -159,15 +159,15 @@ async def _judge(app: App, phone: Sandbox, ids: Mapping[str, str], *, is_left: b
     waiting = {id_ for id_, state in states.items() if state == "pending" and is_left and ids[id_] == DOWN}
     lost = [id_ for id_ in ids if not copies[id_] and id_ not in waiting]
     sql = "select distinct m.id from history h join messages m on m.task = h.task where h.detail like $1"
-    flagged = {id_ for (id_,) in await _ask(app, sql, IN_DOUBT)}
-    missed = await _ask(app, "select count(*) from history where detail = 'it missed its turn'")
+    flagged = {id_ for (id_,) in await _ask(app, sql, UNKNOWN)}
+    missed = await _ask(app, "select count(*) from history where detail = 'missed its rate-limit slot'")
     twice = [id_ for id_, count in copies.items() if count > 1]
     return {
         "lost": len(lost),
         "waiting": len(waiting),
         "duplicates": sum(copies[id_] - 1 for id_ in twice),
         "unflagged": sum(id_ not in flagged for id_ in twice),
-        "in_doubt": len(flagged),
+        "unknown": len(flagged),
         "missed_turns": missed[0][0],
     }
 

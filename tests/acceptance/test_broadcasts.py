@@ -143,7 +143,7 @@ async def test_a_malformed_upload_names_its_rows_and_sends_nothing(home: House) 
     ("content", "headers", "status", "words"),
     [
         (b"", CSV, 422, "empty"),
-        (b"address\n", CSV, 422, "nobody"),
+        (b"address\n", CSV, 422, "no recipients"),
         (b"name\nada\n", CSV, 422, "address is missing"),
         (b"\xff\xfe", CSV, 422, "UTF-8"),
         (b"[1]\n", NDJSON, 422, "not a JSON object"),
@@ -314,7 +314,7 @@ async def test_a_refused_one_leaves_nothing_behind_at_the_api_and_the_page(home:
         refused = await http.post("/v1/broadcasts", json=body, headers=key)
         assert (refused.status_code, "there are no recipients" in refused.text) == (422, True)
     page = await http.post("/broadcasts", data=body | {"trigger": "MANUAL", "key": "p"})
-    assert (page.status_code, "there are no recipients" in page.text) == (422, True)
+    assert (page.status_code, "There are no recipients" in page.text) == (422, True)
     assert (await http.get("/v1/broadcasts")).json()["items"] == []
 
     again = await http.post("/v1/broadcasts", json=BODY, headers=key)

@@ -438,7 +438,7 @@ def test_opting_out_by_hand(tidings: Tidings, tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("address\neve\nada\n")
     imported = tidings("suppressions", "import", "out.csv", "--channel", "phone", "--json").json
     assert (imported["created"], imported["unchanged"]) == (1, 1)
-    assert "it has on: phone" in tidings("suppressions", "remove", "ada").err.lower()
+    assert "it has opted out on: phone" in tidings("suppressions", "remove", "ada").err.lower()
     assert tidings("suppressions", "remove", "ada", "--channel", "phone").code == 0
     listed = tidings("suppressions", "list", "--json").json["items"]
     assert [row["address"] for row in listed] == ["eve"]

@@ -82,7 +82,7 @@ def test_the_sandbox_does_not_start_where_others_can_reach_it_without_a_key(tmp_
     started = run("sandbox", "--host", "0.0.0.0", "--port", "0", folder=tmp_path)
     assert started.returncode == 78 and "--key-file" in started.stderr and "Traceback" not in started.stderr
     (tmp_path / "key").write_text("short\n")
-    for name, says in (("key", "under 16 characters"), ("none", "cannot be read")):
+    for name, says in (("key", "fewer than 16 characters"), ("none", "cannot be read")):
         tried = run("sandbox", "--host", "0.0.0.0", "--key-file", name, folder=tmp_path)
         assert tried.returncode == 78 and says in tried.stderr
 

@@ -141,8 +141,8 @@ def _actions(module: ModuleType) -> dict[str, None]:
                 found.append(value)
             case (
                 ast.Call(func=ast.Name(id="pick_action"), args=[_, ast.Dict(keys=keys)])
-                | ast.Assign(targets=[ast.Name(id="acts")], value=ast.Dict(keys=keys))
-                | ast.AnnAssign(target=ast.Name(id="acts"), value=ast.Dict(keys=keys))
+                | ast.Assign(targets=[ast.Name(id="actions")], value=ast.Dict(keys=keys))
+                | ast.AnnAssign(target=ast.Name(id="actions"), value=ast.Dict(keys=keys))
             ):
                 found += keys
     words = (one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str))
@@ -168,7 +168,8 @@ def probes(api: FastAPI) -> Iterator[Probe]:
 
 def is_gone(answer: httpx.Response) -> bool:
     """Whether it is told that there is no such thing, by the status or in the words of a page."""
-    return answer.status_code == 404 or '{"trouble":"there is no' in answer.text
+    words = ('{"trouble":"there is no', '{"trouble":"unknown ')
+    return answer.status_code == 404 or any(word in answer.text for word in words)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

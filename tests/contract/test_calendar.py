@@ -310,9 +310,9 @@ def test_settings_that_cannot_work_are_refused(options: dict[str, Any], said: st
 
 
 def test_no_channel_may_have_the_calendars_name(tmp_path: Path) -> None:
-    """Its queue is the engine's own."""
+    """Its queue is the is reserved."""
     channels = {"calendar": config.ChannelSettings("noop")}
-    with pytest.raises(Misconfigured, match="engine's own"):
+    with pytest.raises(Misconfigured, match="is reserved"):
         build(config.Settings(database=f"sqlite:///{tmp_path}/t.db", channels=channels))
 
 

@@ -277,7 +277,7 @@ async def test_the_phone_page_can_tell_what_became_of_a_message(tmp_path: Path) 
     async with street(tmp_path) as here:
         await here.send("texts")
         page = (await here.http.get(f"{here.sandbox.url}/sandbox")).text
-        assert 'data-tell="read" data-of="1"' in page
+        assert 'data-report="read" data-of="1"' in page
         await here.send("quiet")
         assert 'data-of="2"' not in (await here.http.get(f"{here.sandbox.url}/sandbox")).text
         for body, status in (

@@ -798,7 +798,7 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
     [
         ("atio", {}, "kind", "Did you mean 'attio'?"),
         ("attio", {}, "key", "Add key to the target"),
-        ("attio", {"key": KEY, "colour": "red"}, "colour", "no such option"),
+        ("attio", {"key": KEY, "colour": "red"}, "colour", "unknown option"),
         ("attio", {"key": KEY, "url": "http://api.attio.com"}, "url", "https"),
         ("attio", {"key": "two\nlines"}, "key", "printable ASCII"),
         ("affinity", {"key": KEY}, "kind", "cannot be a target"),

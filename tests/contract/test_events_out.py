@@ -592,7 +592,7 @@ async def test_a_secret_is_nowhere_but_in_its_row(store: Store, clock: ManualClo
 
 async def test_the_name_of_the_built_in_channel_is_taken(store: Store, clock: ManualClock) -> None:
     """Neither a configured channel nor a caller can use it."""
-    with pytest.raises(Misconfigured, match="engine's own"):
+    with pytest.raises(Misconfigured, match="is reserved"):
         build(Settings(channels={"events": ChannelSettings("noop")}), clock=clock, store=store)
     async with town(store, clock) as here:
         with pytest.raises(Invalid, match="reserved for the engine"):

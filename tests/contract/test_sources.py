@@ -458,7 +458,7 @@ async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: C
         ({"kind": "groupme", "group": "9", "token": "t", "page_size": 500}, "from 1 to 100"),
         ({"kind": "groupme", "group": "9", "tokn": "t"}, "did you mean 'token'"),
         ({"kind": "groupme", "group": "9", "token": "t", "base_url": "http://example.com"}, "https URL"),
-        ({"kind": "webhook", "secrets": ["short"]}, "begins with whsec_"),
+        ({"kind": "webhook", "secrets": ["short"]}, "start with whsec_"),
         ({"kind": "telegram", "secrets": ["short"]}, "less than 16"),
         ({"kind": "waha"}, "is missing channel"),
         ({"kind": "groupme", "group": "9", "token": "t", "allow_speaking_for": True}, "in production"),

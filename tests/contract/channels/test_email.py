@@ -724,7 +724,7 @@ async def test_the_sandbox_as_a_program_takes_mail_on_a_port_of_its_own(tmp_path
     )
     assert process.stdout is not None
     lines = [(await process.stdout.readline()).decode() for _ in range(3)]
-    told = next(line for line in lines if "takes mail" in line)
+    told = next(line for line in lines if "accepts mail" in line)
     outcome = await send(int(told.rpartition(":")[2]), message())
     process.terminate()
 
