@@ -51,7 +51,7 @@ class BroadcastOptions:
     error_limit: float | None = None  # fraction of errors at which it stops
     canary: int | None = None
     quiet: QuietHours | None = None
-    timezone: str = "UTC"  # for recipients without a time timezone
+    timezone: str = "UTC"  # for recipients without a time zone
     recipient_timezone: bool = False  # send at each recipient's local time
     max_attempts: int | None = None
     priority: int = 5
