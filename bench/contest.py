@@ -43,7 +43,7 @@ class Series:
 
 
 def contest(contestants: Mapping[str, Measurement], rounds: int, patience: float) -> dict[str, Series]:
-    """Measure everybody once per round; whoever fails is left out of the rounds that follow.
+    """Measure each contestant once per round; one that fails is left out of the following rounds.
 
     Before each turn we wait, at most `patience` seconds, for others to leave the machine alone; a turn that
     was disturbed all the same is repeated and the quietest kept, whatever its figure.

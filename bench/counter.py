@@ -1,4 +1,4 @@
-"""A counter that several processes share: each adds to its own place, whoever watches adds them up."""
+"""A counter shared by several processes: each adds to its own slot, and the reader sums the slots."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Sandbox:
 
 @contextmanager
 def sandbox(folder: Path) -> Iterator[Sandbox]:
-    """The pretend providers in a process of their own."""
+    """Run the simulated providers in a separate process."""
     ledger = folder / "sandbox.jsonl"
     command = [sys.executable, "-m", "tidings.sandbox", "--port", "0", "--mail-port", "0", "--ledger", str(ledger)]
     with _started(command) as process:

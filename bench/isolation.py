@@ -5,8 +5,9 @@
 
 One channel is down (500), one lets 30 a second through and answers the rest with 429 and a wait, one loses
 5 % of its answers, one is well. The healthy one has a rate of its own, which this machine can keep, and is
-compared with itself alone. Then everything is mended and must arrive. The judge is the ledger of the sandbox:
-nothing may be missing from it, and whatever is in it twice must be recorded in the engine's history as unknown.
+compared with itself alone. Then all faults are cleared and everything must arrive. The judge is the ledger of
+the sandbox: nothing may be missing from it, and each duplicate in it must be
+recorded in the engine's history as unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ UNKNOWN = "no answer after the request was sent%"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Alone, then in bad company, then mended; 0 when all holds."""
+    """Measure alone, beside failing channels, and after recovery; return 0 if all bars hold."""
     parser = argparse.ArgumentParser(prog="python -m bench.isolation", description=__doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--rate", type=float, default=200, help="of the healthy channel, per second")

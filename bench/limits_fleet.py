@@ -1,4 +1,4 @@
-"""Limits over four processes: what a pretend Telegram sees of 30 a second, and of 1 a second per chat.
+"""Limits over four processes: what a simulated Telegram sees of 30 a second, and of 1 a second per chat.
 
     python -m bench.limits_fleet               its own PostgreSQL, 30 s each, one JSON line at the end
     python -m bench.limits_fleet --seconds 10

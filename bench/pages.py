@@ -154,7 +154,7 @@ _JOBS = (
 )
 
 _STATEMENTS = (
-    # 60 % sent, 10 % dead (a quarter of them in doubt), 5 % given up, 25 % waiting over the next two weeks.
+    # 60 % sent, 10 % dead (a quarter of them unknown), 5 % given up, 25 % waiting over the next two weeks.
     """insert into tasks (id, due_at, changed_at, tenant, queue, kind, priority, attempts, state, unknown,
          category)
        select n, case when n % 20 < 15 then {now} - {day} - n

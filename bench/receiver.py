@@ -83,7 +83,7 @@ def header(head: bytes, name: bytes) -> bytes | None:
 
 
 async def serve(host: str, port: int) -> None:
-    """Listen until the process is ended; the port is printed, for whoever asked for port 0."""
+    """Listen until the process is ended; print the port, which port 0 leaves to the system."""
     counts = Counts()
     server = await asyncio.get_running_loop().create_server(lambda: Receiver(counts), host, port)
     print(server.sockets[0].getsockname()[1], flush=True)

@@ -56,7 +56,7 @@ def main() -> None:
 
 @contextmanager
 def sandbox(ledger: Path) -> Iterator[tuple[str, Path]]:
-    """The pretend providers in a process of their own."""
+    """Run the simulated providers in a separate process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -183,7 +183,7 @@ def _server_cpu() -> float:
     family = {os.getpid()}
     while more := {pid for pid, (parent, _) in parents.items() if parent in family} - family:
         family |= more
-    assert len(family) > 1, "the server is no child of ours, so its share cannot be told"
+    assert len(family) > 1, "the server is not a child process, so its CPU share is unknown"
     return sum(parents[pid][1] for pid in family - {os.getpid()} if pid in parents)
 
 

@@ -29,7 +29,7 @@ TEXTS = ("*.py", "*.html", "*.js", "*.sql", "*.md")
 
 def texts() -> Iterator[tuple[str, int, str]]:
     """Every line of the package and of what people read, with its place."""
-    folders = [SOURCE, ROOT / "docs", ROOT / "examples", ROOT / "deploy"]
+    folders = [SOURCE, *(ROOT / name for name in ("bench", "deploy", "docs", "examples", "tools"))]
     files = [path for folder in folders for kind in TEXTS for path in folder.rglob(kind)]
     for path in [*sorted(files), *sorted(ROOT.glob("*.md"))]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
