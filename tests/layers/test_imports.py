@@ -75,6 +75,11 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+@functools.cache
+def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree))
+
+
 def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -86,7 +91,7 @@ def dotted(path: Path) -> str:
 
 def imported(tree: ast.AST, package: str) -> Iterator[str]:
     """Absolute names of everything imported, at any depth, with the names taken from modules."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -132,19 +137,22 @@ def chain(node: ast.expr) -> str:
     return node.id + rest if isinstance(node, ast.Name) else ""
 
 
-def full_names(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+@functools.cache
+def full_names(tree: ast.AST) -> tuple[tuple[ast.expr, str], ...]:
     """Each name used in an expression, spelt out by the imports: 'datetime.datetime.now' for `d.now`."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             known |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
             known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    for node in ast.walk(tree):
+    used: list[tuple[ast.expr, str]] = []
+    for node in walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             first, _, rest = chain(node).partition(".")
             if first in known:
-                yield node, f"{known[first]}.{rest}" if rest else known[first]
+                used.append((node, f"{known[first]}.{rest}" if rest else known[first]))
+    return tuple(used)
 
 
 def used_clocks(tree: ast.AST) -> Iterator[str]:
@@ -153,9 +161,9 @@ def used_clocks(tree: ast.AST) -> Iterator[str]:
 
 def sleeps(tree: ast.AST) -> Iterator[str]:
     """Calls that wait on the real clock; `sleep(0)` waits for nothing and only lets others run."""
-    names = dict(full_names(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and SLEEP.fullmatch(names.get(node.func, "")):
+    names = {node for node, name in full_names(tree) if SLEEP.fullmatch(name)}
+    for node in walk(tree) if names else ():
+        if isinstance(node, ast.Call) and node.func in names:
             written = ast.unparse(node)
             if not written.endswith("(0)"):
                 yield f"line {node.lineno}: {written}"
@@ -163,8 +171,8 @@ def sleeps(tree: ast.AST) -> Iterator[str]:
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """String literals that are data: no docstrings; the gaps of an f-string are written as '?'."""
-    loose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    loose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+    for node in walk(tree):
         if isinstance(node, ast.JoinedStr):
             loose |= {id(piece) for piece in node.values}
             pieces = (str(p.value) if isinstance(p, ast.Constant) else "?" for p in node.values)

@@ -77,18 +77,23 @@ def _view(conversation: SandboxConversation) -> _ConversationView:
     return _ConversationView(conversation, key, f"?{query}", crc32(key.encode()) % HUES, initials)
 
 
+# Each template is compiled once per process.
+_TEMPLATES = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+
 class _PhonePage:
     def __init__(self, simulator: SandboxSimulator) -> None:
         self._simulator = simulator
-        templates = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        self._page = templates.get_template("page.html")
-        self._macros: Any = templates.get_template("pieces.html").module
+
+    @property
+    def _macros(self) -> Any:
+        return _TEMPLATES.get_template("pieces.html").module
 
     async def show(self, request: Request) -> Response:
         """Show the page with the conversation in the query, or with the newest one."""
         views = [_view(one) for one in islice(self._simulator.conversations.newest_first(), ROWS)]
         picked = self._picked(request.query_params)
-        html = self._page.render(
+        html = _TEMPLATES.get_template("page.html").render(
             root=request.scope.get("root_path", ""),
             views=views,
             more=len(self._simulator.conversations) - len(views),
