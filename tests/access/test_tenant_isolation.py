@@ -18,9 +18,10 @@ import httpx
 import orjson
 import pytest
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from tidings.access.permissions import OPEN
-from tidings.api.authorization import RouteEntry, _flat, list_routes
+from tidings.api.authorization import RouteEntry, list_routes
 
 from ..acceptance.house import KEY, House, house
 from .holdings import CANARY, NAME, NDJSON, Ids, Owner, rows_of, settings
@@ -153,8 +154,9 @@ def probes(api: FastAPI) -> Iterator[Probe]:
     """Every route that asks for a key, and every action of it, as its module matches them."""
     modules = {
         (method, route.path): sys.modules[route.endpoint.__module__]
-        for route in _flat(api.routes)
-        for method in getattr(route, "methods", None) or ()
+        for route in api.routes
+        if isinstance(route, Route)
+        for method in route.methods or ()
     }
     for place in list_routes(api):
         if place.rule.action is OPEN or place.method == "HEAD":

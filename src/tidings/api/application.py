@@ -82,7 +82,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         cases.routes(app.workflows),
         roster.routes(app.inbound, largest=largest, most=settings.max_bulk),
     ):
-        api.include_router(router)
+        api.routes.extend(router.routes)  # including a router would build every route twice
     errors.install(api)
     openapi.install(api)
     api.add_middleware(

@@ -6,12 +6,11 @@ Routes are matched in the framework's own order, so the rule found is that of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-import fastapi.routing
 from fastapi import FastAPI
-from starlette.routing import Mount
+from starlette.routing import Mount, Route
 
 from ..access.caller import Caller
 from ..access.permissions import DEFAULT_RULE, OPEN, READ, AccessRule, area_of, rule_of
@@ -108,18 +107,15 @@ class RouteTable:
 def list_routes(api: FastAPI) -> list[RouteEntry]:
     """List every route of an application in matching order."""
     found = []
-    for route in _flat(api.routes):
-        if not isinstance(getattr(route, "original_route", route), Mount):
-            rule = rule_of(route.endpoint) or _BUILT_IN.get(route.path)
-            name = getattr(route.endpoint, "__name__", route.name)
-            found += [RouteEntry(method, route.path, route.path_regex, name, rule) for method in sorted(route.methods)]
+    for route in api.routes:
+        if isinstance(route, Mount):
+            continue
+        assert isinstance(route, Route), route  # `create_api` adds plain routes, never routers
+        rule = rule_of(route.endpoint) or _BUILT_IN.get(route.path)
+        name = getattr(route.endpoint, "__name__", route.name)
+        methods = sorted(route.methods or ())
+        found += [RouteEntry(method, route.path, route.path_regex, name, rule) for method in methods]
     return found
-
-
-def _flat(routes: Iterable[Any]) -> Iterable[Any]:
-    """Flatten included routers; older releases of the framework have one list already."""
-    flatten = getattr(fastapi.routing, "iter_route_contexts", None)
-    return routes if flatten is None else flatten(list(routes))
 
 
 def permission_denied(caller: Caller, match: RouteMatch) -> Forbidden:
