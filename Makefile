@@ -37,7 +37,7 @@ quick: lint ## unit tests, contract tests on SQLite, lint, types: no servers, no
 	@$(MAKE) --no-print-directory -j 2 -O types quick-tests
 
 quick-tests: sync
-	$(BIN)/pytest -q -n 3 --dist loadgroup -m "$(QUICK)" tests/unit tests/contract tests/layers $(ARGS)
+	$(BIN)/pytest -q -n 3 --dist loadgroup --hypothesis-profile=quick -m "$(QUICK)" tests/unit tests/contract tests/layers $(ARGS)
 
 test: lint postgres pgbouncer rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry", COVERAGE=1)
 	@$(MAKE) --no-print-directory -j 2 -O types collect

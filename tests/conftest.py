@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import asyncpg
+import hypothesis
 import pytest
 
 from tidings.store.port import Store
@@ -33,6 +34,8 @@ from .time_limits import pytest_timeout_set_timer  # noqa: F401 (a hook)
 _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30
 _numbers = itertools.count(1)
+
+hypothesis.settings.register_profile("quick", max_examples=20)  # for `make quick`; `make test` has the default, 100
 
 os.environ["TIDINGS_LOCAL_MODEL_ONLY"] = "1"  # no test calls a real language model
 
