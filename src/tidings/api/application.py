@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from .. import __version__
 from ..access.tenant_scope import scope_to_tenant
@@ -40,7 +41,18 @@ from .routes import (
 )
 
 
-def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
+class TidingsApi(FastAPI):
+    """The HTTP application. Requests pass the access middleware before the framework."""
+
+    access: AccessMiddleware
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request, or a lifespan event."""
+        scope["app"] = self
+        await self.access(scope, receive, send)
+
+
+def create_api(app: App, metrics_: Metrics | None = None) -> TidingsApi:
     """Build the HTTP API of one engine; dashboard pages added to it pass the same middleware.
 
     `metrics_` are the counters of this process, if it has any.
@@ -50,7 +62,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
     outbound = app.outbound
     calendar_ = settings.inbound.calendar
     largest = 3 * settings.max_body + 16_384  # escaped JSON can be three times as long
-    api = FastAPI(
+    api = TidingsApi(
         title="Tidings", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False,
         description="Every message, on time, once, and you can see why.",
     )  # fmt: skip
@@ -85,8 +97,8 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         api.routes.extend(router.routes)  # including a router would build every route twice
     errors.install(api)
     openapi.install(api)
-    api.add_middleware(
-        AccessMiddleware, access=access, host=settings.host, new_id=app.clock.new_id, largest=largest,
+    api.access = AccessMiddleware(
+        super(TidingsApi, api).__call__, access=access, host=settings.host, new_id=app.clock.new_id, largest=largest,
         trusted_proxies=settings.trusted_proxies,
         body_seconds=settings.header_timeout.total_seconds(),
         unlimited=frozenset(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -122,10 +122,19 @@ class AccessMiddleware:
                 if not self._unlimited.fullmatch(path):
                     check_content_length(headers, self._largest)
                     receive = with_size_limit(receive, self._largest)
-                await self._app(scope, receive, audit.before(send))
+                await self._respond(match, scope, receive, audit.before(send))
             except Exception as error:
                 await audit.failed(error)
                 raise
+
+    async def _respond(self, match: RouteMatch, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call a simple endpoint directly, and all others through the framework."""
+        handler = None if match.entry is None or scope["query_string"] else match.entry.handler
+        if handler is None:
+            await self._app(scope, receive, send)
+        else:
+            response = await handler(Request(scope, receive), match.names)
+            await response(scope, receive, send)
 
     async def _authorize(
         self, match: RouteMatch, caller: Caller, credentials: RequestCredentials, headers: Mapping[bytes, bytes]

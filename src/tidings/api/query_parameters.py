@@ -14,7 +14,8 @@ from ..inputs.fields import hint
 from ..model.errors import Invalid
 
 
-async def _reject_unknown(request: Request) -> None:
+async def reject_unknown(request: Request) -> None:
+    """Raise Invalid for a parameter that the route does not have."""
     if not request.url.query:
         return
     route = request.scope["route"]
@@ -31,7 +32,7 @@ State = Annotated[str | None, Query(description="Filter by state.")]
 OtherTenant = Annotated[
     str | None, Query(description="Another tenant, or * for all. Only for keys of the tenant default.")
 ]
-STRICT_QUERY = [Depends(_reject_unknown)]
+STRICT_QUERY = [Depends(reject_unknown)]
 
 
 def reject_query(request: Request) -> None:

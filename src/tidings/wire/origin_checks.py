@@ -7,6 +7,7 @@ resolves to 127.0.0.1 can read the responses (DNS rebinding).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 
 
@@ -18,6 +19,7 @@ def host_name(header: str) -> str:
     return text.partition(":")[0].rstrip(".")
 
 
+@lru_cache(1000)
 def is_loopback(name: str) -> bool:
     """Whether a name or address is this machine, without a DNS lookup."""
     try:
