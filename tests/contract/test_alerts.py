@@ -325,7 +325,7 @@ async def test_a_channel_stops(store: Store, clock: ManualClock) -> None:
 
     await store.write([Step("channel_session_join", {"name": "main", "stale": 0})])
     lost = {"name": "main", "session_state": "logged_out", "why": "scan the code", "claimed_at": clock.now()}
-    await store.write([Step("channel_session_lost", lost)])
+    await store.write([Step("channel_session_lost", {**lost, "restart": False})])
     await house.look()
     assert "channel_stopped" in await house.raised(seconds=60)
     await store.write([Step("channel_session_drop", {"name": "main"})])

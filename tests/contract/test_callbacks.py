@@ -346,7 +346,7 @@ def test_a_public_address_that_nobody_could_call_stops_the_start(tmp_path: Path,
 
 def test_a_gateway_that_cannot_call_back_has_no_key() -> None:
     """One sentence with the remedy."""
-    with pytest.raises(Misconfigured, match="has no callbacks"):
+    with pytest.raises(Misconfigured, match="has no signed callbacks"):
         build_channel("home", "whatsapp_session", {"server": "gateway", "hmac_key": "key"})
     with pytest.raises(Misconfigured, match="16 to 256"):
         build_channel("bot", "telegram", {"token": "123456:abc", "webhook_secret": "no spaces allowed"})

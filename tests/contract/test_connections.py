@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import orjson
+import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.runner import RunnerStep
 from tidings.kernel.worker import Worker
 from tidings.model.message import Message
-from tidings.model.outcome import Done, Offline, Outcome, Retry
+from tidings.model.outcome import Done, Offline, Outcome, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.model.time import HOUR, MINUTE, SECOND
 from tidings.observability.events import ChannelLoggedOut, ChannelStopped, ChannelUnreachable, TasksExpired
+from tidings.outbound.alerts.measurements import stopped
 from tidings.outbound.channel_control import ChannelControl
 from tidings.outbound.channels.base import ChannelTraits
 from tidings.outbound.channels.session import SessionCheck, SessionStatus
@@ -31,19 +34,23 @@ from .world import Scripted, World
 UP = SessionCheck(SessionStatus.CONNECTED, "WORKING")
 DOWN = SessionCheck(SessionStatus.RECONNECTING, "STARTING")
 OUT = SessionCheck(SessionStatus.LOGGED_OUT, "SCAN_QR_CODE")
+STOPPED = SessionCheck(SessionStatus.RECONNECTING, "STOPPED", is_down=True)
+FAILED = SessionCheck(SessionStatus.RECONNECTING, "FAILED", is_down=True, restart=True)
+REJECTED = SessionCheck(SessionStatus.RECONNECTING, "the server rejects the API key", is_down=True, rejected=True)
 
 
 class Session(Scripted):
     """A channel whose session is as the test says; it remembers who looked and who asked for a reconnect."""
 
     def __init__(self, **traits: Any) -> None:
-        given = {"in_order": True, **traits}
+        given = {"in_order": True, "on_unknown": OnUnknown.RESEND, **traits}
         super().__init__(
-            ChannelTraits(OnUnknown.RESEND, "a test", timedelta(seconds=10), **given), lambda _message: Done()
+            ChannelTraits(why_on_unknown="a test", deadline=timedelta(seconds=10), **given), lambda _message: Done()
         )
         self.session = UP
         self.looks = 0
         self.reconnects = 0
+        self.restarts = 0
         self.while_looking: Callable[[], Any] | None = None
 
     async def status(self) -> SessionCheck:
@@ -53,16 +60,17 @@ class Session(Scripted):
             await self.while_looking()
         return self.session
 
-    async def reconnect(self) -> None:
+    async def reconnect(self, *, restart: bool = False) -> None:
         """Count."""
-        self.reconnects += 1
+        self.restarts += restart
+        self.reconnects += not restart
 
 
 class Line(World):
     """A world whose only channel holds a session, with its keeper."""
 
     def __init__(self, store: Store, clock: ManualClock, **traits: Any) -> None:
-        super().__init__(store, clock, has_session=True)
+        super().__init__(store, clock, has_session=True, on_unknown=traits.get("on_unknown", OnUnknown.RESEND))
         self.session = Session(**traits)
         self.channels = {"main": self.session}
         self.channel = self.session
@@ -186,7 +194,7 @@ async def test_a_result_from_before_the_reconnect_says_nothing_new(store: Store,
     await world.pass_time(16)
     world.session.session = UP
     await world.pass_time(2)
-    late = {"name": "main", "session_state": "reconnecting", "why": "late", "claimed_at": claimed_at}
+    late = {"name": "main", "session_state": "reconnecting", "why": "late", "claimed_at": claimed_at, "restart": False}
     assert (await store.write([Step("channel_session_lost", late)])) == [[]]
     assert (await world.standing())["session_state"] == "connected"
 
@@ -273,6 +281,141 @@ class TestTooOld:
         clock.advance(300)
         assert await world.worker.expirer.step() == 1
         assert (await world.show(id_))["state"] == "expired"
+
+    @pytest.mark.parametrize("down", [STOPPED, FAILED, OUT], ids=lambda check: str(check.why))
+    async def test_after_more_than_a_reconnect_the_ordinary_expiry_applies(
+        self, store: Store, clock: ManualClock, down: SessionCheck
+    ) -> None:
+        """E7: a session that was stopped, failed or logged out, even for a moment, leaves its messages be."""
+        world = await line(store, clock)
+        world.session.session = DOWN
+        await world.pass_time(15)
+        waited = await world.send("ada", "waited")
+        world.session.session = down
+        await world.pass_time(5)
+        world.session.session = DOWN
+        clock.advance(3600)
+        await world.pass_time(1)
+        world.session.session = UP
+        await world.pass_time(1)
+        assert await drain(world) == 1
+        assert (await world.show(waited))["state"] == "sent"
+
+        world.session.session = DOWN
+        await world.pass_time(15)
+        again = await world.send("ada", "the next outage counts for itself")
+        clock.advance(360)
+        world.session.session = UP
+        await world.pass_time(2)
+        assert (await world.show(again))["state"] == "expired"
+
+    async def test_a_stopped_session_keeps_its_messages_for_a_day(self, store: Store, clock: ManualClock) -> None:
+        """B8: the general expiry of 24 h, with an alert from the first minute."""
+        world = await line(store, clock)
+        world.session.session = STOPPED
+        await world.pass_time(16)
+        id_ = await world.send()
+        clock.advance(23 * 3600)
+        await world.worker.expirer.step()
+        assert (await world.show(id_))["state"] == "pending"
+        assert [found.subject for found in stopped(await store.read("queue_list"))] == ["main"]
+        clock.advance(3700)
+        await world.worker.expirer.step()
+        assert (await world.show(id_))["state"] == "expired"
+
+
+class TestRecovery:
+    """A stopped session is started, a failed one restarted; only a logout waits for a person (E7)."""
+
+    async def test_a_stopped_session_is_started_with_backoff(self, store: Store, clock: ManualClock) -> None:
+        """5, 10, 20, 40, 60 s; an admin is told after five failures, and it is never called logged out."""
+        world = await line(store, clock)
+        world.session.session = STOPPED
+        await world.pass_time(16)
+        starts = []
+        for second in range(200):
+            before = world.session.reconnects
+            await world.pass_time(1)
+            starts += [second] * (world.session.reconnects - before)
+        assert [after - before for before, after in pairwise(starts)] == [10, 20, 40, 60, 60]
+        assert world.session.restarts == 0
+        assert [event.reason for event in world.told(ChannelUnreachable)] == ["STOPPED"]
+        assert world.told(ChannelLoggedOut) == []
+
+    async def test_a_stopped_session_is_started_as_soon_as_tidings_starts(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """After a restart of the whole machine nobody has to do anything."""
+        world = await line(store, clock, looked=False)
+        world.session.session = STOPPED
+        await world.keeper.step()
+        assert world.session.reconnects == 1
+
+    async def test_a_failed_session_is_restarted_once_and_again_after_an_hour(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """A restart storm helps nobody; meanwhile an admin has been told."""
+        world = await line(store, clock)
+        world.session.session = FAILED
+        await world.pass_time(300)
+        assert (world.session.restarts, world.session.reconnects) == (1, 0)
+        assert len(world.told(ChannelUnreachable)) == 1
+        clock.advance(3600)
+        await world.pass_time(61)
+        assert world.session.restarts == 2
+
+    async def test_a_session_that_only_seems_to_work_is_restarted(self, store: Store, clock: ManualClock) -> None:
+        """Its messages stay uncertain; the others wait for the restart. If that does not help, it backs off."""
+        world = await line(store, clock, on_unknown=OnUnknown.HOLD)
+        world.session.script = lambda _message: Unknown("HTTP 500", session_failed=True)
+        first, second = await world.send("ada"), await world.send("ada")
+        assert (await world.step()).claimed == 1
+        assert (await world.step()).claimed == 0, "the channel waits"
+        await world.pass_time(1)
+        assert (world.session.restarts, (await world.standing())["state"]) == (1, "reconnecting")
+        assert (await world.show(first))["unknown"]
+
+        await world.pass_time(6)
+        assert (await world.step()).claimed == 1
+        assert (await world.show(second))["unknown"]
+        await world.pass_time(9)
+        assert (await world.standing())["state"] == "reconnecting", "10 s the second time"
+        assert world.session.restarts == 1
+
+    async def test_a_session_that_is_stopped_for_seconds_is_not_reported(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """Some servers say STOPPED for up to 15 s by mistake: messages wait, nobody is woken."""
+        world = await line(store, clock)
+        await subscribe(store, clock)
+        await world.listeners.refresh()
+        world.session.session = STOPPED
+        await world.pass_time(29)
+        id_ = await world.send()
+        assert (await world.step()).claimed == 0
+        world.session.session = UP
+        await world.pass_time(1)
+        assert await drain(world) == 1
+        assert (await world.show(id_))["state"] == "sent"
+        assert await store.read("outbox_page", limit=10) == []
+
+    async def test_a_rejected_key_pauses_the_channel(self, store: Store, clock: ManualClock) -> None:
+        """A4: a bad credential pauses the channel, its work stays pending; no session is started with it."""
+        world = await line(store, clock)
+        world.session.session = REJECTED
+        await world.pass_time(40)
+        id_ = await world.send()
+        standing = await world.standing()
+        assert (standing["state"], standing["pause_reason"]) == ("paused", "the server rejects the API key")
+        assert world.told(ChannelStopped) == [ChannelStopped("main", "paused", "the server rejects the API key")]
+        assert (world.session.reconnects, world.session.restarts) == (0, 0)
+
+        world.session.session = UP
+        await world.pass_time(5)
+        assert (await world.step()).claimed == 0
+        await world.board.resume("main")
+        assert await drain(world) == 1
+        assert (await world.show(id_))["state"] == "sent"
 
 
 class TestTwoNodes:

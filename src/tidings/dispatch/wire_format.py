@@ -196,8 +196,8 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
             return {"outcome": "skip", "why": why}
         case Offline(reason=reason, needs_person=needs_person):
             return {"outcome": "offline", "reason": reason, "needs_person": needs_person}
-        case Unknown(evidence=evidence):
-            return {"outcome": "unknown", "evidence": evidence}
+        case Unknown(evidence=evidence, session_failed=failed_session):
+            return {"outcome": "unknown", "evidence": evidence, "session_failed": failed_session}
 
 
 def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
@@ -221,7 +221,7 @@ def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
             case "offline":
                 return Offline(_text(entry["reason"]), bool(entry.get("needs_person")))
             case "unknown":
-                return Unknown(_text(entry["evidence"]))
+                return Unknown(_text(entry["evidence"]), session_failed=bool(entry.get("session_failed")))
             case other:
                 raise Unreadable(f"unknown outcome {other!r}")
     except Unreadable:

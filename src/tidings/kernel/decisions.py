@@ -40,7 +40,8 @@ class DisconnectChannel:
 
     queue: str
     reason: str
-    needs_person: bool
+    needs_person: bool = False
+    restart: bool = False  # it only seems to work
 
 
 class TaskDecision(NamedTuple):
@@ -85,10 +86,11 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
         case Skip(why=why):
             move = pending_move(task, task.due_at, detail=why)
             return TaskDecision(move._replace(to=TaskState.CANCELLED, due_at=None, detail=why), "skipped")
-        case Unknown(evidence=evidence, hold=True):
-            return TaskDecision(failed_move(task, evidence, None, unknown=True), "unknown")
-        case Unknown(evidence=evidence):
-            return _unknown(task, evidence, lane, now, chance)
+        case Unknown(evidence=evidence, hold=hold, session_failed=session_failed):
+            decision = _unknown(task, evidence, lane, now, chance, hold=hold)
+            if session_failed and lane.has_session:
+                decision = decision._replace(effect=DisconnectChannel(lane.queue, evidence, restart=True))
+            return decision
 
 
 def decide_after_rewind(task: Task, on_unknown: str, *, at: int) -> Transition:
@@ -125,8 +127,8 @@ def _offline(task: Task, outcome: Offline, lane: Lane, now: int) -> TaskDecision
     return TaskDecision(move, "offline", ThrottleChannel(lane.queue, now + OFFLINE_DELAY, outcome.reason))
 
 
-def _unknown(task: Task, evidence: str, lane: Lane, now: int, chance: float) -> TaskDecision:
-    if lane.on_unknown is OnUnknown.HOLD:
+def _unknown(task: Task, evidence: str, lane: Lane, now: int, chance: float, *, hold: bool) -> TaskDecision:
+    if hold or lane.on_unknown is OnUnknown.HOLD:
         return TaskDecision(failed_move(task, evidence, None, unknown=True), "unknown")
     delay = retry_delay(
         lane.policy, task.attempts, 0, Category.TEMPORARY, chance=chance, max_attempts=task.max_attempts

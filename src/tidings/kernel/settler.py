@@ -188,7 +188,7 @@ def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[
 def _disconnect(effect: DisconnectChannel, claimed_at: int) -> Step:
     link = "logged_out" if effect.needs_person else "reconnecting"
     lost = {"name": effect.queue, "session_state": link, "why": sanitize_text(effect.reason), "claimed_at": claimed_at}
-    return Step("channel_session_lost", lost)
+    return Step("channel_session_lost", {**lost, "restart": effect.restart})
 
 
 def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[AttemptTally]:

@@ -67,6 +67,7 @@ class Unknown:
 
     evidence: str
     hold: bool = False  # a person must decide, whatever the channel's rule
+    session_failed: bool = False  # the channel's session must be restarted before the next attempt
 
 
 Outcome = Done | Retry | Reject | Defer | Skip | Offline | Unknown

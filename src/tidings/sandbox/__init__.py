@@ -23,6 +23,7 @@ responses: reads request bodies; answers, delays or cuts a connection as the fau
 server: the sandbox as a server of its own.
 sessions: states of simulated WhatsApp sessions.
 simulator: the shared state of all simulated providers.
+waha_payloads: messages, events, lids and chat ids of the simulated WAHA.
 providers: see there.
 """
 

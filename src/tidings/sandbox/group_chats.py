@@ -21,6 +21,7 @@ from tidings.model.time import SECOND
 
 from .callbacks import SandboxCallbacks
 from .responses import SandboxJson, read_command, with_error_response
+from .waha_payloads import said_event
 
 MOST = 20_000
 MAX_NAME = 256
@@ -112,8 +113,11 @@ def routes(world: ChatSimulator) -> Sequence[BaseRoute]:
         """Send a message as a person."""
         given = await read_command(request, '{"channel": "groupme", ...}')
         line = world.say(given)
-        if line.channel in _TOLD:
-            account = str(given.get("account") or "default")
+        account = str(given.get("account") or "default")
+        if line.channel == "waha":
+            event, payload = said_event(line, account)
+            world.callbacks.push(line.channel, account, payload, event)
+        elif line.channel in _TOLD:
             world.callbacks.push(line.channel, account, _TOLD[line.channel](line))
         return SandboxJson(describe_message(line), status_code=201)
 
@@ -140,22 +144,7 @@ def _meta(line: ChatMessage) -> dict[str, object]:
     }
 
 
-def _waha(line: ChatMessage) -> dict[str, object]:
-    """The payload of WAHA's event; in a group the participant is the author."""
-    in_group = {"participant": line.sender} if line.chat.endswith("@g.us") else {}
-    return {
-        "id": f"false_{line.chat}_SAID{line.n}",
-        "timestamp": line.at // SECOND,
-        "from": line.chat,
-        "fromMe": False,
-        "body": line.text,
-        "hasMedia": False,
-        "_data": {"notifyName": line.name or line.sender},
-        **in_group,
-    }
-
-
-_TOLD: Mapping[str, Callable[[ChatMessage], dict[str, object]]] = {"whatsapp_cloud": _meta, "waha": _waha}
+_TOLD: Mapping[str, Callable[[ChatMessage], dict[str, object]]] = {"whatsapp_cloud": _meta}
 
 
 def describe_message(line: ChatMessage) -> Mapping[str, Any]:

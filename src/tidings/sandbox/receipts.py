@@ -12,6 +12,8 @@ import orjson
 
 from tidings.model.time import SECOND
 
+from .waha_payloads import ME, engine_of, environment_of
+
 RECEIPT_KINDS = ("sent", "delivered", "read", "failed")
 TITLES: Mapping[int, str] = {131026: "Message undeliverable", 131047: "Re-engagement message"}
 
@@ -85,7 +87,8 @@ def meta_call(url: str, secret: str, body: Mapping[str, object]) -> CallbackRequ
 def waha_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
     """An acknowledgement of WAHA."""
     ack, word = {"sent": (1, "SERVER"), "delivered": (2, "DEVICE"), "read": (3, "READ")}.get(what, (-1, "ERROR"))
-    payload = {"id": origin.name, "from": origin.to, "fromMe": True, "ack": ack, "ackName": word}
+    ends = {"from": origin.to, "to": ME["id"], "participant": "", "fromMe": True}
+    payload = {"id": origin.name, **ends, "ack": ack, "ackName": word}
     return waha_call(origin.url, origin.secret, "message.ack", origin.account, payload, at)
 
 
@@ -98,8 +101,10 @@ def waha_call(
         "timestamp": at // 1000,
         "event": event,
         "session": session,
-        "engine": "WEBJS",
+        "engine": engine_of(session),
+        "me": ME,
         "payload": payload,
+        "environment": environment_of(session),
     }
     raw = orjson.dumps(body)
     headers = {

@@ -24,7 +24,7 @@ ROTATES = 20  # seconds after which the QR code changes
 
 
 class SandboxSession(NamedTuple):
-    """A state; if temporary, until when, and the state after it."""
+    """A state; if temporary, until when; and the state after it, or after a restart."""
 
     state: str
     until: int | None = None
@@ -39,7 +39,9 @@ class SandboxSessions:
     ) -> None:
         self._path = None if ledger is None else ledger.with_name(ledger.name + ".sessions")
         self._environment = environment
-        self._all: dict[tuple[str, str], SandboxSession] = {key: SandboxSession(state) for key, state in first.items()}
+        self._all: dict[tuple[str, str], SandboxSession] = {
+            key: SandboxSession(state, then=state) for key, state in first.items()
+        }
         self._recall()
 
     def state(self, provider: str, name: str) -> str | None:
@@ -49,6 +51,11 @@ class SandboxSessions:
             return None
         is_over = found.until is not None and self._environment.wall() >= found.until
         return found.then if is_over else found.state
+
+    def next_state(self, provider: str, name: str) -> str:
+        """Return the state after the current one: after a temporary state, or after a restart."""
+        found = self._all.get((provider, name))
+        return found.then if found is not None else ""
 
     def names(self, provider: str) -> list[str]:
         """Return the sessions of one provider."""

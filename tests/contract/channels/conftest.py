@@ -12,6 +12,7 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidings.sandbox import create_sandbox
+from tidings.sandbox.environment import SandboxEnvironment
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.simulator import SandboxSimulator
 
@@ -88,9 +89,9 @@ class _Replay:
 
 
 @asynccontextmanager
-async def serving(ledger: Path | None = None) -> AsyncIterator[Sandbox]:
+async def serving(ledger: Path | None = None, environment: SandboxEnvironment | None = None) -> AsyncIterator[Sandbox]:
     """The sandbox on a free port."""
-    app = create_sandbox(ledger)
+    app = create_sandbox(ledger, environment=environment)
     recorder = _Recorder(app)
     async with servers.serving(recorder) as url:
         recorder.sandbox = Sandbox(app.state.world, url)

@@ -14,19 +14,19 @@ from tidings.model.errors import CallerError, Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
+from tidings.model.time import SECOND
 from tidings.outbound.channels.base import probe
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.session import SessionCheck, SessionStatus
-from tidings.outbound.channels.whatsapp_session import (
-    STATES,
-    WhatsappSessionChannel,
-    WhatsappSessionSettings,
-    message_id,
-)
+from tidings.outbound.channels.whatsapp_servers.port import WhatsappSessionSettings
+from tidings.outbound.channels.whatsapp_servers.waha import MAX_ERRORS, STATES, message_id
+from tidings.outbound.channels.whatsapp_session import WhatsappSessionChannel
+from tidings.sandbox.environment import SandboxEnvironment
+from tidings.sandbox.providers.waha import START_SECONDS
 from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, receiving, refusing
-from .conftest import Sandbox
+from .conftest import Sandbox, serving
 
 NOW = 1_790_000_060_000_000
 KEY = "canary-key"
@@ -89,9 +89,7 @@ async def test_waha_gets_the_request_byte_for_byte(sandbox: Sandbox) -> None:
     assert (request.method, request.path) == ("POST", "/waha/api/sendText")
     assert request.headers["x-api-key"] == KEY
     assert request.headers["content-type"].startswith("application/json")
-    assert request.body == (
-        b'{"session":"default","chatId":"15551234567@c.us","text":"hello","reply_to":null,"linkPreview":true,"id":null}'
-    )
+    assert request.body == (b'{"session":"default","chatId":"15551234567@c.us","text":"hello","linkPreview":true}')
     assert outcome == Done(receipt=f"true_{CHAT}_waha-1")
     assert [(entry.channel, entry.to, entry.text) for entry in sandbox.ledger] == [("waha", CHAT, "hello")]
 
@@ -137,30 +135,30 @@ async def test_the_gateway_gets_the_request_byte_for_byte(sandbox: Sandbox) -> N
 @pytest.mark.parametrize(
     ("state", "needs_person"),
     [
-        ("STOPPED", True),
+        ("STOPPED", False),
         ("STARTING", False),
         ("SCAN_QR_CODE", True),
         ("PASSKEY_REQUIRED", True),
         ("PASSKEY_CONFIRMATION_REQUIRED", True),
-        ("FAILED", True),
+        ("FAILED", False),
     ],
 )
 async def test_a_session_that_cannot_send_makes_the_channel_wait(
     sandbox: Sandbox, state: str, needs_person: bool
 ) -> None:
-    """E7, A4: starting mends itself; all else waits for a person. No message fails for it."""
+    """E7, A4: only linking needs a person. No message fails for it, and the channel is not paused."""
     await put(sandbox, "/sandbox/waha/default", status=state)
     outcome = await send(waha(sandbox))
 
     assert isinstance(outcome, Offline) and outcome.needs_person is needs_person
-    assert state in outcome.reason
+    assert ("HTTP 404" if state == "STOPPED" else state) in outcome.reason
     assert not any(entry.delivered for entry in sandbox.ledger)
 
 
 WAHA_ROWS = [
     # status, body, outcome, category, whole channel
     (401, {"message": "Unauthorized", "statusCode": 401}, Reject, Category.PERMANENT, True),
-    (404, {"message": "Session not found", "statusCode": 404}, Reject, Category.PERMANENT, True),
+    (404, {"message": "We didn't find a session with name 'default'", "statusCode": 404}, Offline, None, False),
     (422, {"message": "not in this engine", "statusCode": 422}, Reject, Category.VALIDATION, False),
     (400, {"message": ["chatId must be a string"]}, Reject, Category.VALIDATION, False),
     (500, {"exception": {"message": "Evaluation failed"}}, Unknown, None, False),
@@ -209,6 +207,94 @@ async def test_engines_put_their_id_in_different_places(
     receiver.script(answer(201, orjson.dumps(body)))
 
     assert await send(channel(receiver.url)) == Done(receipt=receipt)
+
+
+@pytest.mark.parametrize(
+    ("data", "path", "file"),
+    [
+        (
+            {"image": {"url": "https://example.org/a.png"}},
+            "sendImage",
+            {"mimetype": "image/png", "url": "https://example.org/a.png"},
+        ),
+        (
+            {"file": {"data": "aGVsbG8=", "filename": "plan.pdf"}},
+            "sendFile",
+            {"mimetype": "application/pdf", "filename": "plan.pdf", "data": "aGVsbG8="},
+        ),
+        (
+            {"file": {"url": "https://example.org/x", "mimetype": "text/csv"}},
+            "sendFile",
+            {"mimetype": "text/csv", "url": "https://example.org/x"},
+        ),
+    ],
+)
+async def test_waha_sends_images_and_files_with_the_text_as_caption(
+    sandbox: Sandbox, data: dict[str, Any], path: str, file: dict[str, str]
+) -> None:
+    """By URL, or with the data; a file needs no text."""
+    made = waha(sandbox)
+    for text in ("hello", ""):
+        made.check(ADA, {"text": text, "data": data})
+        assert isinstance(await made.send(message(text=text, data=data)), Done)
+    await made.close()
+
+    first, second = sandbox.requests
+    assert first.path == f"/waha/api/{path}"
+    assert first.json == {"session": "default", "chatId": CHAT, "file": file, "caption": "hello"}
+    assert second.json == {"session": "default", "chatId": CHAT, "file": file}
+
+
+async def test_a_number_with_a_moved_digit_is_looked_up_once(sandbox: Sandbox) -> None:
+    """Brazil: WhatsApp knows the account without the ninth digit; other numbers are not asked about."""
+    made = waha(sandbox)
+    outcomes = [await made.send(message(to)) for to in ("+5511987654321", "+5511987654321", ADA)]
+    unknown = await made.send(message("+5511987654404"))
+    await made.close()
+
+    assert [type(outcome) for outcome in outcomes] == [Done] * 3
+    assert isinstance(unknown, Reject) and not unknown.whole_channel
+    assert [entry.to for entry in sandbox.ledger if entry.delivered] == ["551187654321@c.us"] * 2 + [CHAT]
+    asked = [request.path.partition("?")[2] for request in sandbox.requests if "check-exists" in request.path]
+    assert asked == [f"phone={number}&session=default" for number in ("5511987654321", "5511987654404")]
+
+    every = waha(sandbox, check_numbers=True)
+    assert isinstance(await send(every, message("+15551234404")), Reject)
+
+
+async def test_a_lookup_of_a_stopped_session_makes_the_channel_wait(sandbox: Sandbox) -> None:
+    """Nothing was sent: the message is not uncertain."""
+    for state in ("STOPPED", "STARTING"):
+        await put(sandbox, "/sandbox/waha/default", status=state)
+        assert isinstance(await send(waha(sandbox), message("+5511987654321")), Offline)
+    with refusing() as url:
+        assert isinstance(await send(channel(url), message("+5511987654321")), Offline)
+
+
+async def test_several_errors_in_a_row_ask_for_a_restart_of_the_session(receiver: Receiver) -> None:
+    """A session may say WORKING and send nothing; each message stays unknown, the last one tells the monitor."""
+    error, fine = answer(500, b'{"exception": {"message": "server returned error 400"}}'), answer(201, b'{"id": "a"}')
+    receiver.script(*[error] * (MAX_ERRORS - 1), fine, *[error] * MAX_ERRORS, error)
+    made = channel(receiver.url)
+    found = [await made.send(message()) for _ in range(2 * MAX_ERRORS + 1)]
+    await made.close()
+
+    assert [type(outcome) for outcome in found if type(outcome) is not Unknown] == [Done]
+    failed = [outcome.session_failed for outcome in found if isinstance(outcome, Unknown)]
+    assert failed == [False] * (2 * MAX_ERRORS - 2) + [True, False]
+
+
+async def test_the_number_behind_a_lid_is_looked_up_once(sandbox: Sandbox, receiver: Receiver) -> None:
+    """None if it is hidden, or if the server does not answer."""
+    made = waha(sandbox)
+    assert [await made.number_of("10015551234567@lid") for _ in range(2)] == [CHAT] * 2
+    assert await made.number_of("77@lid") is None
+    await made.close()
+    assert len(sandbox.requests) == 2
+    receiver.script(answer(200, b'{"lid": "1@lid", "pn": null}'), answer(500, b""))
+    other = channel(receiver.url)
+    assert [await other.number_of("1@lid") for _ in range(2)] == [None] * 2
+    await other.close()
 
 
 # The plain gateway's answers
@@ -326,13 +412,15 @@ async def test_a_state_may_last_for_one_request(sandbox: Sandbox) -> None:
 # The session's state
 
 
-@pytest.mark.parametrize(("state", "link"), STATES.items())
-async def test_wahas_states_are_three_to_us(sandbox: Sandbox, state: str, link: SessionStatus) -> None:
-    """E7: connected, reconnecting, logged out."""
+@pytest.mark.parametrize(("state", "check"), STATES.items())
+async def test_each_state_of_waha_maps_to_a_session_status(sandbox: Sandbox, state: str, check: SessionCheck) -> None:
+    """E7: connected, reconnecting, logged out; stopped and failed sessions are down, failed ones need a restart."""
     await put(sandbox, "/sandbox/waha/default", status=state)
     made = waha(sandbox)
 
-    assert await made.status() == SessionCheck(link, state)
+    assert await made.status() == check
+    assert (check.link is SessionStatus.LOGGED_OUT) is (state == "SCAN_QR_CODE" or "PASSKEY" in state)
+    assert (check.is_down, check.restart) == (state in ("STOPPED", "FAILED"), state == "FAILED")
     await made.close()
     request = sandbox.requests[-1]
     assert (request.method, request.path) == ("GET", "/waha/api/sessions/default")
@@ -364,25 +452,29 @@ async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str,
 
 
 @pytest.mark.parametrize(
-    ("act", "link"),
+    ("act", "rejected"),
     [
-        (answer(404, b"{}"), SessionStatus.LOGGED_OUT),
-        (answer(401, b"{}"), SessionStatus.LOGGED_OUT),
-        (answer(500, b"<html>"), SessionStatus.RECONNECTING),
-        (answer(200, b"[]"), SessionStatus.RECONNECTING),
-        (answer(200, b'{"status": "NEW_STATE"}'), SessionStatus.LOGGED_OUT),
-        (black_hole, SessionStatus.RECONNECTING),
-        (cut, SessionStatus.RECONNECTING),
+        (answer(404, b"{}"), False),
+        (answer(401, b"{}"), True),
+        (answer(403, b"{}"), True),
+        (answer(500, b"<html>"), False),
+        (answer(200, b"[]"), False),
+        (answer(200, b'{"status": "NEW_STATE"}'), False),
+        (black_hole, False),
+        (cut, False),
     ],
 )
-async def test_a_status_that_cannot_be_read_is_no_surprise(receiver: Receiver, act: Act, link: SessionStatus) -> None:
-    """E7: within `status_timeout`, whatever the server does."""
+async def test_a_status_that_cannot_be_read_means_that_the_session_is_down(
+    receiver: Receiver, act: Act, rejected: bool
+) -> None:
+    """E7: within `status_timeout`, whatever the server does; a rejected key is told apart."""
     receiver.script(act)
     made = channel(receiver.url, status_timeout=SHORT)
     found = await made.status()
     await made.close()
 
-    assert found.link is link and found.why
+    assert found.why
+    assert found == SessionCheck(SessionStatus.RECONNECTING, found.why, is_down=True, rejected=rejected)
 
 
 async def test_the_settings_can_be_tried_without_sending(sandbox: Sandbox) -> None:
@@ -393,7 +485,7 @@ async def test_the_settings_can_be_tried_without_sending(sandbox: Sandbox) -> No
     later = await probe(gateway(sandbox))
 
     assert isinstance(good, Done)
-    assert isinstance(wrong, Offline) and wrong.needs_person
+    assert isinstance(wrong, Reject) and wrong.whole_channel
     assert isinstance(later, Offline) and not later.needs_person
     assert sandbox.ledger == []
 
@@ -413,6 +505,12 @@ async def test_the_settings_can_be_tried_without_sending(sandbox: Sandbox) -> No
         (ADA, {"text": ""}, "text"),
         (ADA, {"text": "x" * 65_537}, "text"),
         (ADA, {"data": {"image": "x"}}, "data.image"),
+        (ADA, {"data": {"image": {}}}, "data.image"),
+        (ADA, {"data": {"image": {"url": "ftp://example.org/a.png"}}}, "data.image"),
+        (ADA, {"data": {"file": {"data": "not base64!"}}}, "data.file"),
+        (ADA, {"data": {"file": {"url": "https://example.org/a", "data": "aGk="}}}, "data.file"),
+        (ADA, {"data": {"file": {"url": "https://example.org/a", "size": "1"}}}, "data.file"),
+        (ADA, {"data": {"file": {"data": "aGk="}, "image": {"data": "aGk="}}}, "data.file"),
         (ADA, {"data": {"link_preview": "yes"}}, "data.link_preview"),
         (ADA, {"data": []}, "data"),
     ],
@@ -440,7 +538,10 @@ def test_the_gateway_has_no_extras() -> None:
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"server": "evolution"}, "server"),
+        ({"server": "baileys"}, "server"),
+        ({"server": "evolution", "hmac_key": "key"}, "hmac_key"),
+        ({"server": "gateway", "phone_field": "a b"}, "phone_field"),
+        ({"number_format": "national"}, "number_format"),
         ({"base_url": "waha"}, "base_url"),
         ({"base_url": "http://waha.example.org"}, "base_url"),
         ({"session": "a/b"}, "session"),
@@ -467,33 +568,60 @@ def test_it_holds_what_is_in_doubt_and_hides_its_key() -> None:
 # The pretend WAHA as WAHA
 
 
-async def test_the_pretend_waha_has_sessions_that_live(sandbox: Sandbox) -> None:
-    """Create, scan, send, log out, stop, start, delete; its own errors when a session is not there."""
-    async with httpx.AsyncClient(base_url=f"{sandbox.url}/waha", headers={"x-api-key": "any"}) as client:
-        assert (await client.get("/ping")).json() == {"message": "pong"}
-        assert (await client.get("/health")).json()["status"] == "ok"
+async def test_the_simulated_waha_moves_its_sessions_through_their_states() -> None:
+    """Create, scan, stop, start, log out, delete; a start takes a moment, and unlinked sessions stay unlinked."""
+    now = [NOW]
+    later = round(START_SECONDS * SECOND)
+    environment = SandboxEnvironment(wall=lambda: now[0])
+    headers = {"x-api-key": "any"}
+    async with serving(environment=environment) as sandbox, httpx.AsyncClient(
+        base_url=f"{sandbox.url}/waha", headers=headers
+    ) as client:  # fmt: skip
+
+        async def state() -> str:
+            return str((await client.get("/api/sessions/two")).json()["status"])
+
         created = await client.post("/api/sessions", json={"name": "two"})
         assert (created.status_code, created.json()["status"]) == (201, "STARTING")
+        now[0] += later
         code = (await client.get("/api/two/auth/qr", params={"format": "raw"})).json()
         assert code["value"].startswith("2@")
         assert (await client.get("/api/two/auth/qr")).status_code == 422
+        await client.post("/api/sessions/two/stop")
+        await client.post("/api/sessions/two/start")
+        now[0] += later
+        assert await state() == "SCAN_QR_CODE", "nobody has linked it"
         await put(sandbox, "/sandbox/waha/two", status="WORKING")
         assert (await client.get("/api/two/auth/qr", params={"format": "raw"})).status_code == 422
-        assert (await client.get("/api/sessions/two/me")).json()["id"]
-        assert (await client.get("/api/two/new-message-id")).json()["id"].startswith("3EB0")
-        for action, state in [("stop", "STOPPED"), ("start", "WORKING"), ("logout", "SCAN_QR_CODE")]:
+        for action, first, then in [
+            ("stop", "STOPPED", "STOPPED"),
+            ("start", "STARTING", "WORKING"),
+            ("start", "WORKING", "WORKING"),
+            ("restart", "STARTING", "WORKING"),
+            ("logout", "SCAN_QR_CODE", "SCAN_QR_CODE"),
+            ("restart", "STARTING", "SCAN_QR_CODE"),
+        ]:
             moved = await client.post(f"/api/sessions/two/{action}")
-            assert (moved.status_code, moved.json()["status"]) == (201, state)
+            now[0] += later
+            assert (moved.status_code, moved.json()["status"], await state()) == (201, first, then)
         assert (await client.post("/api/sessions/two/dance")).status_code == 404
+        await put(sandbox, "/sandbox/waha/two", status="FAILED", then="FAILED")
+        await client.post("/api/sessions/two/restart")
+        now[0] += later
+        assert await state() == "FAILED", "a restart may not help"
         assert {one["name"] for one in (await client.get("/api/sessions")).json()} == {"default", "two"}
-        exists = await client.get("/api/contacts/check-exists", params={"phone": "+1555404", "session": "two"})
-        assert exists.json() == {"numberExists": False}
         assert (await client.delete("/api/sessions/two")).status_code == 200
         assert (await client.delete("/api/sessions/two")).status_code == 200
         gone = await client.get("/api/sessions/two")
         assert (gone.status_code, gone.json()["message"]) == (404, "Session not found")
         unknown = await client.post("/api/sendText", json={"session": "two", "chatId": CHAT, "text": "x"})
         assert unknown.status_code == 404
+        assert unknown.json()["message"] == (
+            "We didn't find a session with name 'two'.\n"
+            "Please start it first by using POST /api/sessions/two/start request"
+        )
+        for path in ("/api/contacts/check-exists?phone=1&session=two", "/api/two/lids/1@lid"):
+            assert (await client.get(path)).status_code == 404
         bad = await client.post("/api/sendText", json={"session": "default", "chatId": "x", "text": "x"})
         assert bad.status_code == 400
         locked = await client.get("/api/sessions", headers={"x-api-key": "wrong"})

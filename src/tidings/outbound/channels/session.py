@@ -24,6 +24,9 @@ class SessionCheck(NamedTuple):
 
     link: SessionStatus
     why: str
+    is_down: bool = False  # stopped, failed or unreachable: more than a reconnect
+    restart: bool = False  # only a restart can help
+    rejected: bool = False  # the server rejects our credentials
 
 
 @runtime_checkable
@@ -31,15 +34,23 @@ class HasSession(Protocol):
     """Protocol of channels with a session; nothing is sent while it is not connected."""
 
     async def status(self) -> SessionCheck:
-        """Check the session quickly; a server that does not answer counts as reconnecting."""
+        """Check the session quickly; a server that does not answer counts as down."""
 
 
 @runtime_checkable
 class Reconnects(Protocol):
     """Optional protocol of sessions that can be reconnected."""
 
-    async def reconnect(self) -> None:
-        """Request a reconnect without waiting; must have no effect on a logged-out session."""
+    async def reconnect(self, *, restart: bool = False) -> None:
+        """Request a reconnect without waiting, or a restart; a logged-out session stays logged out."""
+
+
+@runtime_checkable
+class KnowsNumbers(Protocol):
+    """Optional protocol of sessions that know the phone numbers behind linked ids (lids)."""
+
+    async def number_of(self, id_: str) -> str | None:
+        """The chat id of the number; None if it is hidden."""
 
 
 @runtime_checkable

@@ -1,7 +1,8 @@
 """Expire messages that waited too long for a session, before the others are sent.
 
 The wait counts from the latest of due time, acceptance and loss of the session. A message with its own expiry
-keeps it; messages of a broadcast wait as long as their broadcast.
+keeps it; messages of a broadcast wait as long as their broadcast. After an outage that was more than a
+reconnect (stopped, failed, logged out, unreachable) nothing is expired here: the ordinary expiry applies.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from ...kernel.clock import Clock
 from ...model.time import SECOND, iso
-from ...observability.events import ChannelLoggedOut, ChannelUnreachable, Emit, TasksExpired
+from ...observability.events import ChannelLoggedOut, ChannelStopped, ChannelUnreachable, Emit, TasksExpired
 from ...store.port import Step, Store, WriteConflict
 from ..channels.base import Channel
 from ..channels.session import HasSession, Reconnects, SessionCheck, SessionStatus
@@ -70,17 +70,17 @@ class SessionMonitor:
             after = reconnect_backoff.after_send_failure(before, self._clock.now())
         else:
             after = reconnect_backoff.after_check(before, await self._status(name), self._clock.now())
-        if after.is_back and await self._expire(name, before):
+        if after.is_back and not before.was_down and await self._expire(name, before):
             after = reconnect_backoff.unchanged(before, self._clock.now())
         if await self._write(name, before, after, turn):
-            await self._follow(name, after)
+            await self._follow(name, before, after)
 
     async def _status(self, name: str) -> SessionCheck:
         try:
             async with asyncio.timeout(CHECK_TIMEOUT):
                 return await self._channels[name].status()
         except TimeoutError:
-            return SessionCheck(SessionStatus.RECONNECTING, "the server did not answer in time")
+            return SessionCheck(SessionStatus.RECONNECTING, "the server did not answer in time", is_down=True)
 
     async def _expire(self, name: str, before: StoredSession) -> bool:
         """Expire messages that waited too long, before the rest is sent; True if there are more."""
@@ -96,6 +96,8 @@ class SessionMonitor:
         row = {field: getattr(after, field) for field in _FIELDS}
         note = {**row, "session_state": str(after.link), "name": name, "check_no": turn}
         steps = [Step("channel_session_note", note, needed=True)]
+        if after.rejected:
+            steps.append(Step("queue_pause_by_engine", {"name": name, "reason": after.why}))
         if after.news is not None and self._listeners.has_subscriber(TENANT, (after.news,)):
             steps.append(_event(name, before, after, after.news))
         try:
@@ -104,8 +106,10 @@ class SessionMonitor:
             return False
         return True
 
-    async def _follow(self, name: str, after: SessionTransition) -> None:
+    async def _follow(self, name: str, before: StoredSession, after: SessionTransition) -> None:
         """Follow up on a transition: log it, wake workers, request a reconnect."""
+        if after.rejected and after.why != before.why:
+            self._emit(ChannelStopped(name, "paused", after.why))
         if after.news == f"channel.{reconnect_backoff.UNREACHABLE}":
             self._emit(ChannelUnreachable(name, after.attempts, after.why))
         elif after.link is SessionStatus.LOGGED_OUT and after.news is not None:
@@ -116,10 +120,10 @@ class SessionMonitor:
         if after.nudge and isinstance(channel, Reconnects):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_TIMEOUT):
-                    await channel.reconnect()
+                    await channel.reconnect(restart=after.restart)
 
 
-_FIELDS = ("why", "attempts", "told", "lost_at", "retry_at", "check_at", "is_back")
+_FIELDS = ("why", "attempts", "told", "lost_at", "retry_at", "check_at", "was_down", "restarted_at", "is_back")
 
 
 def _event(name: str, before: StoredSession, after: SessionTransition, type_: str) -> Step:

@@ -1,8 +1,9 @@
 """Simulated WAHA server: WhatsApp through sessions that are started, stopped, linked and logged out.
 
 The routes are WAHA's, below `/waha`. `POST /sandbox/waha/{session}` sets any other state and also stands for
-scanning the QR code; after `for_seconds` the session works again. States survive a restart. Fault by code: a
-state, for one request. The QR code is available as text only (`format=raw`).
+scanning the QR code; after `for_seconds`, or a restart, the session is in the state `then` (it works again). A
+session that does not run answers 404, one that runs and does not work 422. States survive a restart. Fault by
+code: a state, for one request. The QR code is available as text only (`format=raw`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid, TooLarge
-from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import json_object
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import FaultyResponse, SandboxJson, read_body, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
+from tidings.sandbox.waha_payloads import ME, chat_of, engine_of, environment_of, is_known_chat, number_of, sent_message
 
 CHANNEL = "waha"
 STATES = (
@@ -39,19 +41,22 @@ STATES = (
 )
 MAX_SESSIONS = 100
 
-_ACTIONS: Mapping[str, str] = {"start": "WORKING", "restart": "WORKING", "stop": "STOPPED", "logout": "SCAN_QR_CODE"}
+START_SECONDS = 1.0  # how long a session is STARTING
+ACTIONS = ("start", "restart", "stop", "logout")
+
 _CHAT = re.compile(r"[0-9-]{5,49}@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
-_ME = {"id": "15550000000@c.us", "pushName": "Sandbox"}
+_SENDS = ("sendText", "sendImage", "sendFile")
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return WAHA's routes, and one to set the state of a session."""
     waha = _WahaProvider(world)
     return [
-        Route("/waha/api/sendText", with_error_response(waha.send_text), methods=["POST"]),
+        *(Route(f"/waha/api/{send}", with_error_response(waha.send), methods=["POST"]) for send in _SENDS),
         Route("/waha/ping", waha.ping, methods=["GET"]),
         Route("/waha/health", waha.health, methods=["GET"]),
         Route("/waha/api/server/version", waha.version, methods=["GET"]),
+        Route("/waha/api/server/environment", waha.environment, methods=["GET"]),
         Route("/waha/api/sessions", waha.list, methods=["GET"]),
         Route("/waha/api/sessions", with_error_response(waha.create), methods=["POST"]),
         Route("/waha/api/sessions/{session}", waha.show, methods=["GET"]),
@@ -61,6 +66,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
         Route("/waha/api/sessions/{session}/{action}", with_error_response(waha.move), methods=["POST"]),
         Route("/waha/api/contacts/check-exists", waha.exists, methods=["GET"]),
         Route("/waha/api/{session}/auth/qr", waha.code, methods=["GET"]),
+        Route("/waha/api/{session}/lids/{lid}", waha.lid, methods=["GET"]),
         Route("/waha/api/{session}/new-message-id", waha.new_id, methods=["GET"]),
         Route("/sandbox/waha/{session}", with_error_response(waha.put_into), methods=["POST"]),
     ]
@@ -84,7 +90,12 @@ class _WahaProvider:
 
     async def version(self, request: Request) -> Response:
         """Return the version."""
-        return _locked(request) or SandboxJson({"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"})
+        return _locked(request) or SandboxJson(environment_of())
+
+    async def environment(self, request: Request) -> Response:
+        """Return WAHA's own environment variables: sessions are files, and restart with the server."""
+        chosen = {"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions", "WHATSAPP_RESTART_ALL_SESSIONS": "True"}
+        return _locked(request) or SandboxJson(chosen)
 
     async def list(self, request: Request) -> Response:
         """Return all sessions; stopped ones only with `all`."""
@@ -105,10 +116,10 @@ class _WahaProvider:
         if refused := _locked(request):
             return refused
         name = name or f"session_{next(self._numbers)}"
-        self._put(name, "SCAN_QR_CODE")
+        self._put(name, "STARTING", seconds=START_SECONDS, then="SCAN_QR_CODE")
         if unkept := self._point(name, body):
             return unkept
-        return SandboxJson({**self._shown(name), "status": "STARTING"}, status_code=201)
+        return SandboxJson(self._brief(name), status_code=201)
 
     async def configure(self, request: Request) -> Response:
         """Set a session's configuration, of which only webhooks are used."""
@@ -116,7 +127,7 @@ class _WahaProvider:
             return refused
         name = request.path_params["session"]
         body = json_object(await read_body(request.receive)) or {}
-        return self._point(name, body) or SandboxJson(self._shown(name))
+        return self._point(name, body) or SandboxJson(self._brief(name))
 
     def _point(self, name: str, body: Mapping[str, Any]) -> Response | None:
         """Set the callback URL of a session: the first of its webhooks, with its key."""
@@ -144,21 +155,23 @@ class _WahaProvider:
 
     async def me(self, request: Request) -> Response:
         """Return the session's account."""
-        return self._missing(request) or SandboxJson(self._shown(request.path_params["session"])["me"])
+        return self._missing(request) or SandboxJson(self._shown(request.path_params["session"]).get("me"))
 
     async def move(self, request: Request) -> Response:
         """Execute start, stop, restart or logout."""
         name, action = request.path_params["session"], request.path_params["action"]
         if refused := self._missing(request):
             return refused
-        if action not in _ACTIONS:
+        if action not in ACTIONS:
             return _not_found(f"Cannot POST /api/sessions/{name}/{action}")
-        state = self._state(name)
-        is_same = action == "start" and state in ("STARTING", "WORKING")
-        unlinked = state == "SCAN_QR_CODE" and action != "stop"
-        if not is_same:
-            self._put(name, "SCAN_QR_CODE" if unlinked else _ACTIONS[action])
-        return SandboxJson(self._shown(name), status_code=201)
+        state, then = self._state(name), self._sessions.next_state(CHANNEL, name)
+        if action == "stop":
+            self._put(name, "STOPPED", then=then)
+        elif action == "logout":
+            self._put(name, "STOPPED" if state == "STOPPED" else "SCAN_QR_CODE", then="SCAN_QR_CODE")
+        elif action == "restart" or state == "STOPPED":  # a running session is not started again
+            self._put(name, "STARTING", seconds=START_SECONDS, then=then)
+        return SandboxJson(self._brief(name), status_code=201)
 
     async def put_into(self, request: Request) -> Response:
         """Set the state of a session, as a phone, a network or a ban would (not a route of WAHA)."""
@@ -168,15 +181,24 @@ class _WahaProvider:
         names = self._sessions.names(CHANNEL)
         if name not in names and len(names) >= MAX_SESSIONS:
             raise Invalid("Too many sessions", field="session")
-        self._put(name, state, seconds=seconds)
+        linked = "SCAN_QR_CODE" if state == "SCAN_QR_CODE" and seconds is None else "WORKING"
+        then = body.get("then", linked) if isinstance(body, dict) else linked
+        if then not in STATES:
+            raise Invalid(f"Unknown state {then!r}", remedy=f"Use {', '.join(STATES)}", field="then")
+        self._put(name, state, seconds=seconds, then=then)
         return SandboxJson(self._shown(name))
 
     async def exists(self, request: Request) -> Response:
-        """Return whether a number is on WhatsApp: all except those ending in 404."""
-        phone = "".join(letter for letter in request.query_params.get("phone", "") if letter.isdigit())
-        exists = bool(phone) and not phone.endswith("404")
-        found = {"numberExists": exists, **({"chatId": f"{phone}@c.us"} if exists else {})}
-        return _locked(request) or SandboxJson(found)
+        """Return whether a number is on WhatsApp, and under which chat id."""
+        chat = chat_of(request.query_params.get("phone", ""))
+        found = {"numberExists": chat is not None, **({} if chat is None else {"chatId": chat})}
+        session = request.query_params.get("session", "default")
+        return _locked(request) or self._unfit(session) or SandboxJson(found)
+
+    async def lid(self, request: Request) -> Response:
+        """Return the phone number of a lid."""
+        session, lid = request.path_params["session"], request.path_params["lid"]
+        return _locked(request) or self._unfit(session) or SandboxJson(number_of(lid))
 
     async def code(self, request: Request) -> Response:
         """Return the QR code as text."""
@@ -193,8 +215,8 @@ class _WahaProvider:
         """Return an id for a message."""
         return self._missing(request) or SandboxJson({"id": f"3EB0{uuid4().hex[:18].upper()}"})
 
-    async def send_text(self, request: Request) -> Response:
-        """Send a text through a session."""
+    async def send(self, request: Request) -> Response:
+        """Send a text, an image or a file through a session."""
         if refused := _locked(request):
             return refused
         try:
@@ -206,65 +228,74 @@ class _WahaProvider:
         fields = json_object(raw) or {}
         name = str(fields.get("session") or "default")
         if self._state(name) is None:
-            return _not_found("Session not found")
-        problem = _problem(fields)
-        unfit = problem is None and self._state(name) != "WORKING"
+            return self._unfit(name) or Response()
+        is_text = request.url.path.endswith("sendText")
+        problem = _problem(fields, is_text=is_text)
+        unfit = self._unfit(name) if problem is None else None
         id = fields.get("id") or request.headers.get("idempotency-key") or f"waha-{next(self._numbers)}"
+        to = str(fields.get("chatId") or "")[:256]
         arrival = ProviderArrival(
             CHANNEL,
             id=str(id)[:256],
-            to=str(fields.get("chatId") or "")[:256],
-            text=str(fields.get("text") or ""),
-            data={key: fields[key] for key in ("reply_to", "linkPreview") if fields.get(key) is not None},
+            to=to,
+            text=str(fields.get("text" if is_text else "caption") or ""),
+            data={key: fields[key] for key in ("reply_to", "linkPreview", "file") if fields.get(key) is not None},
             problem=problem or ("the session is not working" if unfit else None),
+            fault=None if is_known_chat(to) else SandboxFault(FaultKind.GONE),
         )
         entry = self._world.receive(arrival)
         target = self._world.callbacks.target(CHANNEL, name)
         if entry.delivered and target is not None:
-            origin = ReceiptOrigin(CHANNEL, name, str(_sent(entry)["id"]), entry.to, *target)
+            origin = ReceiptOrigin(CHANNEL, name, str(sent_message(entry, name)["id"]), entry.to, *target)
             self._world.callbacks.took(entry.n, origin)
-        if unfit:
-            return self._not_in(name, "WORKING")
         if entry.did is FaultKind.REFUSED and entry.code.upper() in STATES:
-            return self._not_in(name, "WORKING", entry.code.upper())
-        return FaultyResponse(entry, _answer(entry, arrival), self._world.environment)
+            unfit = self._unfit(name, entry.code.upper())
+        return unfit or FaultyResponse(entry, _answer(entry, arrival, name), self._world.environment)
 
     def _state(self, name: str) -> str | None:
         return self._sessions.state(CHANNEL, name)
 
-    def _put(self, name: str, state: str, *, seconds: float | None = None) -> None:
-        self._world.put_session(CHANNEL, name, state, seconds=seconds, then="WORKING")
+    def _put(self, name: str, state: str, *, seconds: float | None = None, then: str) -> None:
+        self._world.put_session(CHANNEL, name, state, seconds=seconds, then=then)
+
+    def _brief(self, name: str) -> dict[str, Any]:
+        return {"name": name, "status": self._state(name), "config": {}}
 
     def _shown(self, name: str) -> dict[str, Any]:
-        state = self._state(name)
-        return {
-            "name": name,
-            "status": state,
-            "config": {},
-            "me": _ME if state == "WORKING" else None,
-            "engine": {"engine": "WEBJS"},
-        }
+        is_working = self._state(name) == "WORKING"
+        more = {"presence": {}, "timestamps": {"activity": None}, "engine": {"engine": engine_of(name)}}
+        return {**self._brief(name), **more, **({"me": ME} if is_working else {})}
 
     def _missing(self, request: Request) -> Response | None:
         known = self._state(request.path_params["session"]) is not None
         return _locked(request) or (None if known else _not_found("Session not found"))
 
+    def _unfit(self, name: str, state: str | None = None) -> Response | None:
+        """Return 404 for a session that does not run, 422 for one that runs and does not work."""
+        state = state or self._state(name)
+        if state in (None, "STOPPED"):
+            how = f"Please start it first by using POST /api/sessions/{name}/start request"
+            return _not_found(f"We didn't find a session with name '{name}'.\n{how}")
+        return None if state == "WORKING" else self._not_in(name, "WORKING", state)
+
     def _not_in(self, name: str, expected: str, state: str | None = None) -> Response:
         words = "Session status is not as expected. Try again later or restart the session"
-        state = state or self._state(name)
-        body = {"error": words, "session": name, "status": state, "expected": [expected]}
+        body = {"error": words, "session": name, "status": state or self._state(name), "expected": [expected]}
         return SandboxJson(body, status_code=422)
 
 
-def _problem(fields: Mapping[str, Any]) -> str | None:
+def _problem(fields: Mapping[str, Any], *, is_text: bool) -> str | None:
     if not isinstance(fields.get("chatId"), str) or not _CHAT.fullmatch(fields["chatId"]):
         return "chatId must be a chat such as 15551234567@c.us"
-    if not isinstance(fields.get("text"), str) or not fields["text"]:
+    file = fields.get("file")
+    if is_text and (not isinstance(fields.get("text"), str) or not fields["text"]):
         return "text must be a non-empty text"
+    if not is_text and not (isinstance(file, dict) and file.get("mimetype") and (file.get("url") or file.get("data"))):
+        return "file must have mimetype, and url or data"
     return None
 
 
-def _answer(entry: SandboxEntry, arrival: ProviderArrival) -> Response:
+def _answer(entry: SandboxEntry, arrival: ProviderArrival, session: str) -> Response:
     match entry.did:
         case FaultKind.INVALID:
             return _wrong(arrival.problem or "")
@@ -279,22 +310,7 @@ def _answer(entry: SandboxEntry, arrival: ProviderArrival) -> Response:
         case FaultKind.REFUSED:
             return _wrong("The feature is not in this engine", 422)
         case _:
-            return SandboxJson(_sent(entry), status_code=201)
-
-
-def _sent(entry: SandboxEntry) -> dict[str, Any]:
-    return {
-        "id": f"true_{entry.to}_{CHANNEL}-{entry.n}",
-        "timestamp": entry.at // 1_000_000,
-        "from": _ME["id"],
-        "fromMe": True,
-        "to": entry.to,
-        "body": entry.text,
-        "hasMedia": False,
-        "ack": 1,
-        "ackName": "SERVER",
-        "_data": {},
-    }
+            return SandboxJson(sent_message(entry, session), status_code=201)
 
 
 def _exception(words: str, arrival: ProviderArrival) -> Response:
@@ -303,7 +319,7 @@ def _exception(words: str, arrival: ProviderArrival) -> Response:
         "timestamp": "2026-11-15T12:00:00.000Z",
         "exception": {"message": words, "name": "Error", "stack": f"Error: {words}\n    at sandbox"},
         "request": {"path": "/api/sendText", "method": "POST", "body": {"chatId": arrival.to}, "query": {}},
-        "version": {"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"},
+        "version": environment_of(),
     }
     return SandboxJson(body, status_code=500)
 

@@ -174,6 +174,9 @@ create table queues (
   reconnects       integer not null default 0,     -- consecutive reconnects that did not last
   session_reported text,                           -- the last session state that was published as an event
   lost_at          bigint,                         -- when the session was lost
+  was_down         boolean not null default false, -- stopped, failed, logged out or unreachable since then: no mere reconnect
+  restart_wanted   boolean not null default false, -- a send found that the session only seems to work
+  restarted_at     bigint,                        -- last restart by the engine
   retry_at         bigint,                         -- next reconnect; null: a send has just detected the loss
   check_at         bigint not null default 0,      -- next check of the session
   check_no         bigint not null default 0,      -- fence: an outdated check writes nothing

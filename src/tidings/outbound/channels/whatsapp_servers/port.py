@@ -1,0 +1,186 @@
+"""The port of servers that hold a WhatsApp session, the settings of one, and what all servers share."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import mimetypes
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ....inputs.fields import Field
+from ....model.errors import Invalid
+from ....model.message import Message
+from ....model.outcome import Offline, Outcome, Retry
+from ....model.task import Category
+from ..base import BaseChannelSettings
+from ..provider_api import ProviderApi, ProviderReply
+from ..session import SessionCheck, SessionStatus
+
+MAX_CODE = 2000  # maximum characters of a scannable code
+
+NO_SUCH_NUMBER = re.compile(
+    r"not (a |on |using )?whatsapp|not registered|not exist|no lid|lid .*(missing|not found)"
+    r"|invalid wid|wid error|invalid (phone|number|jid)",
+    re.IGNORECASE,
+)
+REPLY_TO = Field("string", "id of the message to reply to", "false_15551234567@c.us_AAAA")
+LINK_PREVIEW = Field("boolean", "show link previews", False)
+_FILE = "with `url`, or `data` in base64; `mimetype` and `filename` are optional"
+FILE_FIELDS: Mapping[str, Field] = {
+    "image": Field("object", f"an image {_FILE}", {"url": "https://example.org/map.png"}),
+    "file": Field("object", f"a document {_FILE}", {"url": "https://example.org/plan.pdf", "filename": "plan.pdf"}),
+}
+_FILE_PARTS = frozenset({"url", "data", "mimetype", "filename"})
+
+
+class SessionServer(StrEnum):
+    """The kind of server that holds the session."""
+
+    WAHA = "waha"
+    GATEWAY = "gateway"
+    EVOLUTION = "evolution"
+
+
+class NumberFormat(StrEnum):
+    """How a gateway wants a phone number."""
+
+    E164 = "e164"  # +15551234567
+    DIGITS = "digits"  # 15551234567
+    CHAT = "chat"  # 15551234567@c.us
+
+
+@dataclass(frozen=True, slots=True)
+class WhatsappSessionSettings(BaseChannelSettings):
+    """Settings of one session on one server."""
+
+    server: SessionServer = SessionServer.WAHA
+    base_url: str = "http://127.0.0.1:3000"
+    api_key: str | None = field(default=None, repr=False)
+    hmac_key: str | None = field(default=None, repr=False)
+    session: str = "default"
+    session_dir: Path | None = None
+    message_ids: bool = False
+    check_numbers: bool = False
+    phone_field: str = "phone"
+    text_field: str = "message"
+    number_format: NumberFormat = NumberFormat.E164
+    status_timeout: timedelta = timedelta(seconds=2)
+    reconnect_wait: timedelta = timedelta(minutes=5)
+    in_order: bool = True
+    deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
+
+
+class SessionServerClient(Protocol):
+    """One session on one server. Requests that change nothing for the recipient use the short time limit."""
+
+    fields: Mapping[str, Field]  # what `data` of a message may hold
+
+    async def send(self, message: Message) -> Outcome:
+        """Send a message once."""
+
+    async def status(self) -> SessionCheck:
+        """Check the session."""
+
+    async def reconnect(self, *, restart: bool) -> None:
+        """Start a session that does not run, or restart it."""
+
+    async def code(self) -> str | None:
+        """The text of the QR code that links a phone; None if there is none."""
+
+
+class FileToSend(NamedTuple):
+    """A file of a message; exactly one of `url` and `data` is given."""
+
+    is_image: bool
+    mimetype: str
+    filename: str | None
+    url: str | None
+    data: str | None  # base64
+
+
+def file_of(content: Mapping[str, Any]) -> FileToSend | None:
+    """The file in a message's data, if any; raises Invalid."""
+    data = content.get("data") or {}
+    given = [name for name in FILE_FIELDS if data.get(name) is not None]
+    if not given:
+        return None
+    name, parts = given[0], data[given[0]]
+    where = f"data.{name}"
+    if len(given) > 1:
+        raise Invalid("A message can have one file", field="data.file", remedy="Send them as two messages")
+    if unknown := sorted(set(parts) - _FILE_PARTS):
+        raise Invalid(f"unknown part {unknown[0]!r}", field=where, remedy=f"Use {', '.join(sorted(_FILE_PARTS))}")
+    if not all(isinstance(part, str) and part for part in parts.values()) or ("url" in parts) == ("data" in parts):
+        raise Invalid("Give a text for either url or data", field=where, remedy=FILE_FIELDS[name].about)
+    url, raw = parts.get("url"), parts.get("data")
+    if url is not None and not url.startswith(("https://", "http://")):
+        raise Invalid("The URL of the file is not a web address", field=where, remedy="Begin it with https://")
+    try:
+        base64.b64decode(raw or "", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Invalid(f"data is not base64: {error}", field=where, remedy="Encode the file as base64") from error
+    guessed, _ = mimetypes.guess_type(parts.get("filename") or (url or "").partition("?")[0])
+    mimetype = parts.get("mimetype") or guessed or ("image/jpeg" if name == "image" else "application/octet-stream")
+    return FileToSend(name == "image", mimetype, parts.get("filename"), url, raw)
+
+
+def by_link(link: SessionStatus, reason: str) -> Outcome:
+    """The outcome of a disconnected session: the whole channel waits for a reconnect or a person."""
+    if link is SessionStatus.LOGGED_OUT:
+        return Offline(f"{reason}: a person is needed", needs_person=True)
+    return Offline(reason)
+
+
+def unanswered(outcome: Outcome) -> Outcome:
+    """A server that cannot be reached is offline: a message that was certainly not sent waits."""
+    if isinstance(outcome, Retry) and outcome.category is Category.TEMPORARY:
+        return Offline(outcome.reason)
+    return outcome
+
+
+async def read_status(api: ProviderApi, path: str, headers: Mapping[str, str]) -> ProviderReply | SessionCheck:
+    """The server's answer about the session; a check if there is none, or none that can be read."""
+    reply = await api.get(path, headers=headers)
+    if not isinstance(reply, ProviderReply):
+        return down("the server did not answer in time")
+    if reply.status in (401, 403):
+        return down("the server rejects the API key")._replace(rejected=True)
+    if reply.status == 404:
+        return down("the session does not exist")
+    return reply if reply.is_success and reply.body is not None else down(reply.words())
+
+
+def down(why: str) -> SessionCheck:
+    """The check of a session that is stopped or unreachable."""
+    return SessionCheck(SessionStatus.RECONNECTING, why, is_down=True)
+
+
+def code_in(reply: ProviderReply | Outcome, name: str) -> str | None:
+    """A scannable code in a reply."""
+    found = reply.fields.get(name) if isinstance(reply, ProviderReply) else None
+    return found if isinstance(found, str) and 0 < len(found) <= MAX_CODE else None
+
+
+def said_in(reply: ProviderReply, api: ProviderApi, *names: str) -> str:
+    """The first text among these fields, fit to show."""
+    return next((said for name in names if (said := api.shown(reply.fields.get(name)))), "")
+
+
+def receipt_of(fields: Mapping[str, Any]) -> str | None:
+    """The provider's message id; servers and engines put it in different places."""
+    inner = fields.get("_data")
+    places = (fields, inner if isinstance(inner, dict) else {})
+    for place in places:
+        for name in ("id", "messageId", "key"):
+            found = place.get(name)
+            if isinstance(found, dict):
+                found = found.get("_serialized") or found.get("id")
+            if isinstance(found, str) and found:
+                return found[:200]
+    return None
