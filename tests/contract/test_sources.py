@@ -441,7 +441,7 @@ async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: C
     payload = {"entry": [{"changes": [{"value": {"messages": [message]}}]}]}
 
     for channel in ("main", "main", "another"):
-        await listening.heard(channel, "whatsapp_cloud", payload)
+        await listening.heard(channel, {}, payload)
 
     assert [(row["source"], row["text"]) for row in await world.all()] == [("wa", "hi")]
 

@@ -73,7 +73,7 @@ from .channel_wiring import (
     events_lane,
 )
 from .fleet_wiring import build_dispatcher, host, select_actors, select_lanes
-from .source_wiring import build_calendar, build_inbound, build_workflows, shift_settings
+from .source_wiring import build_calendar, build_inbound, build_number_lookup, build_workflows, shift_settings
 from .store_wiring import build_cipher, build_read_store, open_store
 
 
@@ -212,6 +212,7 @@ def build(
     )
     shifts = CalendarService(store, clock, calendar, squads=chosen.squads, timezone=settings.timezone)
     outbound.callbacks.listener = inbound.webhooks
+    inbound.webhooks.number_of = build_number_lookup(channels)
     return App(
         settings,
         clock,

@@ -15,6 +15,7 @@ from ..inbound.calendar.settings import CalendarSettings
 from ..inbound.effects import ledger
 from ..inbound.language.shift_words import DEFAULTS as SHIFTS
 from ..inbound.service import InboundService, open_inbound
+from ..inbound.webhooks import NumberLookup
 from ..inbound.workflow import service as workflows
 from ..inbound.workflow.settings import WorkflowSettings
 from ..kernel.clock import Clock
@@ -25,6 +26,7 @@ from ..model.task import NewTask
 from ..observability.events import Emit
 from ..outbound import message_validation
 from ..outbound.channels.base import Channel, HasChats
+from ..outbound.channels.session import KnowsNumbers
 from ..outbound.messages import MessageService
 from ..store.port import Store
 
@@ -38,6 +40,16 @@ def build_inbound(store: Store, clock: Clock, lanes: dict[str, Lane], settings: 
         lanes[ingestion.QUEUE] = message_handler.lane()
     tell = workflows.source_notice_steps(_workflow_settings(settings), clock)
     return open_inbound(store, clock, chosen.sources, production=chosen.production, tell=tell, emit=emit)
+
+
+def build_number_lookup(channels: Mapping[str, Channel]) -> NumberLookup:
+    """Build the lookup of phone numbers behind linked ids, by the channel of the session."""
+
+    async def number_of(channel: str, id_: str) -> str | None:
+        session = channels.get(channel)
+        return await session.number_of(id_) if isinstance(session, KnowsNumbers) else None
+
+    return number_of
 
 
 class OutboundReplyPort:

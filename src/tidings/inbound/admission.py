@@ -16,6 +16,7 @@ from .sources.settings import SourceSettings
 
 _FOR = re.compile(r"\s*\{\{\s*@([^{}]{1,100}?)\s*\}\}\s*")
 _SYSTEM, _OURS, _BOT = "sent by the platform", "sent by Tidings itself", "sent by a bot"
+_NO_SOURCE = "which no source has"
 _OTHER_GROUP = "sent in a group that does not belong to this source"
 _REMEDIES = {
     _SYSTEM: "only messages from people are handled",
@@ -78,8 +79,9 @@ def admit(
     elif named is not None:
         filed = _for_another(incoming, source, known, named, production=production)
     elif known.speaker is None:
+        hidden = ", and WhatsApp hides the number; add this id" if incoming.sender.endswith("@lid") else ""
         filed = AdmissionResult(
-            incoming, "skipped", f"unknown sender {incoming.sender or 'without an id'}: not on the roster"
+            incoming, "skipped", f"unknown sender {incoming.sender or 'without an id'}: not on the roster{hidden}"
         )
     else:
         filed = AdmissionResult(incoming)
@@ -92,6 +94,8 @@ def admit(
 def _not_to_be_handled(
     incoming: IncomingMessage, source: SourceSettings, known: SenderLookup, since: int
 ) -> str | None:
+    if incoming.is_elsewhere:
+        return f"sent to {incoming.account}, {_NO_SOURCE}"
     if incoming.kind is IncomingKind.SYSTEM:
         return _SYSTEM
     if known.is_ours:
@@ -116,6 +120,9 @@ def retry_refusal(row: Mapping[str, Any]) -> RetryRefusal | None:
     """Return why a skipped or expired message cannot be retried, or None if it can."""
     if row["deleted_at"] is not None:
         return RetryRefusal("its sender deleted it", "ask the sender to resend it if it is still needed")
+    if str(row["reason"]).endswith(_NO_SOURCE):
+        remedy = "configure its number or session as a channel with a source, and ask the sender to resend it"
+        return RetryRefusal(row["reason"], remedy)
     if row["reason"] in _REMEDIES:
         return RetryRefusal(row["reason"], _REMEDIES[row["reason"]])
     if row["kind"] in CHANGES:

@@ -1,7 +1,8 @@
 """WhatsApp sessions through WAHA: parses messages from the callbacks of a channel.
 
 An id is `false_CHAT_KEY` or, in a group, `false_CHAT_KEY_PARTICIPANT`; edits and deletions contain only the
-key, so the key identifies a message.
+key, so the key identifies a message. Some engines repeat the key in every edit, so an edit has the id of its
+event. Status posts (`status@broadcast`) are not messages to us.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incom
             said, original = _said(settings, message, payload), key_of(ident(message, "editedMessageId"))
             if said is None or not original:
                 return []
-            id_ = f"{original}/edit/{said.id}"
+            id_ = f"{original}/edit/{ident(payload, 'id') or said.id}"
             return [said._replace(id=id_, kind=IncomingKind.EDIT, original=original)]
         case "message.revoked":
             after = inner(message, "after") or inner(message, "before")
@@ -44,11 +45,10 @@ def key_of(id_: str) -> str:
 
 
 def _said(settings: SourceSettings, message: Mapping[str, Any], payload: Mapping[str, Any]) -> IncomingMessage | None:
-    key = key_of(ident(message, "id"))
-    if not key:
-        return None
-    ours = message.get("fromMe") is True
+    key, ours = key_of(ident(message, "id")), message.get("fromMe") is True
     chat = ident(message, "to") if ours else ident(message, "from")
+    if not key or chat.endswith("@broadcast"):
+        return None
     sender = ident(message, "participant") or ident(message, "from")
     quoted = key_of(ident(inner(message, "replyTo"), "id"))
     return IncomingMessage(
@@ -56,11 +56,18 @@ def _said(settings: SourceSettings, message: Mapping[str, Any], payload: Mapping
         key,
         chat,
         sender,
-        word(inner(message, "_data"), "notifyName") or sender.partition("@")[0],
+        _name(inner(message, "_data")) or sender.partition("@")[0],
         word(message, "body"),
         seconds(message, "timestamp"),
         own=ours or sender in settings.own_senders,
         reply_to=quoted or None,
         attachments=int(message.get("hasMedia") is True),
         raw=payload,
+        user_id=sender if sender.endswith("@lid") else None,
+        account=ident(payload, "session") or None,
     )
+
+
+def _name(data: Mapping[str, Any]) -> str:
+    """Return the sender's name from an engine's raw message: WEBJS, NOWEB or GOWS."""
+    return word(data, "notifyName") or word(data, "pushName") or word(inner(data, "Info"), "PushName")

@@ -50,7 +50,7 @@ class CallbackService:
         if news.receipts:
             await self._record(channel, reader, news)
         if news.heard is not None:
-            await self.listener.heard(channel, reader.kind, news.heard)
+            await self.listener.heard(channel, self._accounts(channel, reader), news.heard)
 
     async def _record(self, channel: str, reader: CallbackReader, news: CallbackContent) -> None:
         receipts = list(self._ours(channel, reader, news))
@@ -59,12 +59,14 @@ class CallbackService:
         self._emit(ReceiptsReceived(channel, folded.new, folded.again, strange))
 
     def _ours(self, channel: str, reader: CallbackReader, news: CallbackContent) -> Iterator[ChannelReceipt]:
-        """Each receipt with its channel; one URL may serve several accounts with the same signing key."""
-        accounts = {
-            other.account: name for name, other in self._readers.items() if name == channel or reader.trusts(other)
-        }
-        accounts[reader.account] = channel
+        """Each receipt with its channel."""
+        accounts = self._accounts(channel, reader)
         return ((accounts[receipt.account], receipt) for receipt in news.receipts if receipt.account in accounts)
+
+    def _accounts(self, channel: str, reader: CallbackReader) -> Mapping[str, str]:
+        """The channels of accounts with the same signing key, which may share one URL."""
+        trusted = {other.account: name for name, other in self._readers.items() if reader.trusts(other)}
+        return {**trusted, reader.account: channel}
 
     def _reader(self, channel: str) -> CallbackReader:
         reader = self._readers.get(channel)
