@@ -47,6 +47,7 @@ PROVIDER_CODES: Mapping[str, Mapping[FaultKind, str]] = {
     "whatsapp_cloud": {FaultKind.BANNED: "131031", FaultKind.LOGGED_OUT: "190"},
     "waha": {FaultKind.BANNED: "FAILED", FaultKind.LOGGED_OUT: "SCAN_QR_CODE"},
     "gateway": {FaultKind.BANNED: "the_account_is_banned", FaultKind.LOGGED_OUT: "logged_out"},
+    "evolution": {FaultKind.BANNED: "403", FaultKind.LOGGED_OUT: "401"},
     "groupme": {FaultKind.BANNED: "403", FaultKind.LOGGED_OUT: "401"},
     "twilio": {FaultKind.BANNED: "30002", FaultKind.LOGGED_OUT: "20003"},
     "slack": {FaultKind.BANNED: "account_inactive", FaultKind.LOGGED_OUT: "token_revoked"},

@@ -37,6 +37,7 @@ HUES = 8
 SESSIONS: Mapping[str, tuple[str, str, tuple[str, str, str]]] = {
     "waha": ("/sandbox/waha/{name}", "status", ("WORKING", "STARTING", "SCAN_QR_CODE")),
     "gateway": ("/sandbox/gateway", "connectionState", ("CONNECTED", "OPENING", "UNPAIRED")),
+    "evolution": ("/sandbox/evolution/{name}", "state", ("open", "connecting", "qr")),
 }
 """Control route of a provider's sessions, the field for their state, and its values: works, away, out."""
 HEADERS = {

@@ -43,7 +43,8 @@ class ProviderRequest(NamedTuple):
 
     def id(self, to: str, text: str, data: object = None) -> str:
         """Return the id of the message: the sender's request id, or a hash of its content."""
-        return self.headers.get("x-request-id", "")[:256] or f"content-{content_hash(text, to, data)}"
+        given = self.headers.get("x-request-id") or self.headers.get("idempotency-key", "")
+        return given[:256] or f"content-{content_hash(text, to, data)}"
 
     def arrival(
         self, channel: str, to: str, text: str, data: Any = None, problem: object = None, **more: Any

@@ -26,7 +26,7 @@ from .sessions import SandboxSessions
 
 RECENT = 1_000
 MAX_DATA = 1_000  # characters kept for display
-LINKED = {("waha", "default"): "WORKING", ("gateway", "default"): "CONNECTED"}  # initial sessions
+LINKED = {("waha", "default"): "WORKING", ("gateway", "default"): "CONNECTED", ("evolution", "default"): "open"}
 
 
 class ProviderArrival(NamedTuple):

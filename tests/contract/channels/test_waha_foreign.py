@@ -19,12 +19,14 @@ from tidings.model.outcome import Done
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.whatsapp_session import WhatsappSessionChannel
 from tidings.sandbox import create_sandbox
+from tidings.sandbox.environment import SandboxEnvironment
 from tidings.sandbox.simulator import SandboxSimulator
 
 from ... import servers
 from ...openapi import OpenApi
 from .conftest import Sandbox
 
+NOW = 1_790_000_060_000_000
 CHAT = "15551234567@c.us"
 TEXT = {"session": "default", "chatId": CHAT, "text": "hello"}
 FILE = {"mimetype": "image/png", "filename": "a.png", "url": "https://example.org/a.png"}
@@ -50,7 +52,7 @@ class Below:
 @pytest.fixture
 async def root() -> AsyncIterator[tuple[SandboxSimulator, str]]:
     """The simulated WAHA at the root of a server."""
-    app = create_sandbox(None)
+    app = create_sandbox(None, environment=SandboxEnvironment(wall=lambda: NOW))
     async with servers.serving(Below(app, "/waha")) as url:
         yield app.state.world, url
         app.state.world.close()

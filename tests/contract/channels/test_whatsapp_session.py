@@ -336,10 +336,69 @@ async def test_each_answer_of_the_gateway_has_its_category(
         assert outcome.needs_person is whole
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (200, {"ok": True}, Done(None)),
+        (200, {"sent": True, "id": {"_serialized": "true_1@c.us_A"}}, Done("true_1@c.us_A")),
+        (200, {"messageId": "A"}, Done("A")),
+        (503, {"error": "WhatsApp client not ready"}, Offline("HTTP 503: WhatsApp client not ready")),
+        (400, {"error": "The number is not registered"}, Reject),
+        (500, {"error": "Evaluation failed"}, Unknown),
+        (404, {"message": "no such route"}, Reject),
+    ],
+)
+async def test_services_that_wrap_whatsapp_web_are_understood(
+    receiver: Receiver, status: int, body: dict[str, Any], expected: Any
+) -> None:
+    """Without `success`: by the usual other fields, and by the status where they say nothing."""
+    receiver.script(answer(status, orjson.dumps(body)))
+    outcome = await send(channel(receiver.url, "gateway"))
+    assert isinstance(outcome, expected) if isinstance(expected, type) else outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "link", "is_down"),
+    [
+        ({"ready": True}, SessionStatus.CONNECTED, False),
+        ({"connected": False}, SessionStatus.RECONNECTING, False),
+        ({"status": "connected"}, SessionStatus.CONNECTED, False),
+        ({"success": True, "data": {"isConnected": True}}, SessionStatus.CONNECTED, False),
+        ({"ready": False, "qr": "2@abc"}, SessionStatus.LOGGED_OUT, False),
+        ({"state": "LOGOUT"}, SessionStatus.LOGGED_OUT, False),
+        ({"status": "disconnected"}, SessionStatus.RECONNECTING, True),
+        ({"hello": "world"}, SessionStatus.RECONNECTING, True),
+    ],
+)
+async def test_the_status_of_services_that_wrap_whatsapp_web_is_understood(
+    receiver: Receiver, body: dict[str, Any], link: SessionStatus, is_down: bool
+) -> None:
+    """A flag or a word, at the top or below `data`."""
+    receiver.script(answer(200, orjson.dumps(body)))
+    made = channel(receiver.url, "gateway")
+    found = await made.status()
+    await made.close()
+    assert (found.link, found.is_down, bool(found.why)) == (link, is_down, True)
+
+
+@pytest.mark.parametrize(("format", "number"), [("digits", "15551234567"), ("chat", CHAT), ("e164", ADA)])
+async def test_a_gateway_gets_the_fields_and_the_number_that_it_wants(
+    receiver: Receiver, format: str, number: str
+) -> None:
+    """Named in the settings; a chat id is passed on."""
+    receiver.script(*[answer(200, b'{"success": true}')] * 2)
+    made = channel(receiver.url, "gateway", phone_field="to", text_field="body", number_format=format)
+    for to in (ADA, "120363041234567890@g.us"):
+        assert isinstance(await made.send(message(to)), Done)
+    await made.close()
+    bodies = [orjson.loads(request.body) for request in receiver.requests]
+    assert bodies == [{"to": to, "body": "hello"} for to in (number, "120363041234567890@g.us")]
+
+
 # No answer, strange answers
 
 
-@pytest.mark.parametrize("server", ["waha", "gateway"])
+@pytest.mark.parametrize("server", ["waha", "gateway", "evolution"])
 @pytest.mark.parametrize("act", [cut, black_hole, drip_head])
 async def test_no_answer_after_the_request_left_is_unknown(receiver: Receiver, server: str, act: Act) -> None:
     """F24: perhaps it was sent."""
@@ -348,7 +407,7 @@ async def test_no_answer_after_the_request_left_is_unknown(receiver: Receiver, s
     assert isinstance(await send(channel(receiver.url, server, deadline=SHORT)), Unknown)
 
 
-@pytest.mark.parametrize("server", ["waha", "gateway"])
+@pytest.mark.parametrize("server", ["waha", "gateway", "evolution"])
 async def test_nobody_there_was_certainly_not_sent(server: str) -> None:
     """F22, E7: whoever holds the session is away, so everything waits."""
     with refusing() as url:

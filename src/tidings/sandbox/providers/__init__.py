@@ -7,6 +7,7 @@ and list its function in `PROVIDERS`.
 affinity: Affinity, versions 1 and 2, with quotas.
 attio: Attio, with rate limits.
 discord: Discord webhooks.
+evolution: Evolution API (WhatsApp sessions).
 gateway: an HTTP gateway in front of a WhatsApp session.
 groupme: GroupMe bots, direct messages and groups.
 openai: an OpenAI-compatible language model with scripted answers.
@@ -32,6 +33,7 @@ from . import (
     affinity,
     attio,
     discord,
+    evolution,
     gateway,
     groupme,
     openai,
@@ -56,6 +58,7 @@ PROVIDERS: tuple[Provider, ...] = (
     groupme.routes,
     waha.routes,
     gateway.routes,
+    evolution.routes,
     shift_calendar.routes,
     openai.routes,
     affinity.routes,

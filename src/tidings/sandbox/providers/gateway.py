@@ -8,18 +8,16 @@ Fault by code: the text of the error, with _ for spaces.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 
-import orjson
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import TooLarge
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.responses import FaultyResponse, SandboxJson, read_body, read_command, with_error_response
+from tidings.sandbox.provider_endpoint import ProviderRequest, provider_route
+from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -40,7 +38,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the gateway's two routes, and one to change its state."""
     gateway = _GatewayProvider(world)
     return [
-        Route("/gateway/send", with_error_response(gateway.send), methods=["POST"]),
+        provider_route(world, "/gateway/send", gateway.read, gateway.answer),
         Route("/gateway/status", gateway.status, methods=["GET"]),
         Route("/sandbox/gateway", with_error_response(gateway.put_into), methods=["POST"]),
     ]
@@ -49,7 +47,6 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 class _GatewayProvider:
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
-        self._numbers = itertools.count(1)
 
     @property
     def _state(self) -> str:
@@ -61,25 +58,13 @@ class _GatewayProvider:
         code = {"qr": self._world.sessions.code(CHANNEL)} if state.startswith("UNPAIRED") else {}
         return SandboxJson({"isReady": state == READY, "connectionState": state, **code})
 
-    async def send(self, request: Request) -> Response:
-        """Send a text message."""
-        try:
-            fields = orjson.loads(await read_body(request.receive))
-        except ClientDisconnect:
-            return Response()
-        except (orjson.JSONDecodeError, TooLarge):
-            return _failed(400, "the body is not valid JSON")
-        given = fields if isinstance(fields, dict) else {}
-        phone, words = given.get("phone"), given.get("message")
-        problem = None
-        if not isinstance(phone, str) or not isinstance(words, str) or not phone or not words:
-            problem = "phone and message must be non-empty texts"
-        elif self._state != READY:
+    def read(self, asked: ProviderRequest) -> ProviderArrival:
+        """Parse a message."""
+        phone, words = asked.text("phone"), asked.text("message")
+        problem = None if phone and words else "phone and message must be non-empty texts"
+        if problem is None and self._state != READY:
             problem = f"client is not ready: {self._state}"
-        id = request.headers.get("idempotency-key") or f"gateway-{next(self._numbers)}"
-        arrival = ProviderArrival(CHANNEL, id[:256], str(phone or "")[:256], str(words or ""), problem=problem)
-        entry = self._world.receive(arrival)
-        return FaultyResponse(entry, self._answer(entry, problem), self._world.environment)
+        return asked.arrival(CHANNEL, phone, words, None, problem)
 
     async def put_into(self, request: Request) -> Response:
         """Change the state."""
@@ -88,9 +73,10 @@ class _GatewayProvider:
         self._world.put_session(CHANNEL, NAME, state, seconds=seconds, then=READY)
         return await self.status(request)
 
-    def _answer(self, entry: SandboxEntry, problem: str | None) -> Response:
-        if problem is not None:
-            return _failed(400 if self._state == READY else 503, problem)
+    def answer(self, _asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+        """Answer a message."""
+        if arrival.problem is not None:
+            return _failed(400 if self._state == READY else 503, arrival.problem)
         if entry.did in _ERRORS:
             status, words = _ERRORS[entry.did]
             words = entry.code.replace("_", " ") or words

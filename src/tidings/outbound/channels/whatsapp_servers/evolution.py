@@ -41,7 +41,8 @@ class EvolutionServer:
     async def send(self, message: Message) -> Outcome:
         """POST once."""
         path, body = evolution_request(message)
-        reply = await self._api.post(f"/message/{path}/{self._instance}", body, headers=self._headers)
+        headers = {**self._headers, "idempotency-key": message.id}
+        reply = await self._api.post(f"/message/{path}/{self._instance}", body, headers=headers)
         return evolution_outcome(reply, self._api) if isinstance(reply, ProviderReply) else unanswered(reply)
 
     async def status(self) -> SessionCheck:
@@ -94,6 +95,6 @@ def evolution_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
     if any(isinstance(part, dict) and part.get("exists") is False for part in parts):
         return Reject(Category.PERMANENT, reply.words("the number is not registered on WhatsApp"))
     reason = reply.words(*(api.shown(part) for part in parts))
-    if reply.status == 404 or (reply.status == 400 and "connection closed" in reason.lower()):
+    if reply.status == 404 or "connection closed" in reason.lower():  # refused before it was sent
         return Offline(reason)
     return outcome_by_status(reply, reason, certain=False)
