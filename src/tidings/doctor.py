@@ -24,6 +24,7 @@ from .kernel.heartbeats import is_dispatcher
 from .model.durations import humanize
 from .model.errors import TidingsError
 from .model.time import SECOND, iso
+from .outbound.channels.session import HasSessionStorage, SessionStorage
 from .outbound.dead_letters import DeadLetters
 from .outbound.health import node_problems
 
@@ -121,6 +122,7 @@ async def _check_database(app: App) -> list[DoctorFinding]:
         *check_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.node_timeout, now=now),
         *check_broker(nodes, app.settings.dispatched),
         *check_channels(queues, app.settings.channels, now=now),
+        *await _check_session_storage(app),
         *check_backlog(waiting, queues, is_worked_on=_is_worked_on(is_worked_on, nodes), now=now),
         check_dead_letters(await DeadLetters(app.store).groups()),
     ]
@@ -134,6 +136,15 @@ async def _backlog(app: App, queue: str) -> ChannelBacklog | None:
         if due:
             count, since = count + len(due), min(since or due[0]["due_at"], due[0]["due_at"])
     return ChannelBacklog(count, since) if count else None
+
+
+async def _check_session_storage(app: App) -> list[DoctorFinding]:
+    """Check whether each linked session survives a restart of its server."""
+    stored = {name: channel for name, channel in app.channels.items() if isinstance(channel, HasSessionStorage)}
+    return [
+        check_session_storage(name, channel.session_dir, await channel.storage(), now=app.clock.wall())
+        for name, channel in stored.items()
+    ]
 
 
 def _is_worked_on(lock: bool | None, nodes: Sequence[Row]) -> bool:
@@ -317,6 +328,23 @@ def check_channels(queues: Iterable[Row], configured: Iterable[str], *, now: int
     if ready:
         findings.insert(0, _fine("channels", f"ready: {', '.join(ready)}"))
     return findings
+
+
+def check_session_storage(name: str, folder: Path | None, storage: SessionStorage | None, *, now: int) -> DoctorFinding:
+    """Check what the server of a session persists: without it, a new container must be linked again."""
+    how = "mount a volume there, back it up, and set session_dir; see docs/how-to/whatsapp-session.md"
+    if folder is not None:
+        files = [entry.stat().st_mtime for entry in os.scandir(folder)] if folder.is_dir() else []
+        if not files:
+            remedy = "mount the server's volume there, or correct session_dir"
+            return _wrong("sessions", f"{name}: {folder} is missing or empty", remedy)
+        age = humanize(timedelta(seconds=max(0, now // SECOND - round(max(files)))))
+        return _fine("sessions", f"{name}: its session is in {folder}, last changed {age} ago")
+    if storage is None:
+        return _note("sessions", f"{name}: the server does not say where it keeps its session", how)
+    if storage.is_database:
+        return _fine("sessions", f"{name}: the server keeps its session in a database ({storage.place})")
+    return _note("sessions", f"{name}: the server keeps its session in the folder {storage.place}", how)
 
 
 def check_backlog(

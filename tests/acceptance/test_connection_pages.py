@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +11,9 @@ import httpx
 import pytest
 
 from tidings.config import ChannelSettings
+from tidings.doctor import check_session_storage, run_checks
+from tidings.model.time import SECOND
+from tidings.outbound.channels.session import SessionStorage
 from tidings.outbound.sessions import qr_codes
 from tidings.sandbox import create_sandbox
 from tidings.sandbox.environment import SandboxEnvironment
@@ -30,12 +34,14 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 @pytest.fixture
 async def home(sqlite_url: str, sandbox: Sandbox) -> AsyncIterator[House]:
-    """An engine with both kinds of session, and a channel without one."""
+    """An engine with a session on each kind of server, and a channel without one."""
     waha = {"base_url": f"{sandbox.url}/waha", "api_key": KEY}
     gate = {"server": "gateway", "base_url": f"{sandbox.url}/gateway"}
+    evolution = {"server": "evolution", "base_url": f"{sandbox.url}/evolution", "api_key": KEY}
     channels = {
         "wa": ChannelSettings("whatsapp_session", waha),
         "gate": ChannelSettings("whatsapp_session", gate),
+        "evo": ChannelSettings("whatsapp_session", evolution),
         "out": ChannelSettings("noop"),
     }
     async with house(sqlite_url, channels=channels) as built:
@@ -54,6 +60,7 @@ async def put(sandbox: Sandbox, path: str, **body: object) -> None:
     [
         ("wa", "/sandbox/waha/default", {"status": "SCAN_QR_CODE"}, {"status": "WORKING"}),
         ("gate", "/sandbox/gateway", {"connectionState": "UNPAIRED"}, {"connectionState": "CONNECTED"}),
+        ("evo", "/sandbox/evolution/default", {"state": "qr"}, {"state": "open"}),
     ],
 )
 async def test_a_logged_out_session_shows_a_qr_code_until_it_is_scanned(
@@ -123,6 +130,27 @@ def test_a_terminal_qr_code_is_dark_on_light() -> None:
     coloured, plain = (qr_codes.render_terminal("2@code", colours=colours) for colours in (True, False))
     assert all(line.startswith("\x1b[97;40m") for line in coloured.splitlines())
     assert set(plain) <= set("█▀▄ \n")
+
+
+async def test_the_doctor_checks_what_a_gateway_persists(home: House, tmp_path: Path) -> None:
+    """E7: by what WAHA says of itself, and by the folder that the settings name; the check sends nothing."""
+    found = {finding.what: finding for finding in await run_checks(home.app.settings) if finding.check == "sessions"}
+    assert {what: finding.grade for what, finding in found.items()} == {
+        "wa: the server keeps its session in the folder /app/.sessions": "note",
+        "gate: the server does not say where it keeps its session": "note",
+        "evo: the server does not say where it keeps its session": "note",
+    }
+    assert all("session_dir" in finding.remedy for finding in found.values())
+
+    now = round(time.time() * SECOND)
+    folder = tmp_path / "sessions"
+    database = SessionStorage("WHATSAPP_SESSIONS_POSTGRESQL_URL", True)
+    assert check_session_storage("wa", None, database, now=now).grade == "fine"
+    assert check_session_storage("wa", folder, None, now=now).grade == "wrong"
+    folder.mkdir()
+    assert check_session_storage("wa", folder, None, now=now).grade == "wrong"
+    (folder / "default").mkdir()
+    assert check_session_storage("wa", folder, None, now=now).grade == "fine"
 
 
 async def test_sandbox_sessions_survive_a_restart(tmp_path: Path) -> None:

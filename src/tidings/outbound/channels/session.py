@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 
@@ -43,6 +44,23 @@ class Reconnects(Protocol):
 
     async def reconnect(self, *, restart: bool = False) -> None:
         """Request a reconnect without waiting, or a restart; a logged-out session stays logged out."""
+
+
+class SessionStorage(NamedTuple):
+    """Where a server keeps its sessions."""
+
+    place: str
+    is_database: bool
+
+
+@runtime_checkable
+class HasSessionStorage(Protocol):
+    """Optional protocol of sessions that must be stored to survive a restart of their server."""
+
+    session_dir: Path | None  # the server's folder, as this machine sees it
+
+    async def storage(self) -> SessionStorage | None:
+        """Where the server keeps its sessions; None if it does not say."""
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from .options import ChannelKind, choice, length, matching, text, yes_or_no
 from .phone_number import check_e164
 from .provider_api import ProviderApi, ProviderChannel, base_url
 from .provider_fields import credential, provider_fields_of
-from .session import SessionCheck, SessionStatus
+from .session import SessionCheck, SessionStatus, SessionStorage
 from .whatsapp_servers.evolution import EvolutionServer
 from .whatsapp_servers.gateway import GatewayServer
 from .whatsapp_servers.port import (
@@ -32,7 +32,7 @@ from .whatsapp_servers.port import (
     by_link,
     file_of,
 )
-from .whatsapp_servers.waha import SessionStorage, WahaServer
+from .whatsapp_servers.waha import WahaServer
 
 MAX_TEXT = 65_536
 
@@ -62,7 +62,7 @@ class WhatsappSessionChannel(ProviderChannel):
             reconnect_wait=settings.reconnect_wait,
             in_order=settings.in_order,
         )
-        self.settings = settings
+        self.session_dir = settings.session_dir
         hide = [settings.api_key] if settings.api_key else []
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
         self._quick = ProviderApi(settings.base_url, deadline=settings.status_timeout, hide=hide, now=now)

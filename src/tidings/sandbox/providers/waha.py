@@ -93,9 +93,8 @@ class _WahaProvider:
         return _locked(request) or SandboxJson(environment_of())
 
     async def environment(self, request: Request) -> Response:
-        """Return WAHA's own environment variables: sessions are files, and restart with the server."""
-        chosen = {"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions", "WHATSAPP_RESTART_ALL_SESSIONS": "True"}
-        return _locked(request) or SandboxJson(chosen)
+        """Return WAHA's own environment variables: sessions are files."""
+        return _locked(request) or SandboxJson({"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions"})
 
     async def list(self, request: Request) -> Response:
         """Return all sessions; stopped ones only with `all`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from ....inputs.fields import Field
@@ -18,7 +18,7 @@ from ....model.outcome import Done, Offline, Outcome, Reject, Unknown
 from ....model.task import Category
 from ..phone_number import is_e164
 from ..provider_api import ProviderApi, ProviderReply, outcome_by_status
-from ..session import SessionCheck, SessionStatus
+from ..session import SessionCheck, SessionStatus, SessionStorage
 from .port import (
     FILE_FIELDS,
     LINK_PREVIEW,
@@ -49,14 +49,6 @@ MAX_ERRORS = 3  # HTTP 500 in a row until the session is restarted
 CACHED = 10_000
 
 _DATABASES = ("WHATSAPP_SESSIONS_POSTGRESQL_URL", "WHATSAPP_SESSIONS_MONGO_URL")
-
-
-class SessionStorage(NamedTuple):
-    """Where a server keeps its sessions, and whether it starts them again after a restart."""
-
-    place: str
-    is_database: bool
-    restarts: bool
 
 
 class WahaServer:
@@ -118,8 +110,7 @@ class WahaServer:
         fields = reply.fields
         database = next((name for name in _DATABASES if fields.get(name)), None)
         place = database or self._quick.shown(fields.get("WAHA_LOCAL_STORE_BASE_DIR")) or "/app/.sessions"
-        restarts = str(fields.get("WHATSAPP_RESTART_ALL_SESSIONS")).lower() in ("true", "1")
-        return SessionStorage(place, database is not None, restarts)
+        return SessionStorage(place, database is not None)
 
     async def _chat(self, recipient: str) -> str | Outcome:
         """The chat id of a recipient; an outcome if WhatsApp must be asked and does not know."""
