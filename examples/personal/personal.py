@@ -1,8 +1,9 @@
-"""Personal reminders: for once, for every day, for every birthday; and the engine is killed in between.
+"""Personal reminders on WhatsApp: once, every day, every birthday; and the engine is killed in between.
 
-The engine runs in a temporary folder, on free ports, and is spoken to over its HTTP API. It is killed with -9
-after the first reminder, and is away while the other two come due. The proof is not the engine's own word but
-the ledger of the simulated phone, which writes down every request it gets.
+The engine runs in a temporary folder, on free ports, and is called over its HTTP API. It is killed with -9
+after the first reminder, and is down while the other two come due. Meanwhile the WhatsApp session is stopped,
+as after a restart of its server; the engine starts it again. The ledger of the simulated WAHA server, which
+records every request, shows that each reminder arrived once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,28 +26,38 @@ from urllib.request import Request, urlopen
 
 PATIENCE = 30  # seconds
 ONCE, DAILY, BIRTHDAY = "The oven!", "Take your medicine", "It is Bo's birthday"
+CONFIG = """
+sandbox_port = {port}
+
+[channels.whatsapp]
+kind = "whatsapp_session"
+base_url = "http://127.0.0.1:{port}/waha"
+api_key = "env:WAHA_KEY"
+"""
 
 
 def main() -> int:
-    """Tell the story; 0 when each reminder arrived exactly once."""
+    """Run the example; 0 if each reminder arrived exactly once."""
     with tempfile.TemporaryDirectory(prefix="personal-") as place:
-        folder = Path(place)
+        folder, sandbox = Path(place), f"http://127.0.0.1:{(port := free_port())}"
+        (folder / "tidings.toml").write_text(CONFIG.format(port=port))
         with engine(folder) as running:
             print("The engine runs.")
             last = plan(running.url)
             until(lambda: ONCE in sent(running.url), f"{ONCE!r} is sent")
             print(f"Sent: {ONCE}")
+            call(sandbox, "/sandbox/waha/default", {"status": "STOPPED"})
             running.process.kill()
             running.process.wait()
-        print("The engine was killed with -9, and is down while the others come due.")
+        print("The engine was killed with -9, and is down while the others come due. The WhatsApp session is stopped.")
         until(lambda: datetime.now(UTC) > last + timedelta(seconds=1), "their time has passed")
         with engine(folder) as running:
-            print("The engine runs again and catches up the missed runs.")
+            print("The engine runs again, starts the session and catches up the missed runs.")
             until(lambda: len(sent(running.url)) == 3, "all three are sent")
             foretell(running.url)
         copies = arrived(folder)
         for text in (ONCE, DAILY, BIRTHDAY):
-            print(f"The phone got {text!r} {copies[text]} time{'s' if copies[text] != 1 else ''}.")
+            print(f"WhatsApp got {text!r} {copies[text]} time{'s' if copies[text] != 1 else ''}.")
         return 0 if copies == Counter([ONCE, DAILY, BIRTHDAY]) else 1
 
 
@@ -63,7 +75,7 @@ def plan(url: str) -> datetime:
 
 def reminder(text: str) -> dict[str, str]:
     """A message to oneself."""
-    return {"channel": "phone", "to": "me", "text": text}
+    return {"channel": "whatsapp", "to": "+15551234567", "text": text}
 
 
 def sent(url: str) -> list[str]:
@@ -78,7 +90,7 @@ def foretell(url: str) -> None:
 
 
 def arrived(folder: Path) -> Counter[str]:
-    """What the simulated phone took, and how often."""
+    """What the simulated server accepted, and how often."""
     lines = (folder / "data" / "sandbox.jsonl").read_text().splitlines()
     return Counter(entry["text"] for entry in map(json.loads, lines) if entry["copy"] > 0)
 
@@ -130,9 +142,16 @@ def until(look: Callable[[], object], what: str) -> None:
 
 
 def surroundings() -> dict[str, str]:
-    """Our environment without Tidings settings; the phone takes any free port."""
+    """Our environment without Tidings settings, and a key for the simulated server."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
-    return {**clean, "TIDINGS_SANDBOX_PORT": "0"}
+    return {**clean, "WAHA_KEY": "any"}
+
+
+def free_port() -> int:
+    """A port that nothing uses."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 if __name__ == "__main__":

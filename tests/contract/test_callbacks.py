@@ -191,8 +191,8 @@ async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path:
     heard: list[Any] = []
 
     class Ear:
-        async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-            heard.append((channel, kind, payload))
+        async def heard(self, channel: str, accounts: Mapping[str, str], payload: Mapping[str, Any]) -> None:
+            heard.append((channel, accounts, payload))
 
     async with street(tmp_path) as here:
         await here.subscribe()

@@ -1,4 +1,4 @@
-"""The course of a session, as pure decisions (E7)."""
+"""The state machine of a session, with its backoff (E7)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ CONNECTED = StoredSession(SessionStatus.CONNECTED, "WORKING", NOON - 3600 * SECO
 
 
 def known(after: SessionTransition, since: int) -> StoredSession:
-    """The row that a look left behind."""
-    return StoredSession(after.link, after.why, since, after.attempts, after.told, after.lost_at, after.retry_at)
+    """The row that a check left behind."""
+    row = (after.link, after.why, since, after.attempts, after.told, after.lost_at, after.retry_at)
+    return StoredSession(*row, after.was_down, restarted_at=after.restarted_at)
 
 
 def walk(found: SessionCheck, *, seconds: int, start: StoredSession = CONNECTED) -> list[tuple[int, SessionTransition]]:
-    """Every look of so many seconds, with its second."""
+    """All checks within these seconds, each with its second."""
     looks: list[tuple[int, SessionTransition]] = []
     row, at, since = start, NOON, start.since
     while at <= NOON + seconds * SECOND:
@@ -48,8 +49,8 @@ def test_reconnects_are_five_seconds_times_two_to_the_n_apart_and_a_minute_at_th
     assert nudges == [5, 15, 35, 75, 135, 195, 255]
 
 
-def test_looking_goes_on_every_second_between_two_reconnects() -> None:
-    """So that what waits goes out within seconds, however long it was away."""
+def test_a_lost_session_is_checked_every_second_between_two_reconnects() -> None:
+    """So that waiting messages are sent within seconds, however long the outage was."""
     seconds = [second for second, _ in walk(DOWN, seconds=100)]
     assert seconds == list(range(101))
 
@@ -57,7 +58,7 @@ def test_looking_goes_on_every_second_between_two_reconnects() -> None:
 def test_after_five_failures_a_person_is_told_once() -> None:
     """E7: each state is told once, and `unreachable` stays until it is back."""
     told = [(second, after.news) for second, after in walk(DOWN, seconds=600) if after.news]
-    assert told == [(0, "channel.reconnecting"), (135, "channel.unreachable")]
+    assert told == [(15, "channel.reconnecting"), (135, "channel.unreachable")]
 
     last = walk(DOWN, seconds=200)[-1][1]
     back = after_check(known(last, NOON), UP, NOON + 201 * SECOND)
@@ -75,22 +76,18 @@ def test_logged_out_never_reconnects_by_itself() -> None:
     assert linking.lost_at == NOON
 
 
-def test_the_word_of_a_send_is_believed_for_a_while() -> None:
-    """A status that says 'connected' while sends fail would otherwise spin."""
+def test_a_loss_that_a_send_found_outweighs_the_status_for_the_reconnect_delay() -> None:
+    """A status of 'connected' while sends fail would otherwise spin."""
     lost = CONNECTED._replace(link=SessionStatus.RECONNECTING, lost_at=NOON, since=NOON)
     assert lost.is_fresh_loss
 
     after = after_send_failure(lost, NOON)
 
-    assert (after.check_at, after.retry_at, after.news) == (
-        NOON + 5 * SECOND,
-        NOON + 5 * SECOND,
-        "channel.reconnecting",
-    )
+    assert (after.check_at, after.retry_at, after.news) == (NOON + 5 * SECOND, NOON + 5 * SECOND, None)
     assert not known(after, NOON).is_fresh_loss
 
 
-def test_a_session_that_comes_and_goes_is_left_alone_for_longer_each_time() -> None:
+def test_a_flapping_session_backs_off_further_each_time() -> None:
     """Until a connection has lasted a minute."""
     row, at, pauses = CONNECTED, NOON, []
     for _ in range(6):
@@ -107,11 +104,22 @@ def test_a_session_that_comes_and_goes_is_left_alone_for_longer_each_time() -> N
     assert (young.attempts, lasting.attempts) == (6, 0)
 
 
-def test_the_first_look_at_a_healthy_session_is_no_news() -> None:
-    """At a start nobody knows yet; that is not a reconnect."""
+def test_the_first_check_of_a_healthy_session_sends_no_event() -> None:
+    """A start is not a reconnect."""
     unseen = StoredSession(SessionStatus.RECONNECTING, "nobody has looked yet", NOON, 0, None, NOON, NOON)
     after = after_check(unseen, UP, NOON)
     assert (after.is_back, after.news, after.attempts) == (True, None, 0)
+
+
+def test_a_restart_is_requested_at_most_once_an_hour_even_if_the_clock_was_set_back() -> None:
+    """A time in the future is from before the clock was set back."""
+    failed = SessionCheck(SessionStatus.RECONNECTING, "FAILED", is_down=True, restart=True)
+    row = StoredSession(SessionStatus.RECONNECTING, "FAILED", NOON, 1, None, NOON, NOON, True)
+    for restarted_at, restarts in ((None, True), (-3601, True), (-3599, False), (3600, True)):
+        at = None if restarted_at is None else NOON + restarted_at * SECOND
+        after = after_check(row._replace(restarted_at=at), failed, NOON)
+        assert (after.restart, after.nudge) == (restarts, restarts)
+        assert after.restarted_at == (NOON if restarts else at)
 
 
 @pytest.mark.parametrize(
