@@ -117,6 +117,33 @@ def check_url(url: str, rules: SsrfRules) -> UrlTarget:
     return _check_parts(parsed, rules)
 
 
+def credentials_url(url: str) -> str:
+    """Return a URL that may be called with credentials: https, or http within a private network.
+
+    Raises ValueError.
+    """
+    try:
+        target = check_url(url, SsrfRules(allow_private=True, allow_http=True))
+    except ForbiddenUrl as error:
+        raise ValueError(f"{error}; must be an https URL") from error
+    if target.scheme != "https" and not _is_near(target):
+        raise ValueError("must be an https URL: http would expose the credentials")
+    return url
+
+
+def _is_near(target: UrlTarget) -> bool:
+    """Whether the host is a private address, this machine, or a local name without a dot."""
+    return "." not in target.host if target.address is None else not _is_public(ip_address(target.address))
+
+
+def api_url(url: str) -> str:
+    """Return the base URL of an API, without a slash at its end. Raises ValueError."""
+    url = credentials_url(url.rstrip("/"))
+    if "?" in url or "#" in url:
+        raise ValueError("must be a URL without ? and #")
+    return url
+
+
 def _check_parts(url: Url, rules: SsrfRules) -> UrlTarget:
     host, port = url.host_str, url.port_or_known_default
     if url.scheme != "https" and not (rules.allow_http and url.scheme == "http"):

@@ -17,7 +17,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.session import SessionCheck, SessionStatus
-from tidings.outbound.channels.whatsapp_session import WhatsappSessionChannel
+from tidings.outbound.channels.whatsapp_servers.evolution import EvolutionChannel
 from tidings.sandbox.environment import SandboxEnvironment
 
 from ..receiver import answer, receiving
@@ -27,10 +27,10 @@ NOW = 1_790_000_060_000_000
 ADA, KEY = "+15551234567", "canary-key"
 
 
-def channel(url: str, **options: Any) -> WhatsappSessionChannel:
+def channel(url: str, **options: Any) -> EvolutionChannel:
     """A channel aimed at a URL."""
     made = build("wa", "whatsapp_session", {"server": "evolution", "base_url": url, "api_key": KEY, **options})
-    assert isinstance(made, WhatsappSessionChannel)
+    assert isinstance(made, EvolutionChannel)
     return made
 
 

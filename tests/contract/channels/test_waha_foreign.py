@@ -17,7 +17,7 @@ from waha.exceptions import WahaAPIError, WahaAuthenticationError
 from tidings.model.message import Message
 from tidings.model.outcome import Done
 from tidings.outbound.channels.registry import build
-from tidings.outbound.channels.whatsapp_session import WhatsappSessionChannel
+from tidings.outbound.channels.whatsapp_servers.waha import WahaChannel
 from tidings.sandbox import create_sandbox
 from tidings.sandbox.environment import SandboxEnvironment
 from tidings.sandbox.simulator import SandboxSimulator
@@ -141,7 +141,7 @@ async def test_every_request_of_the_channel_fits_wahas_document(sandbox: Sandbox
     """Texts, files, look-ups, and all that keeps a session alive: no unknown field, no wrong type."""
     given = {"base_url": f"{sandbox.url}/waha", "api_key": "key", "message_ids": True}
     channel = build("wa", "whatsapp_session", given)
-    assert isinstance(channel, WhatsappSessionChannel)
+    assert isinstance(channel, WahaChannel)
     file = {"url": "https://example.org/plan.pdf"}
     for to, data in (
         ("+15551234567", {}),

@@ -18,9 +18,8 @@ from tidings.model.time import SECOND
 from tidings.outbound.channels.base import probe
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.session import SessionCheck, SessionStatus
-from tidings.outbound.channels.whatsapp_servers.port import WhatsappSessionSettings
-from tidings.outbound.channels.whatsapp_servers.waha import MAX_ERRORS, STATES, message_id
-from tidings.outbound.channels.whatsapp_session import WhatsappSessionChannel
+from tidings.outbound.channels.whatsapp_servers.base import WhatsappSessionChannel, WhatsappSessionSettings
+from tidings.outbound.channels.whatsapp_servers.waha import MAX_ERRORS, STATES, WahaChannel, message_id
 from tidings.sandbox.environment import SandboxEnvironment
 from tidings.sandbox.providers.waha import START_SECONDS
 from tidings.wire.http_client import MAX_SHOWN
@@ -43,13 +42,15 @@ def channel(url: str, server: str = "waha", **options: Any) -> WhatsappSessionCh
     return made
 
 
-def waha(sandbox: Sandbox, **options: Any) -> WhatsappSessionChannel:
-    """A channel aimed at the pretend WAHA."""
-    return channel(f"{sandbox.url}/waha", **options)
+def waha(sandbox: Sandbox, **options: Any) -> WahaChannel:
+    """A channel aimed at the simulated WAHA."""
+    made = channel(f"{sandbox.url}/waha", **options)
+    assert isinstance(made, WahaChannel)
+    return made
 
 
 def gateway(sandbox: Sandbox, **options: Any) -> WhatsappSessionChannel:
-    """A channel aimed at the pretend gateway."""
+    """A channel aimed at the simulated gateway."""
     return channel(f"{sandbox.url}/gateway", "gateway", **options)
 
 
@@ -293,6 +294,7 @@ async def test_the_number_behind_a_lid_is_looked_up_once(sandbox: Sandbox, recei
     assert len(sandbox.requests) == 2
     receiver.script(answer(200, b'{"lid": "1@lid", "pn": null}'), answer(500, b""))
     other = channel(receiver.url)
+    assert isinstance(other, WahaChannel)
     assert [await other.number_of("1@lid") for _ in range(2)] == [None] * 2
     await other.close()
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ...model.errors import Misconfigured
-from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
+from ...wire.ssrf_guard import api_url
 from ...wire.webhook_signatures import parse_secret
 from ..option_parsers import duration, flag, whole
 
@@ -18,7 +18,6 @@ GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whats
 LARGEST_PAGE = 100
 BASE_URLS: Mapping[str, str] = {GROUPME: "https://api.groupme.com/v3", TELEGRAM: "https://api.telegram.org"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +64,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _base_url(value: object) -> str:
     """Accept https URLs, and http only within the own network, because requests carry the token."""
-    given = _text(value).rstrip("/")
-    try:
-        target = check_url(given, _ANY_HOST)
-    except ForbiddenUrl as error:
-        raise ValueError(f"{error}; must be an https URL") from error
-    if (target.scheme != "https" and not _is_near(target)) or "?" in given or "#" in given:
-        raise ValueError("must be an https URL without ? and #")
-    return given
-
-
-def _is_near(target: UrlTarget) -> bool:
-    """Return whether the host is this machine, a private address, or a name without a dot."""
-    if target.address is None:
-        return "." not in target.host
-    try:
-        check_url(f"http://{target.host}/", SsrfRules(allow_http=True))
-    except ForbiddenUrl:
-        return True
-    return False
+    return api_url(_text(value))
 
 
 OPTIONS: Mapping[str, Callable[[Any], Any]] = {

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ...model import durations
-from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from ...wire.ssrf_guard import SsrfRules, api_url, credentials_url
 from .port import RecordSource, RecordTarget
 
 Now = Callable[[], int]
 OptionReader = Callable[[object], object]
 
 ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
-_PUBLIC = SsrfRules(allow_http=True)
 
 
 class ConnectorReach(StrEnum):
@@ -136,31 +135,12 @@ def one_of(*known: str) -> OptionReader:
 
 def base_url(value: object) -> str:
     """The base URL of an API: https, or http within a private network, to protect credentials."""
-    given = web_address(value).rstrip("/")
-    if "?" in given or "#" in given:
-        raise ValueError("must be a URL without ? and #")
-    return given
+    return api_url(text(value))
 
 
 def web_address(value: object) -> str:
     """A URL that may be called with a credential."""
-    given = text(value)
-    try:
-        found = check_url(given, ANY_HOST)
-    except ForbiddenUrl as error:
-        raise ValueError(f"{error}; must be an https URL") from error
-    if found.scheme != "https" and not _is_near(given, found.host, found.address is not None):
-        raise ValueError("must be an https URL: http would expose the credentials")
-    return given
-
-
-def _is_near(url: str, host: str, is_address: bool) -> bool:
-    if not is_address:
-        return "." not in host
-    with suppress(ForbiddenUrl):
-        check_url(url, _PUBLIC)
-        return False
-    return True
+    return credentials_url(text(value))
 
 
 def _number(value: object) -> object:

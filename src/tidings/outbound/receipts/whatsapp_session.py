@@ -13,7 +13,7 @@ from typing import Any
 
 from ...model.task import Category
 from ...wire.webhook_signatures import BadSignature
-from ..channels.whatsapp_servers.port import SessionServer, WhatsappSessionSettings
+from ..channels.whatsapp_servers.base import SessionServer, WhatsappSessionSettings
 from .base import (
     Callback,
     CallbackContent,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from ....inputs.fields import Field
 from ....model.message import Message
@@ -16,39 +15,26 @@ from ....model.task import Category
 from ..phone_number import is_e164
 from ..provider_api import ProviderApi, ProviderReply, outcome_by_status
 from ..session import SessionCheck, SessionStatus
-from .port import (
-    FILE_FIELDS,
-    LINK_PREVIEW,
-    WhatsappSessionSettings,
-    code_in,
-    file_of,
-    read_status,
-    receipt_of,
-    unanswered,
-)
+from . import base
+from .base import WhatsappSessionChannel
 
 
-class EvolutionServer:
+class EvolutionChannel(WhatsappSessionChannel):
     """One instance of an Evolution API server."""
 
-    fields: Mapping[str, Field] = {"link_preview": LINK_PREVIEW, **FILE_FIELDS}
-
-    def __init__(self, settings: WhatsappSessionSettings, api: ProviderApi, quick: ProviderApi) -> None:
-        self._api, self._quick = api, quick
-        self._headers = {"apikey": settings.api_key} if settings.api_key else {}
-        self._instance = quote(settings.session, safe="")
+    fields: Mapping[str, Field] = {"link_preview": base.LINK_PREVIEW, **base.FILE_FIELDS}
+    key_header = "apikey"
 
     async def send(self, message: Message) -> Outcome:
         """POST once."""
         path, body = evolution_request(message)
         headers = {**self._headers, "idempotency-key": message.id}
-        reply = await self._api.post(f"/message/{path}/{self._instance}", body, headers=headers)
-        return evolution_outcome(reply, self._api) if isinstance(reply, ProviderReply) else unanswered(reply)
+        reply = await self._api.post(f"/message/{path}/{self._session}", body, headers=headers)
+        return evolution_outcome(reply, self._api) if isinstance(reply, ProviderReply) else base.unanswered(reply)
 
     async def status(self) -> SessionCheck:
         """Read the state; while it connects, a code means that a phone must be linked."""
-        path = f"/instance/connectionState/{self._instance}"
-        reply = await read_status(self._quick, path, self._headers)
+        reply = await self._read_status(f"/instance/connectionState/{self._session}")
         if isinstance(reply, SessionCheck):
             return reply
         inner = reply.fields.get("instance")
@@ -59,22 +45,21 @@ class EvolutionServer:
             return SessionCheck(SessionStatus.LOGGED_OUT, "a QR code must be scanned")
         return SessionCheck(SessionStatus.RECONNECTING, state or reply.words(), is_down=state != "connecting")
 
-    async def reconnect(self, *, restart: bool) -> None:
+    async def reconnect(self, *, restart: bool = False) -> None:
         """Connect a closed instance, or restart it."""
         if restart:
-            await self._quick.post(f"/instance/restart/{self._instance}", {}, headers=self._headers)
+            await self._quick.post(f"/instance/restart/{self._session}", {}, headers=self._headers)
         else:
-            await self._quick.get(f"/instance/connect/{self._instance}", headers=self._headers)
+            await self._quick.get(f"/instance/connect/{self._session}", headers=self._headers)
 
     async def code(self) -> str | None:
         """Read the code of an instance that connects."""
-        reply = await self._quick.get(f"/instance/connect/{self._instance}", headers=self._headers)
-        return code_in(reply, "code")
+        return await self._read_code(f"/instance/connect/{self._session}", "code")
 
 
 def evolution_request(message: Message) -> tuple[str, Mapping[str, Any]]:
     """The path and body that send a message."""
-    to, file = message.recipient, file_of(message.content)
+    to, file = message.recipient, base.file_of(message.content)
     body: dict[str, Any] = {"number": to[1:] if is_e164(to) else to}
     if file is None:
         preview = (message.content.get("data") or {}).get("link_preview") is not False
@@ -88,7 +73,7 @@ def evolution_request(message: Message) -> tuple[str, Mapping[str, Any]]:
 def evolution_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
     """The outcome of Evolution's response to a message."""
     if reply.is_success and reply.body is not None:
-        return Done(receipt=receipt_of(reply.fields))
+        return Done(receipt=base.receipt_of(reply.fields))
     inner = reply.fields.get("response")
     listed = inner.get("message") if isinstance(inner, dict) else None
     parts = listed if isinstance(listed, list) else [listed]

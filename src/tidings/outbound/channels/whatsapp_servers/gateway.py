@@ -6,27 +6,15 @@ Their field names differ, so the usual ones are read. `success` decides where it
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from ....inputs.fields import Field
 from ....model.message import Message
 from ....model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ....model.task import Category
 from ..phone_number import is_e164
 from ..provider_api import ProviderApi, ProviderReply, outcome_by_status
 from ..session import SessionCheck, SessionStatus
-from .port import (
-    NO_SUCH_NUMBER,
-    NumberFormat,
-    WhatsappSessionSettings,
-    by_link,
-    code_in,
-    down,
-    read_status,
-    receipt_of,
-    said_in,
-    unanswered,
-)
+from . import base
+from .base import NumberFormat, WhatsappSessionChannel, down
 
 _FLAGS = ("isReady", "ready", "isConnected", "connected")
 _STATES = ("connectionState", "state", "status")
@@ -42,32 +30,23 @@ _TOO_FAST = re.compile(r"rate.?(limit|overlimit)|too many|temporarily banned|slo
 _NO_ANSWER = re.compile(r"time.?out|timed out|no answer|closed|disconnect|connection lost", re.IGNORECASE)
 
 
-class GatewayServer:
+class GatewayChannel(WhatsappSessionChannel):
     """A service with two routes; it reconnects by itself."""
-
-    fields: Mapping[str, Field] = {}
-
-    def __init__(self, settings: WhatsappSessionSettings, api: ProviderApi, quick: ProviderApi) -> None:
-        self._settings, self._api, self._quick = settings, api, quick
-        self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
 
     async def send(self, message: Message) -> Outcome:
         """POST once."""
         body = {self._settings.phone_field: self._number(message.recipient), self._settings.text_field: message.text}
         reply = await self._api.post("/send", body, headers={**self._headers, "idempotency-key": message.id})
-        return gateway_outcome(reply, self._api) if isinstance(reply, ProviderReply) else unanswered(reply)
+        return gateway_outcome(reply, self._api) if isinstance(reply, ProviderReply) else base.unanswered(reply)
 
     async def status(self) -> SessionCheck:
         """Read the status."""
-        reply = await read_status(self._quick, "/status", self._headers)
+        reply = await self._read_status("/status")
         return reply if isinstance(reply, SessionCheck) else gateway_status(reply, self._quick)
-
-    async def reconnect(self, *, restart: bool) -> None:
-        """Do nothing: there is no route for it."""
 
     async def code(self) -> str | None:
         """Read `qr` in the status."""
-        return code_in(await self._quick.get("/status", headers=self._headers), "qr")
+        return await self._read_code("/status", "qr")
 
     def _number(self, recipient: str) -> str:
         if not is_e164(recipient) or self._settings.number_format is NumberFormat.E164:
@@ -80,21 +59,21 @@ def gateway_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
     """The outcome of a service's response."""
     fields = reply.fields
     success = next((fields[name] for name in _SUCCESS if isinstance(fields.get(name), bool)), None)
-    receipt, said = receipt_of(fields), said_in(reply, api, "error", "message")
+    receipt, said = base.receipt_of(fields), base.said_in(reply, api, "error", "message")
     if reply.is_success and (success is True or (success is None and receipt is not None)):
         return Done(receipt=receipt)
     reason = reply.words(said)
     by_status = outcome_by_status(reply, reason, certain=False)
     if success is True or reply.status in (401, 402, 403, 407, 420, 429) or (success is None and not said):
         return by_status
-    if NO_SUCH_NUMBER.search(said):
+    if base.NO_SUCH_NUMBER.search(said):
         return Reject(Category.PERMANENT, reason)
     if _TOO_FAST.search(said):
         return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
     if _NEEDS_A_PERSON.search(said):
-        return by_link(SessionStatus.LOGGED_OUT, reason)
+        return base.by_link(SessionStatus.LOGGED_OUT, reason)
     if _RECOVERS.search(said):
-        return by_link(SessionStatus.RECONNECTING, reason)
+        return base.by_link(SessionStatus.RECONNECTING, reason)
     if _NO_ANSWER.search(said):  # the connection broke while sending
         return Unknown(reason)
     return Retry(Category.TEMPORARY, reason) if success is False else by_status

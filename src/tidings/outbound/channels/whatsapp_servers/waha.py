@@ -7,7 +7,7 @@ work, so it is restarted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -19,21 +19,8 @@ from ....model.task import Category
 from ..phone_number import is_e164
 from ..provider_api import ProviderApi, ProviderReply, outcome_by_status
 from ..session import SessionCheck, SessionStatus, SessionStorage
-from .port import (
-    FILE_FIELDS,
-    LINK_PREVIEW,
-    NO_SUCH_NUMBER,
-    REPLY_TO,
-    WhatsappSessionSettings,
-    by_link,
-    code_in,
-    down,
-    file_of,
-    read_status,
-    receipt_of,
-    said_in,
-    unanswered,
-)
+from . import base
+from .base import WhatsappSessionChannel, WhatsappSessionSettings, down
 
 STATES: Mapping[str, SessionCheck] = {
     "WORKING": SessionCheck(SessionStatus.CONNECTED, "WORKING"),
@@ -51,15 +38,13 @@ CACHED = 10_000
 _DATABASES = ("WHATSAPP_SESSIONS_POSTGRESQL_URL", "WHATSAPP_SESSIONS_MONGO_URL")
 
 
-class WahaServer:
+class WahaChannel(WhatsappSessionChannel):
     """One session of a WAHA server."""
 
-    fields: Mapping[str, Field] = {"reply_to": REPLY_TO, "link_preview": LINK_PREVIEW, **FILE_FIELDS}
+    fields: Mapping[str, Field] = {"reply_to": base.REPLY_TO, "link_preview": base.LINK_PREVIEW, **base.FILE_FIELDS}
 
-    def __init__(self, settings: WhatsappSessionSettings, api: ProviderApi, quick: ProviderApi) -> None:
-        self._settings, self._api, self._quick = settings, api, quick
-        self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
-        self._session = quote(settings.session, safe="")
+    def __init__(self, settings: WhatsappSessionSettings, *, now: Callable[[], int]) -> None:
+        super().__init__(settings, now=now)
         self._chats: dict[str, str] = {}  # by phone number
         self._numbers: dict[str, str] = {}  # by lid
         self._errors = 0
@@ -74,25 +59,24 @@ class WahaServer:
         headers = {**self._headers, "idempotency-key": message.id}
         reply = await self._api.post(path, body, headers=headers, since=since)
         if not isinstance(reply, ProviderReply):
-            return unanswered(reply)
+            return base.unanswered(reply)
         return self._counted(reply, waha_outcome(reply, self._api))
 
     async def status(self) -> SessionCheck:
         """Read the session's state."""
-        reply = await read_status(self._quick, f"/api/sessions/{self._session}", self._headers)
+        reply = await self._read_status(f"/api/sessions/{self._session}")
         if isinstance(reply, SessionCheck):
             return reply
         return check_of(self._quick.shown(reply.fields.get("status")) or reply.words())
 
-    async def reconnect(self, *, restart: bool) -> None:
+    async def reconnect(self, *, restart: bool = False) -> None:
         """Start the session, which has no effect on a running one; or restart it."""
         action = "restart" if restart else "start"
         await self._quick.post(f"/api/sessions/{self._session}/{action}", {}, headers=self._headers)
 
     async def code(self) -> str | None:
         """Read the QR code as text."""
-        headers = {**self._headers, "accept": "application/json"}
-        return code_in(await self._quick.get(f"/api/{self._session}/auth/qr?format=raw", headers=headers), "value")
+        return await self._read_code(f"/api/{self._session}/auth/qr?format=raw", "value")
 
     async def number_of(self, id_: str) -> str | None:
         """The chat id of the phone number behind a lid; None if it is hidden or the server does not answer."""
@@ -123,7 +107,7 @@ class WahaServer:
         query = f"phone={recipient[1:]}&session={self._session}"
         reply = await self._api.get(f"/api/contacts/check-exists?{query}", headers=self._headers)
         if not isinstance(reply, ProviderReply):
-            return unanswered(reply)
+            return base.unanswered(reply)
         found, chat = reply.fields.get("numberExists"), reply.fields.get("chatId")
         if reply.is_success and found is True and isinstance(chat, str):
             return _cache(self._chats, recipient, chat)
@@ -143,7 +127,7 @@ class WahaServer:
 
 def request_of(message: Message, chat: str, settings: WhatsappSessionSettings) -> tuple[str, Mapping[str, Any]]:
     """The path and body that send a message; fields without a value are left out."""
-    data, file = message.content.get("data") or {}, file_of(message.content)
+    data, file = message.content.get("data") or {}, base.file_of(message.content)
     body: dict[str, Any] = {"session": settings.session, "chatId": chat}
     if file is None:
         body |= {"text": message.text, "linkPreview": data.get("link_preview") is not False}
@@ -166,16 +150,16 @@ def waha_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
     """The outcome of WAHA's response to a message."""
     fields, status = reply.fields, reply.status
     if reply.is_success and reply.body is not None:
-        return Done(receipt=receipt_of(fields))
+        return Done(receipt=base.receipt_of(fields))
     state = fields.get("status")
     if status == 422 and isinstance(state, str) and "expected" in fields:
         shown = api.shown(state)
-        return by_link(check_of(shown).link, f"the session is {shown}")
+        return base.by_link(check_of(shown).link, f"the session is {shown}")
     if status == 404:
-        return Offline(reply.words(said_in(reply, api, "message")))
+        return Offline(reply.words(base.said_in(reply, api, "message")))
     exception = fields.get("exception")
     said = api.shown(exception.get("message")) if isinstance(exception, dict) else ""
-    if status == 500 and NO_SUCH_NUMBER.search(said):
+    if status == 500 and base.NO_SUCH_NUMBER.search(said):
         return Reject(Category.PERMANENT, reply.words(said))
     return outcome_by_status(reply, reply.words(said), certain=False)
 

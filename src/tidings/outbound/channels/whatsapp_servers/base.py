@@ -1,4 +1,4 @@
-"""The port of servers that hold a WhatsApp session, the settings of one, and what all servers share."""
+"""The channel through a WhatsApp session, its settings, and what all kinds of servers share."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import base64
 import binascii
 import mimetypes
 import re
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import quote
 
 from ....inputs.fields import Field
 from ....model.errors import Invalid
 from ....model.message import Message
-from ....model.outcome import Offline, Outcome, Retry
-from ....model.task import Category
-from ..base import BaseChannelSettings
-from ..provider_api import ProviderApi, ProviderReply
-from ..session import SessionCheck, SessionStatus
+from ....model.outcome import Done, Offline, Outcome, Reject, Retry
+from ....model.task import Category, OnUnknown
+from ..base import BaseChannelSettings, traits_of
+from ..phone_number import check_e164
+from ..provider_api import ProviderApi, ProviderChannel, ProviderReply
+from ..provider_fields import provider_fields_of
+from ..session import SessionCheck, SessionStatus, SessionStorage
 
+MAX_TEXT = 65_536
 MAX_CODE = 2000  # maximum characters of a scannable code
 
 NO_SUCH_NUMBER = re.compile(
@@ -36,6 +41,7 @@ FILE_FIELDS: Mapping[str, Field] = {
     "image": Field("object", f"an image {_FILE}", {"url": "https://example.org/map.png"}),
     "file": Field("object", f"a document {_FILE}", {"url": "https://example.org/plan.pdf", "filename": "plan.pdf"}),
 }
+_CHAT = re.compile(r"[0-9]{5,32}(?:-[0-9]{5,16})?@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
 _FILE_PARTS = frozenset({"url", "data", "mimetype", "filename"})
 
 
@@ -76,22 +82,88 @@ class WhatsappSessionSettings(BaseChannelSettings):
     deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
 
 
-class SessionServerClient(Protocol):
-    """One session on one server. Requests that change nothing for the recipient use the short time limit."""
+class WhatsappSessionChannel(ProviderChannel):
+    """Sends through a session. Requests that send nothing use the short time limit of `_quick`."""
 
-    fields: Mapping[str, Field]  # what `data` of a message may hold
+    kind: ClassVar[str] = "whatsapp_session"
+    no_lookup = "the session cannot be asked about earlier messages"
+    fields: Mapping[str, Field] = {}  # what `data` of a message may hold
+    key_header = "x-api-key"
 
+    def __init__(self, settings: WhatsappSessionSettings, *, now: Callable[[], int]) -> None:
+        self.traits = traits_of(
+            settings,
+            OnUnknown.HOLD,
+            "the server does not guarantee deduplication by id",
+            max_text=MAX_TEXT,
+            reconnect_wait=settings.reconnect_wait,
+            in_order=settings.in_order,
+        )
+        self.session_dir = settings.session_dir
+        self._settings = settings
+        self._session = quote(settings.session, safe="")
+        self._headers = {self.key_header: settings.api_key} if settings.api_key else {}
+        hide = [settings.api_key] if settings.api_key else []
+        self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+        self._quick = ProviderApi(settings.base_url, deadline=settings.status_timeout, hide=hide, now=now)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Raise Invalid unless the recipient is E.164 or a chat id, and text and file are valid."""
+        if not _CHAT.fullmatch(recipient):
+            check_e164(recipient)
+        provider_fields_of(content, self.fields, "this server")
+        said, file = str(content.get("text") or ""), file_of(content)
+        if not said.strip() and file is None:
+            raise Invalid("The message is empty", remedy="Give a text or a file", field="text")
+        if len(said) > MAX_TEXT:
+            remedy = f"Shorten it to {MAX_TEXT} characters"
+            raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
+
+    @abstractmethod
     async def send(self, message: Message) -> Outcome:
-        """Send a message once."""
+        """Send once."""
 
+    @abstractmethod
     async def status(self) -> SessionCheck:
         """Check the session."""
 
-    async def reconnect(self, *, restart: bool) -> None:
-        """Start a session that does not run, or restart it."""
+    async def reconnect(self, *, restart: bool = False) -> None:
+        """Start a session that does not run, or restart it, if the server can."""
 
-    async def code(self) -> str | None:
-        """The text of the QR code that links a phone; None if there is none."""
+    async def storage(self) -> SessionStorage | None:
+        """Where the server keeps its sessions; None if it does not say."""
+        return None
+
+    async def probe(self) -> Outcome:
+        """Check the session."""
+        found = await self.status()
+        if found.link is SessionStatus.CONNECTED:
+            return Done(f"the session is connected ({found.why})")
+        if found.rejected:
+            return Reject(Category.PERMANENT, found.why, whole_channel=True)
+        return by_link(found.link, f"the session is {found.link.words}: {found.why}")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._api.close()
+        await self._quick.close()
+
+    async def _read_status(self, path: str) -> ProviderReply | SessionCheck:
+        """The server's answer about the session; a check if there is none, or none that can be read."""
+        reply = await self._quick.get(path, headers=self._headers)
+        if not isinstance(reply, ProviderReply):
+            return down("the server did not answer in time")
+        if reply.status in (401, 403):
+            return down("the server rejects the API key")._replace(rejected=True)
+        if reply.status == 404:
+            return down("the session does not exist")
+        return reply if reply.is_success and reply.body is not None else down(reply.words())
+
+    async def _read_code(self, path: str, name: str) -> str | None:
+        """A scannable code in an answer."""
+        reply = await self._quick.get(path, headers={**self._headers, "accept": "application/json"})
+        found = reply.fields.get(name) if isinstance(reply, ProviderReply) else None
+        return found if isinstance(found, str) and 0 < len(found) <= MAX_CODE else None
 
 
 class FileToSend(NamedTuple):
@@ -144,27 +216,9 @@ def unanswered(outcome: Outcome) -> Outcome:
     return outcome
 
 
-async def read_status(api: ProviderApi, path: str, headers: Mapping[str, str]) -> ProviderReply | SessionCheck:
-    """The server's answer about the session; a check if there is none, or none that can be read."""
-    reply = await api.get(path, headers=headers)
-    if not isinstance(reply, ProviderReply):
-        return down("the server did not answer in time")
-    if reply.status in (401, 403):
-        return down("the server rejects the API key")._replace(rejected=True)
-    if reply.status == 404:
-        return down("the session does not exist")
-    return reply if reply.is_success and reply.body is not None else down(reply.words())
-
-
 def down(why: str) -> SessionCheck:
     """The check of a session that is stopped or unreachable."""
     return SessionCheck(SessionStatus.RECONNECTING, why, is_down=True)
-
-
-def code_in(reply: ProviderReply | Outcome, name: str) -> str | None:
-    """A scannable code in a reply."""
-    found = reply.fields.get(name) if isinstance(reply, ProviderReply) else None
-    return found if isinstance(found, str) and 0 < len(found) <= MAX_CODE else None
 
 
 def said_in(reply: ProviderReply, api: ProviderApi, *names: str) -> str:
