@@ -43,7 +43,7 @@ def test_a_report_is_read_and_written_as_its_vector_says() -> None:
 
     assert isinstance(report.outcomes[2].outcome, Retry)
     assert report.outcomes[2].outcome.category is Category.THROTTLING
-    assert Unknown("no answer within 30 s") == report.outcomes[7].outcome
+    assert Unknown("no answer within 30 s", session_failed=True) == report.outcomes[7].outcome
     assert vector("report") == orjson.loads(encode_report(report))
 
 

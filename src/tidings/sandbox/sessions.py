@@ -20,6 +20,7 @@ from tidings.model.time import SECOND
 from .environment import SandboxEnvironment
 
 LONGEST = 86_400.0
+MAX_SESSIONS = 100
 ROTATES = 20  # seconds after which the QR code changes
 
 
@@ -63,6 +64,8 @@ class SandboxSessions:
 
     def put(self, provider: str, name: str, state: str, *, seconds: float | None = None, then: str = "") -> None:
         """Set a state, permanently or for some seconds."""
+        if (provider, name) not in self._all and len(self._all) >= MAX_SESSIONS:
+            raise Invalid("Too many sessions", remedy="Delete one first", field="session")
         until = None if seconds is None else self._environment.wall() + round(seconds * SECOND)
         self._keep({**self._all, (provider, name): SandboxSession(state, until, then)})
 

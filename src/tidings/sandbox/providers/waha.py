@@ -11,20 +11,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import orjson
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import Invalid, TooLarge
+from tidings.model.errors import Invalid
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import json_object
+from tidings.sandbox.provider_endpoint import ProviderRequest, json_object, provider_route
 from tidings.sandbox.receipts import ReceiptOrigin
-from tidings.sandbox.responses import FaultyResponse, SandboxJson, read_body, read_command, with_error_response
+from tidings.sandbox.responses import SandboxJson, read_body, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 from tidings.sandbox.waha_payloads import ME, chat_of, engine_of, environment_of, is_known_chat, number_of, sent_message
@@ -39,20 +40,20 @@ STATES = (
     "WORKING",
     "FAILED",
 )
-MAX_SESSIONS = 100
-
 START_SECONDS = 1.0  # how long a session is STARTING
 ACTIONS = ("start", "restart", "stop", "logout")
 
 _CHAT = re.compile(r"[0-9-]{5,49}@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
-_SENDS = ("sendText", "sendImage", "sendFile")
+_NOT_WORKING = "the session is not working"
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return WAHA's routes, and one to set the state of a session."""
     waha = _WahaProvider(world)
     return [
-        *(Route(f"/waha/api/{send}", with_error_response(waha.send), methods=["POST"]) for send in _SENDS),
+        provider_route(world, "/waha/api/sendText", partial(waha.read, is_text=True), waha.answer),
+        provider_route(world, "/waha/api/sendImage", partial(waha.read, is_text=False), waha.answer),
+        provider_route(world, "/waha/api/sendFile", partial(waha.read, is_text=False), waha.answer),
         Route("/waha/ping", waha.ping, methods=["GET"]),
         Route("/waha/health", waha.health, methods=["GET"]),
         Route("/waha/api/server/version", waha.version, methods=["GET"]),
@@ -90,18 +91,18 @@ class _WahaProvider:
 
     async def version(self, request: Request) -> Response:
         """Return the version."""
-        return _locked(request) or SandboxJson(environment_of())
+        return _locked(request.headers) or SandboxJson(environment_of())
 
     async def environment(self, request: Request) -> Response:
         """Return WAHA's own environment variables: sessions are files."""
-        return _locked(request) or SandboxJson({"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions"})
+        return _locked(request.headers) or SandboxJson({"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions"})
 
     async def list(self, request: Request) -> Response:
         """Return all sessions; stopped ones only with `all`."""
         every = request.query_params.get("all") == "true"
         names = self._sessions.names(CHANNEL)
         shown = [self._shown(name) for name in names if every or self._state(name) != "STOPPED"]
-        return _locked(request) or SandboxJson(shown)
+        return _locked(request.headers) or SandboxJson(shown)
 
     async def create(self, request: Request) -> Response:
         """Create a session whose QR code must be scanned."""
@@ -110,9 +111,9 @@ class _WahaProvider:
         except orjson.JSONDecodeError:
             return _wrong("The body is not JSON")
         name = body.get("name") if isinstance(body, dict) else None
-        if len(self._sessions.names(CHANNEL)) >= MAX_SESSIONS or not isinstance(name, str | None):
-            return _wrong("name must be a text, or too many sessions")
-        if refused := _locked(request):
+        if not isinstance(name, str | None):
+            return _wrong("name must be a text")
+        if refused := _locked(request.headers):
             return refused
         name = name or f"session_{next(self._numbers)}"
         self._put(name, "STARTING", seconds=START_SECONDS, then="SCAN_QR_CODE")
@@ -147,7 +148,7 @@ class _WahaProvider:
 
     async def delete(self, request: Request) -> Response:
         """Delete a session; a missing one is fine."""
-        if refused := _locked(request):
+        if refused := _locked(request.headers):
             return refused
         self._sessions.drop(CHANNEL, request.path_params["session"])
         return Response(status_code=200)
@@ -177,11 +178,8 @@ class _WahaProvider:
         body = await read_command(request, 'For example {"status": "FAILED"}')
         state, seconds = asked_state(body, "status", STATES)
         name = request.path_params["session"]
-        names = self._sessions.names(CHANNEL)
-        if name not in names and len(names) >= MAX_SESSIONS:
-            raise Invalid("Too many sessions", field="session")
         linked = "SCAN_QR_CODE" if state == "SCAN_QR_CODE" and seconds is None else "WORKING"
-        then = body.get("then", linked) if isinstance(body, dict) else linked
+        then = body.get("then", linked)
         if then not in STATES:
             raise Invalid(f"Unknown state {then!r}", remedy=f"Use {', '.join(STATES)}", field="then")
         self._put(name, state, seconds=seconds, then=then)
@@ -192,12 +190,12 @@ class _WahaProvider:
         chat = chat_of(request.query_params.get("phone", ""))
         found = {"numberExists": chat is not None, **({} if chat is None else {"chatId": chat})}
         session = request.query_params.get("session", "default")
-        return _locked(request) or self._unfit(session) or SandboxJson(found)
+        return _locked(request.headers) or self._unfit(session) or SandboxJson(found)
 
     async def lid(self, request: Request) -> Response:
         """Return the phone number of a lid."""
         session, lid = request.path_params["session"], request.path_params["lid"]
-        return _locked(request) or self._unfit(session) or SandboxJson(number_of(lid))
+        return _locked(request.headers) or self._unfit(session) or SandboxJson(number_of(lid))
 
     async def code(self, request: Request) -> Response:
         """Return the QR code as text."""
@@ -214,42 +212,28 @@ class _WahaProvider:
         """Return an id for a message."""
         return self._missing(request) or SandboxJson({"id": f"3EB0{uuid4().hex[:18].upper()}"})
 
-    async def send(self, request: Request) -> Response:
-        """Send a text, an image or a file through a session."""
-        if refused := _locked(request):
-            return refused
-        try:
-            raw = await read_body(request.receive)
-        except ClientDisconnect:
-            return Response()
-        except TooLarge as error:
-            return _wrong(str(error), 413)
-        fields = json_object(raw) or {}
-        name = str(fields.get("session") or "default")
-        if self._state(name) is None:
-            return self._unfit(name) or Response()
-        is_text = request.url.path.endswith("sendText")
-        problem = _problem(fields, is_text=is_text)
-        unfit = self._unfit(name) if problem is None else None
-        id = fields.get("id") or request.headers.get("idempotency-key") or f"waha-{next(self._numbers)}"
-        to = str(fields.get("chatId") or "")[:256]
-        arrival = ProviderArrival(
-            CHANNEL,
-            id=str(id)[:256],
-            to=to,
-            text=str(fields.get("text" if is_text else "caption") or ""),
-            data={key: fields[key] for key in ("reply_to", "linkPreview", "file") if fields.get(key) is not None},
-            problem=problem or ("the session is not working" if unfit else None),
-            fault=None if is_known_chat(to) else SandboxFault(FaultKind.GONE),
-        )
-        entry = self._world.receive(arrival)
+    def read(self, asked: ProviderRequest, *, is_text: bool) -> ProviderArrival:
+        """Parse a text, an image or a file."""
+        fields, to = asked.fields or {}, asked.text("chatId")[:256]
+        problem = _problem(asked, is_text=is_text)
+        if problem is None and self._state(asked.text("session") or "default") != "WORKING":
+            problem = _NOT_WORKING
+        data = {key: fields[key] for key in ("reply_to", "linkPreview", "file") if fields.get(key) is not None}
+        fault = None if is_known_chat(to) else SandboxFault(FaultKind.GONE)
+        text = asked.text("text" if is_text else "caption")
+        arrival = asked.arrival(CHANNEL, to, text, data, problem, fault=fault)
+        return arrival._replace(id=asked.text("id")[:256] or arrival.id)
+
+    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+        """Answer a message, and send its receipts."""
+        name = asked.text("session") or "default"
         target = self._world.callbacks.target(CHANNEL, name)
         if entry.delivered and target is not None:
             origin = ReceiptOrigin(CHANNEL, name, str(sent_message(entry, name)["id"]), entry.to, *target)
             self._world.callbacks.took(entry.n, origin)
-        if entry.did is FaultKind.REFUSED and entry.code.upper() in STATES:
-            unfit = self._unfit(name, entry.code.upper())
-        return unfit or FaultyResponse(entry, _answer(entry, arrival, name), self._world.environment)
+        fault = entry.code.upper() if entry.did is FaultKind.REFUSED and entry.code.upper() in STATES else None
+        unfit = self._unfit(name, fault) if fault or arrival.problem == _NOT_WORKING else None
+        return _locked(asked.headers) or unfit or _answer(entry, arrival, name)
 
     def _state(self, name: str) -> str | None:
         return self._sessions.state(CHANNEL, name)
@@ -267,7 +251,7 @@ class _WahaProvider:
 
     def _missing(self, request: Request) -> Response | None:
         known = self._state(request.path_params["session"]) is not None
-        return _locked(request) or (None if known else _not_found("Session not found"))
+        return _locked(request.headers) or (None if known else _not_found("Session not found"))
 
     def _unfit(self, name: str, state: str | None = None) -> Response | None:
         """Return 404 for a session that does not run, 422 for one that runs and does not work."""
@@ -283,11 +267,13 @@ class _WahaProvider:
         return SandboxJson(body, status_code=422)
 
 
-def _problem(fields: Mapping[str, Any], *, is_text: bool) -> str | None:
-    if not isinstance(fields.get("chatId"), str) or not _CHAT.fullmatch(fields["chatId"]):
+def _problem(asked: ProviderRequest, *, is_text: bool) -> str | None:
+    if _locked(asked.headers) is not None:
+        return "Unauthorized"
+    if not _CHAT.fullmatch(asked.text("chatId")):
         return "chatId must be a chat such as 15551234567@c.us"
-    file = fields.get("file")
-    if is_text and (not isinstance(fields.get("text"), str) or not fields["text"]):
+    file = (asked.fields or {}).get("file")
+    if is_text and not asked.text("text"):
         return "text must be a non-empty text"
     if not is_text and not (isinstance(file, dict) and file.get("mimetype") and (file.get("url") or file.get("data"))):
         return "file must have mimetype, and url or data"
@@ -323,9 +309,9 @@ def _exception(words: str, arrival: ProviderArrival) -> Response:
     return SandboxJson(body, status_code=500)
 
 
-def _locked(request: Request) -> Response | None:
+def _locked(headers: Mapping[str, str]) -> Response | None:
     """Return 401 unless there is a key that does not begin with `wrong`."""
-    key = request.headers.get("x-api-key") or request.query_params.get("x-api-key") or ""
+    key = headers.get("x-api-key", "")
     if key and not key.startswith("wrong"):
         return None
     return SandboxJson({"message": "Unauthorized", "statusCode": 401}, status_code=401)
