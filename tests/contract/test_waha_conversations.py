@@ -17,6 +17,7 @@ from tidings.api.routes import callbacks
 from tidings.app import App, build
 from tidings.config import load
 from tidings.kernel.clock import ManualClock
+from tidings.model.message import Draft
 from tidings.sandbox.environment import SandboxEnvironment
 from tidings.store.port import Row
 from tidings.store.sqlite import SqliteStore
@@ -168,6 +169,52 @@ async def test_every_edit_counts_and_status_posts_do_not(tmp_path: Path, session
         assert rows[0]["edited_text"] == "good evening"
         await here.say("", session=session, sender=LID, deletes=n)
         assert (await here.inbox())[0]["deleted_at"] is not None
+
+
+async def test_the_engine_starts_and_restarts_its_session(tmp_path: Path) -> None:
+    """E7, over HTTP and with the engine's own wiring: stopped, failed, and working only by its own word."""
+    async with talk(tmp_path) as here:
+        clock, texts = here.app.clock, iter(range(100))
+        assert isinstance(clock, ManualClock)
+
+        async def send(times: int = 1) -> list[str]:
+            drafts = [Draft("home", f"+1555123450{n}", f"text {next(texts)}") for n in range(times)]
+            return [(await here.app.messages.accept(draft)).id for draft in drafts]
+
+        async def states(ids: list[str]) -> set[tuple[str, bool]]:
+            shown = [await here.app.messages.show(id_) for id_ in ids]
+            return {(row["state"], bool(row["unknown"])) for row in shown}
+
+        async def pass_time(seconds: int) -> None:
+            for _ in range(seconds):
+                clock.advance(1)
+                await here.work()
+
+        def actions() -> list[str]:
+            paths = [one.path for one in here.sandbox.requests if one.method == "POST" and "/sessions/" in one.path]
+            return [path.rpartition("/")[2] for path in paths]
+
+        await pass_time(1)
+        for state, action in (("STOPPED", "start"), ("FAILED", "restart")):
+            clock.advance(90)  # a session that has lasted a minute starts with the shortest delay
+            await pass_time(1)
+            await here.http.post(f"{here.sandbox.url}/sandbox/waha/default", json={"status": state})
+            ids = await send()
+            await pass_time(8)
+            assert await states(ids) == {("sent", False)}
+            assert actions()[-1:] == [action]
+
+        clock.advance(3600)
+        await pass_time(1)
+        here.sandbox.break_("500", times=3)
+        failed = await send(3)
+        await here.work()
+        waiting = await send()
+        await here.work()
+        assert (await states(failed), await states(waiting)) == ({("failed", True)}, {("pending", False)})
+        await pass_time(7)
+        assert await states(waiting) == {("sent", False)}
+        assert actions() == ["start", "restart", "restart"]
 
 
 async def test_a_session_without_a_source_is_not_filed_under_another(tmp_path: Path) -> None:

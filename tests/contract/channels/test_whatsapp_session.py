@@ -69,7 +69,7 @@ async def send(made: WhatsappSessionChannel, what: Message | None = None) -> Out
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    """A server that does as it is told."""
+    """A server with scripted answers."""
     async with receiving() as ready:
         yield ready
 
@@ -95,8 +95,8 @@ async def test_waha_gets_the_request_byte_for_byte(sandbox: Sandbox) -> None:
     assert [(entry.channel, entry.to, entry.text) for entry in sandbox.ledger] == [("waha", CHAT, "hello")]
 
 
-async def test_waha_gets_extras_and_an_id_that_is_the_same_on_every_try(sandbox: Sandbox) -> None:
-    """`message_ids`: whoever removes duplicates by the id can; groups are named as WAHA names them."""
+async def test_waha_gets_optional_fields_and_the_same_id_on_every_attempt(sandbox: Sandbox) -> None:
+    """`message_ids`: a server can remove duplicates by the id; groups are named as WAHA names them."""
     data = {"reply_to": "false_1@c.us_AA", "link_preview": False}
     await put(sandbox, "/sandbox/waha/desk-2", status="WORKING")
     for _ in range(2):
@@ -201,7 +201,7 @@ async def test_each_answer_of_waha_has_its_category(
         ({}, None),
     ],
 )
-async def test_engines_put_their_id_in_different_places(
+async def test_the_message_id_is_found_wherever_an_engine_puts_it(
     receiver: Receiver, body: dict[str, Any], receipt: str | None
 ) -> None:
     """What the status says counts, wherever the id is."""
@@ -410,8 +410,8 @@ async def test_no_answer_after_the_request_left_is_unknown(receiver: Receiver, s
 
 
 @pytest.mark.parametrize("server", ["waha", "gateway", "evolution"])
-async def test_nobody_there_was_certainly_not_sent(server: str) -> None:
-    """F22, E7: whoever holds the session is away, so everything waits."""
+async def test_an_unreachable_server_makes_the_message_wait(server: str) -> None:
+    """F22, E7: nothing was sent, so everything waits."""
     with refusing() as url:
         assert isinstance(await send(channel(url, server)), Offline)
 
@@ -452,7 +452,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status_and_shown_short(
 )
 @pytest.mark.parametrize("make", [waha, gateway])
 async def test_the_faults_of_the_sandbox_work(sandbox: Sandbox, make: Any, word: str, kind: type, copies: int) -> None:
-    """By command; the ledger knows what the sender cannot."""
+    """The ledger knows what the sender cannot."""
     sandbox.break_(word, **({"seconds": 0.01} if word == "slow" else {}))
     outcome = await send(make(sandbox))
 
@@ -501,8 +501,10 @@ async def test_each_state_of_waha_maps_to_a_session_status(sandbox: Sandbox, sta
         ("TOS_BLOCK", SessionStatus.LOGGED_OUT),
     ],
 )
-async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str, link: SessionStatus) -> None:
-    """E7: and a message that is sent meanwhile waits, for the session or for a person."""
+async def test_each_state_of_the_gateway_maps_to_a_session_status(
+    sandbox: Sandbox, state: str, link: SessionStatus
+) -> None:
+    """E7: a message that is sent meanwhile waits, for the session or for a person."""
     await put(sandbox, "/sandbox/gateway", connectionState=state)
     made = gateway(sandbox)
 
@@ -538,7 +540,7 @@ async def test_a_status_that_cannot_be_read_means_that_the_session_is_down(
     assert found == SessionCheck(SessionStatus.RECONNECTING, found.why, is_down=True, rejected=rejected)
 
 
-async def test_the_settings_can_be_tried_without_sending(sandbox: Sandbox) -> None:
+async def test_the_settings_can_be_tested_without_sending(sandbox: Sandbox) -> None:
     """Whether the session works, or what a person must do."""
     good = await probe(waha(sandbox))
     wrong = await probe(waha(sandbox, api_key="wrong"))
@@ -585,13 +587,13 @@ def test_what_could_never_be_sent_is_refused_with_a_remedy(to: str, content: dic
 
 
 @pytest.mark.parametrize("to", [ADA, CHAT, "120363041234567890@g.us", "123456789012345@lid"])
-def test_people_groups_and_hidden_ids_are_taken(to: str) -> None:
+def test_people_groups_and_linked_ids_are_accepted(to: str) -> None:
     """As a number, or as the server names them."""
     channel("http://127.0.0.1:3000").check(to, {"text": "hello"})
 
 
-def test_the_gateway_has_no_extras() -> None:
-    """What it cannot send is refused, not dropped."""
+def test_fields_that_a_gateway_cannot_send_are_refused() -> None:
+    """Nothing is dropped silently."""
     with pytest.raises(CallerError):
         channel("http://127.0.0.1:3000", "gateway").check(ADA, {"text": "a", "data": {"reply_to": "x"}})
 
@@ -618,7 +620,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str) -> 
     assert caught.value.field == field
 
 
-def test_it_holds_what_is_in_doubt_and_hides_its_key() -> None:
+def test_uncertain_messages_are_held_and_the_key_is_hidden() -> None:
     """With its reason; the key is in no repr (S9)."""
     traits = channel("http://127.0.0.1:3000").traits
 

@@ -42,7 +42,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "schedule.missed": "an occurrence was missed by more than its catch-up window",
     "schedule.refused": "the message or broadcast of an occurrence could not be created",
     "schedule.ended": "the schedule has fired for the last time",
-    "channel.reconnecting": "the channel's session was lost; its messages wait",
+    "channel.reconnecting": "the channel's session has been lost for 15 seconds; its messages wait",
     "channel.connected": "the session is back; waiting messages are sent",
     "channel.logged_out": "the session was logged out; scan the QR code to link it again",
     "channel.unreachable": "five reconnects in a row failed",
