@@ -49,7 +49,7 @@ class InboundWebhooks:
 
     async def _numbered(self, channel: str | None, one: IncomingMessage) -> IncomingMessage:
         """Replace a linked id (lid) of WhatsApp with the phone number behind it; a hidden number keeps its lid."""
-        if channel is None or not one.sender.endswith("@lid"):
+        if channel is None or one.own or not one.sender.endswith("@lid"):
             return one
         number = await self.number_of(channel, one.sender)
         if number is None:

@@ -147,7 +147,7 @@ def _reconnecting(before: StoredSession, found: SessionCheck, now: int) -> Sessi
     attempts += is_due
     if is_due or retry_at is None:
         retry_at = now + reconnect_delay(attempts)
-    check_at = now + CHECK_INTERVALS[SessionStatus.RECONNECTING]
+    check_at = now + CHECK_INTERVALS[SessionStatus.LOGGED_OUT if found.rejected else SessionStatus.RECONNECTING]
     after = _transition(before, found, attempts, retry_at, check_at, now)._replace(rejected=found.rejected)
     if is_due and found.restart and before.may_restart(now):
         return _restarted(after, now)
