@@ -191,8 +191,8 @@ async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path:
     heard: list[Any] = []
 
     class Ear:
-        async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-            heard.append((channel, kind, payload))
+        async def heard(self, channel: str, accounts: Mapping[str, str], payload: Mapping[str, Any]) -> None:
+            heard.append((channel, accounts, payload))
 
     async with street(tmp_path) as here:
         await here.subscribe()
@@ -203,7 +203,7 @@ async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path:
         assert not calling.push("telegram", "654321", update), "nobody asked for that bot's"
         await calling.idle()
 
-        assert heard == [("bot", "telegram", update)]
+        assert heard == [("bot", {"123456": "bot"}, update)]
         assert here.answers == [200]
 
 

@@ -393,11 +393,11 @@ async def test_what_is_forgotten_takes_its_receipts_along(store: Store, clock: M
 
 async def test_what_is_no_receipt_reaches_whoever_listens(store: Store, clock: ManualClock) -> None:
     """In the provider's own words; what they cannot take now makes the provider come again."""
-    heard: list[tuple[str, str, Any]] = []
+    heard: list[tuple[str, Any, Any]] = []
 
     class Ear:
-        async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-            heard.append((channel, kind, payload))
+        async def heard(self, channel: str, accounts: Mapping[str, str], payload: Mapping[str, Any]) -> None:
+            heard.append((channel, accounts, payload))
             if len(heard) == 1:
                 raise StoreUnavailable("not now", remedy="later")
 
@@ -409,7 +409,7 @@ async def test_what_is_no_receipt_reaches_whoever_listens(store: Store, clock: M
             await here.post(body)
         await here.post(body)
 
-        assert heard == [("wa", "whatsapp_cloud", body)] * 2
+        assert heard == [("wa", {NUMBER: "wa"}, body)] * 2
 
 
 async def test_its_statements_use_their_index(postgres_url: str) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import orjson
 import pytest
+from twilio.request_validator import RequestValidator
 
 from tidings.model.errors import Invalid
 from tidings.model.task import Category
@@ -95,6 +96,41 @@ def test_twilio_signs_as_in_its_vector() -> None:
     headers = {twilio.HEADER: "0/KCTR6DLpKmkAf8muzZqo1nDgQ="}
 
     READERS["twilio"].verify(Callback("/myapp.php?foo=1&bar=2", headers, urlencode(fields).encode()))
+
+
+SHARED = twilio.TwilioCallbackReader(ACCOUNT, "12345", BASE, "shared-secret")
+
+
+@pytest.mark.parametrize(("algorithm", "secret"), [(None, "12345"), ("HMAC_SHA256", "shared-secret")])
+def test_signatures_agree_with_twilios_own_validator(algorithm: str | None, secret: str) -> None:
+    """The auth token signs with SHA-1, a SharedKey with the algorithm of the second header."""
+    fields, target = {"MessageSid": SID, "MessageStatus": "delivered"}, "/callbacks/texts?message=0190-a1"
+    judge = RequestValidator(secret)
+    headers = {twilio.HEADER: judge.compute_signature(BASE + target, fields, algorithm)}
+    if algorithm is not None:
+        headers[twilio.SETTINGS_HEADER] = f"key=webhooks_sharedkey_1,algorithm={algorithm}"
+    call = Callback(target, headers, urlencode(fields).encode())
+
+    SHARED.verify(call)
+    with pytest.raises(BadSignature, match="missing or wrong"):
+        SHARED.verify(call._replace(body=call.body + b"1"))
+    ours = twilio.sign(secret.encode(), BASE + target, {name: [value] for name, value in fields.items()},
+                       twilio.ALGORITHMS[algorithm or "HMAC_SHA1"])  # fmt: skip
+    assert judge.validate(BASE + target, fields, ours, algorithm)
+
+
+def test_a_refused_twilio_signature_says_why() -> None:
+    """Which key is missing, or which algorithm is unknown."""
+    call = status("delivered")
+    for algorithm, words in (("HMAC_SHA256", "shared_key"), ("HMAC_SHA256, x=1", "shared_key")):
+        signed = call._replace(headers={**call.headers, twilio.SETTINGS_HEADER: f"key=k,algorithm={algorithm}"})
+        with pytest.raises(BadSignature, match=words):
+            READERS["twilio"].verify(signed)
+    odd = call._replace(headers={**call.headers, twilio.SETTINGS_HEADER: "key=k,algorithm=HMAC_MD5"})
+    with pytest.raises(BadSignature, match="unknown algorithm HMAC_MD5"):
+        SHARED.verify(odd)
+    with pytest.raises(BadSignature, match="auth_token"):
+        twilio.TwilioCallbackReader(ACCOUNT, "", BASE, "shared-secret").verify(call)
 
 
 # -- who is refused (S8)

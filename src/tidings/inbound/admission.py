@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 from ..model import durations
 from ..model.time import micros
 from .domain import IncomingKind, IncomingMessage, Speaker
+from .opt_out_keywords import OptOutKeyword, keyword_of
 from .sources.settings import SourceSettings
 
 _FOR = re.compile(r"\s*\{\{\s*@([^{}]{1,100}?)\s*\}\}\s*")
 _SYSTEM, _OURS, _BOT = "sent by the platform", "sent by Tidings itself", "sent by a bot"
+_NO_SOURCE = "which no source has"
 _OTHER_GROUP = "sent in a group that does not belong to this source"
 _REMEDIES = {
     _SYSTEM: "only messages from people are handled",
@@ -41,6 +43,7 @@ class SenderLookup(NamedTuple):
     speaker: Speaker | None = None
     is_ours: bool = False  # sent by Tidings
     named: tuple[Speaker, ...] = ()  # people with the name of an impersonation
+    is_two_way: bool = False  # there is a channel to answer on
 
 
 class AdmissionResult(NamedTuple):
@@ -51,6 +54,7 @@ class AdmissionResult(NamedTuple):
     reason: str | None = None
     speaks_for: str | None = None
     note: tuple[str, str] | None = None  # an entry for the roster's log
+    keyword: OptOutKeyword | None = None
 
 
 def find_impersonation(text: str) -> Impersonation | None:
@@ -72,6 +76,8 @@ def admit(
     reason = _not_to_be_handled(incoming, source, known, since)
     if reason is not None:
         return AdmissionResult(incoming, "skipped", reason)
+    if known.is_two_way and (keyword := keyword_of(incoming, source)) is not None:
+        return AdmissionResult(incoming, "done", str(keyword), keyword=keyword)
     named = find_impersonation(incoming.text)
     if incoming.kind in CHANGES:
         filed = AdmissionResult(incoming)  # the speaker is that of the original message
@@ -92,6 +98,8 @@ def admit(
 def _not_to_be_handled(
     incoming: IncomingMessage, source: SourceSettings, known: SenderLookup, since: int
 ) -> str | None:
+    if incoming.is_elsewhere:
+        return f"sent to {incoming.account}, {_NO_SOURCE}"
     if incoming.kind is IncomingKind.SYSTEM:
         return _SYSTEM
     if known.is_ours:
@@ -116,6 +124,9 @@ def retry_refusal(row: Mapping[str, Any]) -> RetryRefusal | None:
     """Return why a skipped or expired message cannot be retried, or None if it can."""
     if row["deleted_at"] is not None:
         return RetryRefusal("its sender deleted it", "ask the sender to resend it if it is still needed")
+    if str(row["reason"]).endswith(_NO_SOURCE):
+        remedy = "configure its number or session as a channel with a source, and ask the sender to resend it"
+        return RetryRefusal(row["reason"], remedy)
     if row["reason"] in _REMEDIES:
         return RetryRefusal(row["reason"], _REMEDIES[row["reason"]])
     if row["kind"] in CHANGES:

@@ -41,6 +41,10 @@ class IncomingMessage(NamedTuple):
     raw: Mapping[str, Any] | None = None
     original: str | None = None  # id of the message that it edits or deletes
     key: str | None = None  # the sender's own key, which identifies our own messages
+    user_id: str | None = None  # the platform's id of a sender whose address may be a phone number
+    account: str | None = None  # our own number or session that received it; None: that of the source
+    is_elsewhere: bool = False  # no source has this account
+    formerly: str | None = None  # the address that the sender had until this message announced the change
 
 
 class Speaker(NamedTuple):

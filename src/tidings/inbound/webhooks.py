@@ -7,6 +7,7 @@ from typing import Any
 
 from ..kernel.clock import Clock
 from ..model.errors import NotFound
+from .domain import IncomingMessage
 from .ingestion import InboxIngestion, IngestionResult
 from .sources.port import WebhookRequest
 from .sources.registry import READERS, called
@@ -17,17 +18,29 @@ class InboundWebhooks:
     """Verifies, parses and ingests webhooks and callbacks."""
 
     def __init__(self, clock: Clock, intake: InboxIngestion, sources: Mapping[str, SourceSettings]) -> None:
+        self._clock = clock
         self._intake = intake
         self._sources = sources
         self._called = {name: called(source, now=clock.wall) for name, source in sources.items()}
 
-    async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-        """Ingest a verified callback of a channel; ignored if no source uses the channel."""
-        for source in self._sources.values():
-            if source.channel == channel and source.kind in READERS:
-                said = READERS[source.kind](source, payload)
-                if said:
-                    await self._intake.called(source, said)
+    async def heard(self, channel: str, accounts: Mapping[str, str], payload: Mapping[str, Any]) -> None:
+        """Ingest a verified callback: each message goes to the sources of the channel whose account received it.
+
+        A message to an account without a source is skipped, with a reason, in the sources of the called channel.
+        """
+        sources = [source for source in self._sources.values() if source.kind in READERS]
+        used = {source.channel for source in sources}
+        for source in sources:
+            said: list[IncomingMessage] = []
+            for parsed in READERS[source.kind](source, payload):
+                one = parsed if parsed.at else parsed._replace(at=self._clock.wall())
+                owner = channel if one.account is None else accounts.get(one.account)
+                if owner == source.channel:
+                    said.append(one)
+                elif source.channel == channel and owner not in used:
+                    said.append(one._replace(is_elsewhere=True))
+            if said:
+                await self._intake.called(source, said)
 
     async def call(self, name: str, call: WebhookRequest) -> IngestionResult:
         """Ingest a request to /inbound/NAME; raises UnverifiedWebhook before it parses anything."""

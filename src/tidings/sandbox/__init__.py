@@ -23,6 +23,7 @@ responses: reads request bodies; answers, delays or cuts a connection as the fau
 server: the sandbox as a server of its own.
 sessions: states of simulated WhatsApp sessions.
 simulator: the shared state of all simulated providers.
+whatsapp_webhooks: bodies of the webhooks that Meta sends for WhatsApp.
 providers: see there.
 """
 

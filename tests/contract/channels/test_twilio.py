@@ -134,10 +134,10 @@ async def test_a_message_arrives_on_the_phone_and_a_second_copy_is_seen(sandbox:
         (20404, V, False, False),
         (20429, TH, True, True),
         (21211, V, False, False),
-        (21408, P, False, True),
+        (21408, P, False, False),
         (21604, V, False, False),
-        (21606, P, False, True),
-        (21608, P, False, True),
+        (21606, P, False, False),
+        (21608, P, False, False),
         (21609, V, False, False),
         (21610, P, False, False),
         (21611, TH, True, True),
@@ -145,6 +145,7 @@ async def test_a_message_arrives_on_the_phone_and_a_second_copy_is_seen(sandbox:
         (21614, P, False, False),
         (21617, V, False, False),
         (21635, P, False, False),
+        *((code, P, False, True) for code in (21659, 21660, 21661, 21703, 21704, 21705)),
         (30001, TH, True, True),
         (30002, P, False, True),
         (30003, T, True, False),
@@ -153,7 +154,15 @@ async def test_a_message_arrives_on_the_phone_and_a_second_copy_is_seen(sandbox:
         (30006, P, False, False),
         (30007, P, False, False),
         (30008, T, True, False),
+        (30022, TH, True, True),
+        (30023, TH, True, True),
         (30034, P, False, True),
+        *((code, P, False, True) for code in (63001, 63007, 63020, 63022)),
+        *((code, P, False, False) for code in (63003, 63005, 63013, 63014, 63016, 63024, 63029, 63032, 63033, 63049)),
+        *((code, T, True, False) for code in (63010, 63012, 63019)),
+        *((code, V, False, False) for code in (63021, 63025, 63027, 63028, 63030)),
+        (63018, TH, True, True),
+        (63038, TH, True, True),
     ],
 )
 async def test_each_code_has_its_category_and_its_consequence(
@@ -166,13 +175,14 @@ async def test_each_code_has_its_category_and_its_consequence(
     assert isinstance(outcome, Retry if retry else Reject)
     assert (outcome.category, outcome.whole_channel) == (category, whole)
     assert str(code) in outcome.reason
-    assert not isinstance(outcome, Retry) or outcome.after is None
+    assert not isinstance(outcome, Retry) or outcome.after == CODES[code].after
+    assert (isinstance(outcome, Reject) and outcome.opted_out) == (code == 21610)
     assert not sandbox.ledger[0].delivered
 
 
 def test_every_code_of_the_table_has_a_row_and_a_stranger_has_none() -> None:
     """The same table reads call-backs; a code that nobody has told us of decides nothing."""
-    assert len(CODES) == 24
+    assert len(CODES) == 56
     assert outcome_of(30003, "off") == Retry(T, "off")
     assert outcome_of(99999, "?") is None
 

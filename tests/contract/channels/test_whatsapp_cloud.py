@@ -139,6 +139,25 @@ async def test_every_type_goes_out_as_meta_wants_it(
     }
 
 
+@pytest.mark.parametrize(
+    ("to", "address"),
+    [
+        ("US.13491208655302741918", {"recipient_type": "individual", "recipient": "US.13491208655302741918"}),
+        ("US.ENT.11815799212886844830", {"recipient_type": "individual", "recipient": "US.ENT.11815799212886844830"}),
+        ("group:Y2FwaV9ncm91cDox", {"recipient_type": "group", "to": "Y2FwaV9ncm91cDox"}),
+    ],
+)
+async def test_user_ids_and_groups_are_addressed_as_meta_wants_it(
+    sandbox: Sandbox, to: str, address: dict[str, str]
+) -> None:
+    """A person without a visible number, or a group; the simulated phone shows the same recipient."""
+    assert isinstance(await send(sandbox.url, to), Done)
+
+    sent = sandbox.requests[0].json
+    assert {name: sent.get(name) for name in ("recipient_type", "to", "recipient") if name in sent} == address
+    assert sandbox.ledger[0].to == to
+
+
 async def test_a_message_arrives_on_the_phone_of_its_number(sandbox: Sandbox) -> None:
     """With its text; a second copy is seen as one."""
     made = channel(sandbox.url, preview_url=True)
@@ -174,6 +193,14 @@ async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> 
     ("to", "content", "field", "words"),
     [
         ("15551234567", {}, "to", "E.164"),
+        ("us.1349", {}, "to", "E.164"),
+        ("group:", {}, "to", "E.164"),
+        (
+            ANN,
+            {"text": "x" * 1025, "data": {"interactive": {"type": "button", "action": {"buttons": []}}}},
+            "text",
+            "body",
+        ),
         ("0015551234567", {}, "to", "+15551234567"),
         ("+1 555 123-4567", {}, "to", "+15551234567"),
         ("+0555123456", {}, "to", "E.164"),
@@ -250,12 +277,15 @@ ROWS: dict[int, tuple[type[Outcome], Category, timedelta | None, bool]] = {
     131008: VALIDATION,
     131009: VALIDATION,
     131016: TEMPORARY,
+    131020: PERMANENT,
     131021: VALIDATION,
     131026: PERMANENT,
     131030: PERMANENT,
     131031: AUTH,
     131037: AUTH,
+    131041: PERMANENT,
     131042: AUTH,
+    131044: AUTH,
     131045: AUTH,
     131047: PERMANENT,
     131048: (Retry, TH, wait(hours=1), True),
@@ -269,6 +299,9 @@ ROWS: dict[int, tuple[type[Outcome], Category, timedelta | None, bool]] = {
     131062: VALIDATION,
     131063: AUTH,
     131064: (Retry, TH, wait(hours=1), True),
+    131207: PERMANENT,
+    131208: (Retry, TH, None, False),
+    131215: PERMANENT,
     132000: VALIDATION,
     132001: VALIDATION,
     132005: VALIDATION,

@@ -26,10 +26,11 @@ from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import ChannelKind, choice, length, matching, text
-from .phone_number import check_e164, is_e164
+from .phone_number import check_e164, is_e164, is_user_id
 from .provider_api import (
     ACCOUNT_ERROR,
     INVALID_REQUEST,
+    OPTED_OUT,
     PERMANENT_ERROR,
     RATE_LIMITED,
     TEMPORARY_ERROR,
@@ -63,17 +64,23 @@ CODES: Mapping[int, ProviderError] = {
     20404: INVALID_REQUEST,  # no such resource
     20429: RATE_LIMITED,  # too many at once; never processed
     21211: INVALID_REQUEST,  # invalid To
-    21408: ACCOUNT_ERROR,  # region not enabled
+    21408: PERMANENT_ERROR._replace(hint="enable the recipient's country in Twilio's geo permissions"),
     21604: INVALID_REQUEST,  # To missing
-    21606: ACCOUNT_ERROR,  # From is not ours, or cannot send
-    21608: ACCOUNT_ERROR,  # trial account
+    21606: PERMANENT_ERROR,  # From cannot reach this recipient, such as a short code abroad
+    21608: PERMANENT_ERROR._replace(hint="a trial account sends to verified numbers only"),
     21609: INVALID_REQUEST,  # bad StatusCallback
-    21610: PERMANENT_ERROR,  # the recipient opted out
+    21610: OPTED_OUT,
     21611: RATE_LIMITED,  # the sender's queue is full
     21612: PERMANENT_ERROR,  # no route
     21614: PERMANENT_ERROR,  # not a mobile number
     21617: INVALID_REQUEST,  # body too long
     21635: PERMANENT_ERROR,  # a landline
+    21659: ACCOUNT_ERROR._replace(hint="is the sender a number of this account?"),
+    21660: ACCOUNT_ERROR._replace(hint="the sender belongs to another account"),
+    21661: ACCOUNT_ERROR._replace(hint="the sender cannot send SMS"),
+    21703: ACCOUNT_ERROR._replace(hint="the messaging service has no numbers"),
+    21704: ACCOUNT_ERROR._replace(hint="the messaging service has no numbers"),
+    21705: ACCOUNT_ERROR._replace(hint="the messaging service is invalid"),
     30001: RATE_LIMITED,  # queue overflow
     30002: ACCOUNT_ERROR,  # account suspended
     30003: TEMPORARY_ERROR,  # handset unreachable
@@ -82,9 +89,35 @@ CODES: Mapping[int, ProviderError] = {
     30006: PERMANENT_ERROR,  # landline or unreachable carrier
     30007: PERMANENT_ERROR,  # filtered
     30008: TEMPORARY_ERROR,  # unknown to Twilio, too
+    30022: RATE_LIMITED,  # rate of the 10DLC campaign
+    30023: RATE_LIMITED._replace(after=timedelta(hours=1)),  # daily cap of the 10DLC brand
     30034: ACCOUNT_ERROR,  # unregistered number
+    63001: ACCOUNT_ERROR,  # authentication with WhatsApp failed
+    63003: PERMANENT_ERROR,  # no such WhatsApp user
+    63005: PERMANENT_ERROR,  # WhatsApp did not accept the content
+    63007: ACCOUNT_ERROR._replace(hint="the sender is not a WhatsApp sender of this account"),
+    63010: TEMPORARY_ERROR,  # internal error of the platform
+    63012: TEMPORARY_ERROR,  # internal error of WhatsApp
+    63013: PERMANENT_ERROR,  # against WhatsApp's policies
+    63014: PERMANENT_ERROR,  # blocked by the user's action
+    63016: PERMANENT_ERROR._replace(hint="the recipient last wrote over 24 h ago, so only a template is allowed"),
+    63018: RATE_LIMITED,  # rate limit of WhatsApp
+    63019: TEMPORARY_ERROR,  # media download
+    63020: ACCOUNT_ERROR,  # Twilio has no access to the WhatsApp account
+    63021: INVALID_REQUEST,  # invalid content
+    63022: ACCOUNT_ERROR,  # certificate of the sender's name
+    63024: PERMANENT_ERROR,  # invalid recipient
+    63025: INVALID_REQUEST,  # media already exists
+    63027: INVALID_REQUEST,  # no such template
+    63028: INVALID_REQUEST,  # number of template parameters
+    63029: PERMANENT_ERROR,  # the recipient could not load the template
+    63030: INVALID_REQUEST,  # unsupported parameter
+    63032: PERMANENT_ERROR,  # user is in an experiment
+    63033: PERMANENT_ERROR,  # the recipient blocked the business
+    63038: RATE_LIMITED._replace(after=timedelta(hours=1)),  # the account's messages of a day
+    63049: PERMANENT_ERROR,  # Meta did not deliver this marketing message
 }
-"""Codes of responses (2xxxx) and of callbacks (3xxxx)."""
+"""Codes of responses (2xxxx), of callbacks (3xxxx), and of WhatsApp (63xxx), which may come in both."""
 
 
 class TwilioProduct(StrEnum):
@@ -100,6 +133,7 @@ class TwilioSettings(BaseChannelSettings):
 
     account_sid: str
     auth_token: str | None = field(default=None, repr=False)
+    shared_key: str | None = field(default=None, repr=False)  # verifies callbacks that it signs
     api_key: str | None = field(default=None, repr=False)
     api_secret: str | None = field(default=None, repr=False)
     sender: str | None = None
@@ -136,7 +170,7 @@ class TwilioChannel(ProviderChannel):
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid unless the recipient is E.164 and the content is valid."""
+        """Raise Invalid unless the recipient and the content are valid."""
         forms_of(recipient, content, self._settings)
 
     async def send(self, message: Message) -> Outcome:
@@ -196,7 +230,8 @@ def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSetting
 
     Each part has its own callback id, because its status proves nothing about the whole message.
     """
-    check_e164(recipient)
+    if settings.via is not TwilioProduct.WHATSAPP or not is_user_id(recipient):
+        check_e164(recipient)
     data = provider_fields_of(content, DATA, "Twilio")
     _check_extras(data)
     said = str(content.get("text") or "")
@@ -302,6 +337,7 @@ KIND = ChannelKind(
     {
         "account_sid": partial(_sid, "AC"),
         "auth_token": credential,
+        "shared_key": credential,
         "api_key": partial(_sid, "SK"),
         "api_secret": credential,
         "sender": matching(_SENDER, "must be a number like +15550001111, a short code, or a name of 11 letters"),

@@ -13,12 +13,16 @@ class CallbackListener(Protocol):
     may come twice.
     """
 
-    async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
-        """Handle a payload in the provider's format."""
+    async def heard(self, channel: str, accounts: Mapping[str, str], payload: Mapping[str, Any]) -> None:
+        """Handle a payload in the provider's format.
+
+        `accounts` maps the provider's accounts that share the channel's signing key to their channels: one
+        callback URL may serve several of them.
+        """
 
 
 class NoCallbackListener:
     """A listener that ignores everything."""
 
-    async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
+    async def heard(self, channel: str, accounts: Mapping[str, str], payload: Mapping[str, Any]) -> None:
         """Ignore the payload."""

@@ -23,6 +23,7 @@ from tidings.sandbox.provider_endpoint import json_object
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson, read_body, respond
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
+from tidings.sandbox.whatsapp_webhooks import USER_ID
 
 CHANNEL = "whatsapp_cloud"
 MAX_TEXT = 4096
@@ -31,6 +32,7 @@ TYPES = frozenset(
      "interactive", "reaction"}
 )  # fmt: skip
 
+_GROUP = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
 
 # Code -> HTTP status and title. Where Meta answers 400 or 429 by version, it is 429.
@@ -58,12 +60,15 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     131008: (400, "Required parameter is missing"),
     131009: (400, "Parameter value is not valid"),
     131016: (500, "Service unavailable"),
+    131020: (400, "Bad group"),
     131021: (400, "Recipient cannot be sender"),
     131026: (400, "Message undeliverable"),
     131030: (400, "Recipient phone number not in allowed list"),
     131031: (403, "Account has been locked"),
     131037: (400, "Display name has not been approved"),
+    131041: (400, "Group unknown"),
     131042: (400, "Business eligibility payment issue"),
+    131044: (400, "Business eligibility payment issue"),
     131045: (500, "Incorrect certificate"),
     131047: (400, "Re-engagement message"),
     131048: (429, "Spam rate limit hit"),
@@ -77,6 +82,9 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     131062: (400, "Business-scoped user id not supported"),
     131063: (400, "Marketing templates are off for Cloud API"),
     131064: (400, "Messaging limit after template misclassification"),
+    131207: (403, "Group suspended"),
+    131208: (429, "Group rate limit hit"),
+    131215: (400, "Groups API not eligible"),
     132000: (400, "Template param count mismatch"),
     132001: (404, "Template does not exist"),
     132005: (400, "Template hydrated text too long"),
@@ -166,7 +174,7 @@ class _WhatsAppEndpoint:
         target = self._world.callbacks.target(CHANNEL, number)
         if entry.delivered and target is not None:
             echo = body.get("biz_opaque_callback_data")
-            origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), str(body["to"]), *target)
+            origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), _recipient(body), *target)
             self._world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
 
     def _arrival(self, request: Request, body: Mapping[str, Any], wrong: WhatsAppRejection | None) -> ProviderArrival:
@@ -177,7 +185,7 @@ class _WhatsAppEndpoint:
         return ProviderArrival(
             CHANNEL,
             id=str(id_)[:256] if id_ else f"unnamed-{self._world.environment.wall()}-{next(self._unnamed)}",
-            to=("+" + str(body.get("to") or "").lstrip("+"))[:256],
+            to=_shown_recipient(body)[:256],
             text=said,
             data=data,
             problem=None if wrong is None else wrong.details,
@@ -194,11 +202,12 @@ def _stranger(request: Request) -> WhatsAppRejection | None:
 def _problem(body: Mapping[str, Any]) -> WhatsAppRejection | None:
     if body.get("messaging_product") != "whatsapp":
         return WhatsAppRejection(100, "The parameter messaging_product is required.")
-    to, kind = body.get("to"), body.get("type", "text")
-    if not isinstance(to, str) or not to:
+    to, kind = _recipient(body), body.get("type", "text")
+    if not to:
         return WhatsAppRejection(100, "The parameter to is required.")
-    if not _NUMBER.fullmatch(to):
-        return WhatsAppRejection(100, "Invalid parameter: to")
+    pattern = _GROUP if body.get("recipient_type") == "group" else _NUMBER if body.get("to") else USER_ID
+    if not pattern.fullmatch(to):
+        return WhatsAppRejection(100, f"Invalid parameter: {'to' if body.get('to') else 'recipient'}")
     if kind not in TYPES:
         return WhatsAppRejection(131051, f"Message type {str(kind)[:40]} is not supported")
     if not body.get(kind):
@@ -244,17 +253,28 @@ def _answer(entry: SandboxEntry, body: Mapping[str, Any]) -> Response:
             return SandboxJson(_accepted(entry, body))
 
 
+def _recipient(body: Mapping[str, Any]) -> str:
+    """Return the phone number, the group or the user id; the phone number wins."""
+    return str(body.get("to") or body.get("recipient") or "")
+
+
+def _shown_recipient(body: Mapping[str, Any]) -> str:
+    if body.get("recipient_type") == "group":
+        return f"group:{_recipient(body)}"
+    return "+" + str(body["to"]).lstrip("+") if body.get("to") else _recipient(body)
+
+
 def _wamid(entry: SandboxEntry, body: Mapping[str, Any]) -> str:
-    to = str(body["to"])
+    to = _recipient(body)
     return f"wamid.{urlsafe_b64encode(f'{to}:{entry.n}'.encode()).decode()}"
 
 
 def _accepted(entry: SandboxEntry, body: Mapping[str, Any]) -> dict[str, object]:
-    to = str(body["to"])
+    to = _recipient(body)
     message = {"id": _wamid(entry, body)}
     if body.get("type") == "template":
         message["message_status"] = "accepted"
-    contact = {"input": to, "wa_id": to.lstrip("+")}
+    contact = {"input": to, **({"wa_id": to.lstrip("+")} if body.get("to") else {"user_id": to})}
     return {"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]}
 
 
