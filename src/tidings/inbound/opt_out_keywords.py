@@ -1,6 +1,6 @@
 """The words STOP, START and HELP in a direct chat: opt-outs, and an answer with information.
 
-They take effect in the transaction that writes the message to the inbox, whoever sent it: a person need not
+They take effect in the transaction that writes the message to the inbox, for every sender: a person need not
 be on the roster to opt out. In groups they are ordinary words.
 """
 
