@@ -60,62 +60,27 @@ _FAILED = frozenset({"failed", "undelivered", "canceled"})
 
 
 CODES: Mapping[int, ProviderError] = {
-    20003: ACCOUNT_ERROR,  # authentication failed
-    20404: INVALID_REQUEST,  # no such resource
-    20429: RATE_LIMITED,  # too many at once; never processed
-    21211: INVALID_REQUEST,  # invalid To
+    **dict.fromkeys((20003, 30002, 30034, 63001, 63020, 63022), ACCOUNT_ERROR),  # credentials, account, registration
+    **dict.fromkeys(  # missing, malformed or too long; templates and media of WhatsApp
+        (20404, 21211, 21604, 21609, 21617, 63021, 63025, 63027, 63028, 63030), INVALID_REQUEST
+    ),
+    **dict.fromkeys((21606, 21612, 21614, 21635), PERMANENT_ERROR),  # no route to this number, or a landline
+    **dict.fromkeys((30004, 30005, 30006, 30007), PERMANENT_ERROR),  # blocked, unknown, a landline, filtered
+    **dict.fromkeys(  # WhatsApp: not a user, refused content or policy, blocked, an experiment
+        (63003, 63005, 63013, 63014, 63024, 63029, 63032, 63033, 63049), PERMANENT_ERROR
+    ),
+    **dict.fromkeys((30003, 30008, 63010, 63012, 63019), TEMPORARY_ERROR),  # unreachable, or internal errors
+    **dict.fromkeys((20429, 21611, 30001, 30022, 63018), RATE_LIMITED),  # calls, queues, 10DLC, WhatsApp
+    **dict.fromkeys((30023, 63038), RATE_LIMITED._replace(after=timedelta(hours=1))),  # daily caps
     21408: PERMANENT_ERROR._replace(hint="enable the recipient's country in Twilio's geo permissions"),
-    21604: INVALID_REQUEST,  # To missing
-    21606: PERMANENT_ERROR,  # From cannot reach this recipient, such as a short code abroad
     21608: PERMANENT_ERROR._replace(hint="a trial account sends to verified numbers only"),
-    21609: INVALID_REQUEST,  # bad StatusCallback
     21610: OPTED_OUT,
-    21611: RATE_LIMITED,  # the sender's queue is full
-    21612: PERMANENT_ERROR,  # no route
-    21614: PERMANENT_ERROR,  # not a mobile number
-    21617: INVALID_REQUEST,  # body too long
-    21635: PERMANENT_ERROR,  # a landline
     21659: ACCOUNT_ERROR._replace(hint="is the sender a number of this account?"),
     21660: ACCOUNT_ERROR._replace(hint="the sender belongs to another account"),
     21661: ACCOUNT_ERROR._replace(hint="the sender cannot send SMS"),
-    21703: ACCOUNT_ERROR._replace(hint="the messaging service has no numbers"),
-    21704: ACCOUNT_ERROR._replace(hint="the messaging service has no numbers"),
-    21705: ACCOUNT_ERROR._replace(hint="the messaging service is invalid"),
-    30001: RATE_LIMITED,  # queue overflow
-    30002: ACCOUNT_ERROR,  # account suspended
-    30003: TEMPORARY_ERROR,  # handset unreachable
-    30004: PERMANENT_ERROR,  # blocked
-    30005: PERMANENT_ERROR,  # unknown destination
-    30006: PERMANENT_ERROR,  # landline or unreachable carrier
-    30007: PERMANENT_ERROR,  # filtered
-    30008: TEMPORARY_ERROR,  # unknown to Twilio, too
-    30022: RATE_LIMITED,  # rate of the 10DLC campaign
-    30023: RATE_LIMITED._replace(after=timedelta(hours=1)),  # daily cap of the 10DLC brand
-    30034: ACCOUNT_ERROR,  # unregistered number
-    63001: ACCOUNT_ERROR,  # authentication with WhatsApp failed
-    63003: PERMANENT_ERROR,  # no such WhatsApp user
-    63005: PERMANENT_ERROR,  # WhatsApp did not accept the content
+    **dict.fromkeys((21703, 21704, 21705), ACCOUNT_ERROR._replace(hint="check the numbers of the messaging service")),
     63007: ACCOUNT_ERROR._replace(hint="the sender is not a WhatsApp sender of this account"),
-    63010: TEMPORARY_ERROR,  # internal error of the platform
-    63012: TEMPORARY_ERROR,  # internal error of WhatsApp
-    63013: PERMANENT_ERROR,  # against WhatsApp's policies
-    63014: PERMANENT_ERROR,  # blocked by the user's action
     63016: PERMANENT_ERROR._replace(hint="the recipient last wrote over 24 h ago, so only a template is allowed"),
-    63018: RATE_LIMITED,  # rate limit of WhatsApp
-    63019: TEMPORARY_ERROR,  # media download
-    63020: ACCOUNT_ERROR,  # Twilio has no access to the WhatsApp account
-    63021: INVALID_REQUEST,  # invalid content
-    63022: ACCOUNT_ERROR,  # certificate of the sender's name
-    63024: PERMANENT_ERROR,  # invalid recipient
-    63025: INVALID_REQUEST,  # media already exists
-    63027: INVALID_REQUEST,  # no such template
-    63028: INVALID_REQUEST,  # number of template parameters
-    63029: PERMANENT_ERROR,  # the recipient could not load the template
-    63030: INVALID_REQUEST,  # unsupported parameter
-    63032: PERMANENT_ERROR,  # user is in an experiment
-    63033: PERMANENT_ERROR,  # the recipient blocked the business
-    63038: RATE_LIMITED._replace(after=timedelta(hours=1)),  # the account's messages of a day
-    63049: PERMANENT_ERROR,  # Meta did not deliver this marketing message
 }
 """Codes of responses (2xxxx), of callbacks (3xxxx), and of WhatsApp (63xxx), which may come in both."""
 

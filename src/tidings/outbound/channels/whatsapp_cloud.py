@@ -82,75 +82,36 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 _ONE_TOO_FAST = ProviderError(Category.THROTTLING, retry=True)
 
 CODES: Mapping[int, ProviderError] = {
-    0: ACCOUNT_ERROR,  # not authenticated
-    1: TEMPORARY_ERROR,  # unknown to Meta; only once, see outcome_of
-    2: TEMPORARY_ERROR,  # down or overloaded
-    3: ACCOUNT_ERROR,  # capability or permission
+    **dict.fromkeys(  # token, permission, account, payment, registration of the number
+        (0, 3, 10, 368, 131005, 131031, 131037, 131042, 131044, 131045, 131063, 133000, 133005, 133006, 133010),
+        ACCOUNT_ERROR,
+    ),
+    **dict.fromkeys((100, 506, 131008, 131009, 131021, 131051, 131053, 131062), INVALID_REQUEST),  # parameters, types
+    **dict.fromkeys((132000, 132005, 132007, 132008, 132012, 132068, 135000), INVALID_REQUEST),  # templates, flows
+    **dict.fromkeys(  # this recipient: an experiment, a country, undeliverable, a group, a changed key
+        (130472, 130497, 131020, 131026, 131041, 131207, 137000), PERMANENT_ERROR
+    ),
+    **dict.fromkeys((1, 2, 131000, 131016, 131052, 133004), TEMPORARY_ERROR),  # 1 only once, see outcome_of
+    **dict.fromkeys((131056, 131208), _ONE_TOO_FAST),  # this recipient or group; no time is told
+    **dict.fromkeys((131048, 131064, 133008, 133016), RATE_LIMITED._replace(after=timedelta(hours=1))),
+    **dict.fromkeys((80007, 80008, 133009), RATE_LIMITED._replace(after=timedelta(minutes=10))),
     4: RATE_LIMITED._replace(after=timedelta(minutes=1)),  # the app's calls
-    10: ACCOUNT_ERROR,  # permission denied
     33: ACCOUNT_ERROR._replace(hint="is phone_number_id right?"),
-    100: INVALID_REQUEST,  # invalid parameter
     190: ACCOUNT_ERROR._replace(hint="the access token has expired or is wrong"),
-    368: ACCOUNT_ERROR,  # blocked for policy violations
-    506: INVALID_REQUEST,  # duplicate post
-    80007: RATE_LIMITED._replace(after=timedelta(minutes=10)),  # the business account's quota of an hour
-    80008: RATE_LIMITED._replace(after=timedelta(minutes=10)),
     130429: RATE_LIMITED._replace(after=timedelta(seconds=5)),  # throughput of the number
-    130472: PERMANENT_ERROR,  # the user is in an experiment
-    130497: PERMANENT_ERROR,  # this country is not allowed
-    131000: TEMPORARY_ERROR,  # something went wrong
-    131005: ACCOUNT_ERROR,  # access denied
-    131008: INVALID_REQUEST,  # parameter missing
-    131009: INVALID_REQUEST,  # parameter value
-    131016: TEMPORARY_ERROR,  # service unavailable
-    131020: PERMANENT_ERROR,  # a group without other members
-    131021: INVALID_REQUEST,  # to oneself
-    131026: PERMANENT_ERROR,  # undeliverable: not on WhatsApp, or will not have it
     131030: PERMANENT_ERROR._replace(hint="add the number to the allowed list of the test number"),
-    131031: ACCOUNT_ERROR,  # account locked
-    131037: ACCOUNT_ERROR,  # display name not approved
-    131041: PERMANENT_ERROR,  # no such group, or we are not in it
-    131042: ACCOUNT_ERROR,  # payment
-    131044: ACCOUNT_ERROR,  # payment
-    131045: ACCOUNT_ERROR,  # registration of the number
     131047: PERMANENT_ERROR._replace(hint="the recipient last wrote over 24 h ago, so only a template is allowed"),
-    131048: RATE_LIMITED._replace(after=timedelta(hours=1)),  # spam limit
     131049: _ONE_TOO_FAST._replace(after=timedelta(hours=24)),  # this person got enough marketing today
     131050: OPTED_OUT,  # the user wants no marketing
-    131051: INVALID_REQUEST,  # unsupported type
-    131052: TEMPORARY_ERROR,  # media download
-    131053: INVALID_REQUEST,  # media upload
-    131056: _ONE_TOO_FAST,  # this pair of numbers; no time is told, so the policy's own grows
     131057: TEMPORARY_ERROR._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
-    131062: INVALID_REQUEST,  # business-scoped ids
-    131063: ACCOUNT_ERROR,  # marketing templates are off
-    131064: RATE_LIMITED._replace(after=timedelta(hours=1)),  # limited after a wrong category
-    131207: PERMANENT_ERROR,  # the group is suspended
-    131208: _ONE_TOO_FAST,  # too many calls about groups
     131215: PERMANENT_ERROR._replace(hint="this number may not use groups"),
-    132000: INVALID_REQUEST,  # number of parameters
     132001: INVALID_REQUEST._replace(hint="no such template in that language, or not approved"),
-    132005: INVALID_REQUEST,  # too long when filled in
-    132007: INVALID_REQUEST,  # against the policy of characters
-    132008: INVALID_REQUEST,  # parameter value
-    132012: INVALID_REQUEST,  # parameter format
     132015: _ONE_TOO_FAST._replace(after=timedelta(hours=3), hint="the template is paused for its quality"),
     132016: PERMANENT_ERROR._replace(hint="the template is disabled for good"),
-    132068: INVALID_REQUEST,  # flow blocked
     132069: _ONE_TOO_FAST._replace(after=timedelta(minutes=6)),  # flow throttled, ten an hour
-    133000: ACCOUNT_ERROR,  # incomplete deregistration
-    133004: TEMPORARY_ERROR,  # server unavailable
-    133005: ACCOUNT_ERROR,  # PIN
-    133006: ACCOUNT_ERROR,  # number to be verified again
-    133008: RATE_LIMITED._replace(after=timedelta(hours=1)),  # too many PIN guesses
-    133009: RATE_LIMITED._replace(after=timedelta(minutes=10)),  # too fast PIN guesses
-    133010: ACCOUNT_ERROR,  # number not registered
     133015: TEMPORARY_ERROR._replace(account=True, after=timedelta(minutes=5)),  # number recently deleted
-    133016: RATE_LIMITED._replace(after=timedelta(hours=1)),  # registrations
-    135000: INVALID_REQUEST,  # generic
-    137000: PERMANENT_ERROR,  # the recipient's key has changed
 }
-"""Codes of responses and webhooks. 200 to 299 are permission errors, too."""
+"""Codes of responses and webhooks; the sandbox has their titles. 200 to 299 are permission errors, too."""
 
 _DIGITS = re.compile(r"[0-9]{1,32}", re.ASCII)
 _GROUP_ID = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
