@@ -74,7 +74,8 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes to send messages and to check credentials."""
 
     async def account(request: Request) -> Response:
-        return _about(request, {"friendly_name": "Sandbox", "status": "active", "type": "Trial"})
+        own = {"sid": request.path_params["account"], "friendly_name": "Sandbox", "status": "active", "type": "Trial"}
+        return _about(request, own)
 
     async def listed(request: Request) -> Response:
         found = [entry for entry in reversed(world.recent) if entry.channel == CHANNEL and entry.delivered]
@@ -166,9 +167,7 @@ def _about(request: Request, fields: Mapping[str, object]) -> Response:
     asked = request_of(request.scope)
     if is_wrong(*_credentials(asked)):
         return _error(20003)
-    account = asked.path["account"]
-    uri = f"/2010-04-01/Accounts/{account}.json"
-    return SandboxJson({"sid": account, "account_sid": account, "uri": uri, **fields})
+    return SandboxJson({"uri": request.url.path, **fields})
 
 
 def _from(entry: SandboxEntry) -> ProviderArrival:
