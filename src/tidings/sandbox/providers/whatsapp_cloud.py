@@ -11,17 +11,15 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
-from tidings.model.errors import TemporaryError, TooLarge
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import json_object
+from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest
 from tidings.sandbox.receipts import ReceiptOrigin
-from tidings.sandbox.responses import SandboxJson, read_body, respond
+from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 from tidings.sandbox.whatsapp_webhooks import USER_ID
 
@@ -32,6 +30,7 @@ TYPES = frozenset(
      "interactive", "reaction"}
 )  # fmt: skip
 
+_UNNAMED = count(1)
 _GROUP = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
 
@@ -118,82 +117,55 @@ class WhatsAppRejection(NamedTuple):
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes of a number and its messages."""
+
+    def answered(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+        body, number = asked.fields or {}, asked.path["phone_number_id"]
+        target = world.callbacks.target(CHANNEL, number)
+        if entry.delivered and target is not None:
+            echo = body.get("biz_opaque_callback_data")
+            origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), _recipient(body), *target)
+            world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
+        wrong = _problem(body)
+        return _error(*wrong) if wrong is not None else _answer(entry, body)
+
     number = "/v{version:int}.0/{phone_number_id:int}"
     return [
-        Route(f"{number}/messages", _WhatsAppEndpoint(world), methods=["POST"]),
+        Route(f"{number}/messages", ProviderEndpoint(world, read, answered, _early), methods=["POST"]),
         Route(number, _number, methods=["GET"]),
     ]
 
 
 async def _number(request: Request) -> Response:
     """Return the number's details, which `channels test` reads."""
-    wrong = _stranger(request)
+    wrong = _stranger(request.headers)
     if wrong is not None:
         return _error(*wrong)
     id_ = str(request.path_params["phone_number_id"])
+    display = f"+1 555-{id_[-4:]:0>4}"
     return SandboxJson(
-        {
-            "verified_name": "Sandbox",
-            "display_phone_number": f"+1 555-{id_[-4:]:0>4}",
-            "quality_rating": "GREEN",
-            "id": id_,
-        }
+        {"verified_name": "Sandbox", "display_phone_number": display, "quality_rating": "GREEN", "id": id_}
     )
 
 
-class _WhatsAppEndpoint:
-    """A bare ASGI endpoint, so that it can cut the connection."""
-
-    def __init__(self, world: SandboxSimulator) -> None:
-        self._world = world
-        self._unnamed = count(1)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        wrong = _stranger(request)
-        if wrong is not None:
-            return await _error(*wrong)(scope, receive, send)
-        try:
-            body = json_object(await read_body(receive)) or {}
-            if body.get("status") == "read":
-                return await SandboxJson({"success": True})(scope, receive, send)
-            wrong = _problem(body)
-            entry = self._world.receive(self._arrival(request, body, wrong))
-        except ClientDisconnect:
-            return None  # an incomplete request is not recorded
-        except TooLarge:
-            return await _error(100, "The request is too large")(scope, receive, send)
-        except TemporaryError:
-            return await _error(131016, "")(scope, receive, send)
-        self._remember(str(scope["path_params"]["phone_number_id"]), entry, body)
-        answer = _error(*wrong) if wrong is not None else _answer(entry, body)
-        return await respond(entry, answer, scope, receive, send, environment=self._world.environment)
-
-    def _remember(self, number: str, entry: SandboxEntry, body: Mapping[str, Any]) -> None:
-        """Register a delivered message for receipts to the number's webhook."""
-        target = self._world.callbacks.target(CHANNEL, number)
-        if entry.delivered and target is not None:
-            echo = body.get("biz_opaque_callback_data")
-            origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), _recipient(body), *target)
-            self._world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
-
-    def _arrival(self, request: Request, body: Mapping[str, Any], wrong: WhatsAppRejection | None) -> ProviderArrival:
-        """Return the arrival; its id is the request id, or the sender's callback data."""
-        id_ = request.headers.get("x-request-id") or body.get("biz_opaque_callback_data")
-        kind = str(body.get("type") or "text")
-        said, data = _shown(kind, body.get(kind))
-        return ProviderArrival(
-            CHANNEL,
-            id=str(id_)[:256] if id_ else f"unnamed-{self._world.environment.wall()}-{next(self._unnamed)}",
-            to=_shown_recipient(body)[:256],
-            text=said,
-            data=data,
-            problem=None if wrong is None else wrong.details,
-        )
+def _early(asked: ProviderRequest) -> Response | None:
+    """Return the answer to a request without a valid token, or to one that marks a message as read."""
+    if (wrong := _stranger(asked.headers)) is not None:
+        return _error(*wrong)
+    return SandboxJson({"success": True}) if asked.text("status") == "read" else None
 
 
-def _stranger(request: Request) -> WhatsAppRejection | None:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+def read(asked: ProviderRequest) -> ProviderArrival:
+    """Parse a message. Its id is the request id or the sender's callback data; others are never copies."""
+    body = asked.fields or {}
+    wrong, kind = _problem(body), str(body.get("type") or "text")
+    said, data = _shown(kind, body.get(kind))
+    id_ = asked.headers.get("x-request-id") or body.get("biz_opaque_callback_data") or f"unnamed-{next(_UNNAMED)}"
+    problem = None if wrong is None else wrong.details
+    return ProviderArrival(CHANNEL, str(id_)[:256], _shown_recipient(body)[:256], said, data=data, problem=problem)
+
+
+def _stranger(headers: Mapping[str, str]) -> WhatsAppRejection | None:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip() or token.startswith("wrong"):
         return WhatsAppRejection(190, "Invalid OAuth access token - Cannot parse access token")
     return None
