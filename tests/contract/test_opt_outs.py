@@ -26,7 +26,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], str, str]] = {  # kind, options, rec
     "wa": ("whatsapp_cloud", {"phone_number_id": NUMBER, "access_token": "EAA"}, ANN, "131050"),
     "bot": ("telegram", {"token": "123456:abc-token"}, "42", "blocked"),
 }
-SOURCES = {
+SOURCES: dict[str, dict[str, Any]] = {
     "business": {"kind": "whatsapp_cloud", "channel": "wa"},
     "own": {"kind": "whatsapp_cloud", "channel": "wa", "stop_words": ["basta"], "start_words": [], "help_words": []},
     "silent": {"kind": "webhook", "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]},
@@ -91,7 +91,7 @@ async def office(store: Store, clock: ManualClock, **options: Any) -> AsyncItera
 
 
 async def test_an_opt_out_that_a_provider_reports_suppresses_the_recipient(store: Store, clock: ManualClock) -> None:
-    """Twilio, WhatsApp and Telegram; with the provider's answer, and the next message is not attempted."""
+    """Twilio, WhatsApp and Telegram; with the provider's answer, and the next message is not attempted (S19)."""
     async with office(store, clock) as here:
         for channel, (_, _, to, code) in KINDS.items():
             here.sandbox.break_("error", code=code, times=1)
@@ -125,7 +125,7 @@ async def test_an_opt_out_in_a_later_status_suppresses_the_recipient(store: Stor
 
 
 async def test_stop_start_and_help_work_for_anybody_and_once(store: Store, clock: ManualClock) -> None:
-    """In the transaction of the inbox row; a repeated webhook answers HELP once. An operator's entry stays."""
+    """In the transaction of the inbox row; a repeated webhook answers HELP once. An operator's entry stays (S19)."""
     async with office(store, clock) as here:
         for _ in range(2):
             await here.say("Help!", 1)

@@ -6,9 +6,10 @@ from typing import Any
 
 import orjson
 import pytest
-from pywa import WhatsApp
-from pywa.types import DeletedMessage, EditedMessage, Message, MessageStatus
+from pywa.client import WhatsApp
 from pywa.types.base_update import RawUpdate
+from pywa.types.message import DeletedMessage, EditedMessage, Message
+from pywa.types.message_status import MessageStatus
 from pywa.types.system import PhoneNumberChange
 
 from tidings.inbound.domain import IncomingKind, IncomingMessage
@@ -221,7 +222,7 @@ async def test_a_new_number_or_user_id_is_recorded_and_keeps_its_opt_outs(world:
 
 
 async def test_each_message_goes_to_the_source_of_the_number_that_received_it(world: Conversing) -> None:
-    """Several numbers of one app share an address; an unknown number is recorded with what to do."""
+    """Several numbers of one app share an address; an unknown number is recorded with what to do (D1)."""
     first, second = SOURCE, SourceSettings("shop", "whatsapp_cloud", channel="shop")
     ears, at = listening(world, first, second), world.second()
     accounts = {NUMBER: "main", "222222222": "shop", "333333333": "quiet"}
