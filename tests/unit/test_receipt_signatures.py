@@ -1,4 +1,4 @@
-"""Call-backs: each provider's own signature, with the vectors of the reference; what a call-back says."""
+"""Callbacks: each provider's own signature, with the vectors of the reference; what a callback says."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def waha(body: bytes, key: str = "my-secret-key") -> dict[str, str]:
 
 
 def form(fields: dict[str, str], target: str = "/callbacks/texts?message=0190-a1") -> Callback:
-    """A call-back of Twilio's, signed."""
+    """A callback of Twilio's, signed."""
     values = {name: [value] for name, value in fields.items()}
     signed = twilio.sign(b"12345", BASE + target, values)
     return Callback(target, {twilio.HEADER: signed}, urlencode(fields).encode())
@@ -147,7 +147,7 @@ SPOILT: dict[str, Spoil] = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 @pytest.mark.parametrize("kind", READERS)
-def test_a_call_back_without_the_right_signature_is_refused(kind: str, spoil: Spoil) -> None:
+def test_a_callback_without_a_valid_signature_is_refused(kind: str, spoil: Spoil) -> None:
     """Whatever is wrong with it."""
     READERS[kind].verify(GENUINE[kind])
     with pytest.raises(BadSignature):
@@ -174,7 +174,7 @@ def test_twilios_signature_holds_for_its_own_address_only() -> None:
         twilio.TwilioCallbackReader(ACCOUNT, "12345", "https://mycompany.com:8443").verify(GENUINE["twilio"])
 
 
-def test_only_whatsapp_cloud_asks_and_only_our_token_is_answered() -> None:
+def test_only_whatsapp_cloud_has_a_verification_challenge() -> None:
     """The bare challenge, or nothing."""
     asked = {"hub.mode": "subscribe", "hub.verify_token": "our-token", "hub.challenge": "1158201444"}
     assert READERS["whatsapp_cloud"].challenge(asked) == "1158201444"
@@ -220,7 +220,7 @@ def test_a_status_of_twilios_is_a_receipt(said: str, what: ReceiptStatus) -> Non
         ("", Category.PERMANENT),
     ],
 )
-def test_a_failure_that_twilio_tells_later_has_its_reason_and_category(code: str, category: Category) -> None:
+def test_a_failure_in_a_twilio_callback_has_its_reason_and_category(code: str, category: Category) -> None:
     """By the same table as an answer."""
     (receipt,) = READERS["twilio"].read(status("undelivered", ErrorCode=code), now=NOW).receipts
 
@@ -290,7 +290,7 @@ def test_an_ack_of_wahas_is_a_receipt(ack: int, what: ReceiptStatus) -> None:
     assert READERS["whatsapp_session"].names("true_99@lid_AAAA") == ("AAAA",)
 
 
-def test_what_is_no_receipt_is_for_others() -> None:
+def test_inbound_messages_in_callbacks_go_to_the_listener() -> None:
     """What people write, in the provider's own words; acks of what they wrote are nobody's."""
     heard = {
         "telegram": Callback("/", {}, b'{"update_id":7,"message":{"text":"hi"}}'),
@@ -307,13 +307,13 @@ def test_what_is_no_receipt_is_for_others() -> None:
 
 @pytest.mark.parametrize("kind", ["telegram", "whatsapp_cloud", "whatsapp_session"])
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'"x"'])
-def test_a_body_that_cannot_be_read_is_said_in_one_sentence(kind: str, body: bytes) -> None:
+def test_an_unreadable_callback_body_is_a_clear_error(kind: str, body: bytes) -> None:
     """Never a surprise."""
     with pytest.raises(Invalid, match="callback"):
         READERS[kind].read(Callback("/", {}, body), now=NOW)
 
 
-def test_strange_shapes_are_left_out() -> None:
+def test_malformed_parts_of_a_callback_are_ignored() -> None:
     """Whatever stands where an object, a list or a text should be."""
     for body in (b'{"entry":[{"changes":[{"value":7}]}]}', b'{"entry":{"a":1}}', cloud({"id": 7}, {"id": "x"})):
         assert not READERS["whatsapp_cloud"].read(Callback("/", {}, body), now=NOW).receipts
@@ -366,7 +366,7 @@ def standing(**facts: Any) -> dict[str, Any]:
         ([standing(undelivered_at=1, last=False), standing(delivered_at=2)], ReceiptStatus.UNDELIVERED),
     ],
 )
-def test_a_message_has_one_word_for_what_was_told(rows: list[dict[str, Any]], word: ReceiptStatus | None) -> None:
+def test_receipts_of_a_message_have_one_overall_status(rows: list[dict[str, Any]], word: ReceiptStatus | None) -> None:
     """Delivered outweighs a failure before it; of parts the last decides, and one that failed counts."""
     assert overall_status(rows) == word
     assert (describe_receipts(rows) is None) == (word is None)

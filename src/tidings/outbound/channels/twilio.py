@@ -284,7 +284,7 @@ def _callback(value: object) -> str:
     return url
 
 
-def _judge(settings: TwilioSettings) -> None:
+def _validate(settings: TwilioSettings) -> None:
     """Check that credentials and a sender are given."""
     if (settings.api_key is None) != (settings.api_secret is None):
         raise ValueError("api_key", "api_key and api_secret belong together", "Give both, or neither")
@@ -313,5 +313,5 @@ KIND = ChannelKind(
         "long_text": long_text,
         "base_url": base_url,
     },
-    _judge,
+    _validate,
 )
