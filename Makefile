@@ -89,13 +89,13 @@ format: sync ## rewrite the code in the house's format
 
 # The development wheel carries PostgreSQL; where it does not run, root installs the system's.
 postgres: sync
-	@$(BIN)/python -c 'from tidings.testing import Cluster; raise SystemExit(Cluster.find() is None)' \
+	@$(BIN)/python -c 'from tidings.testing import PostgresCluster; raise SystemExit(PostgresCluster.find() is None)' \
 	|| { $(call INSTALL,postgresql); } \
 	|| echo "No PostgreSQL 14 or newer, and it could not be installed: its tests will be skipped."
 
 # The tests start a broker of their own; the package's service is kept from starting while it is installed.
 rabbitmq: sync
-	@$(BIN)/python -c 'from tidings.testing import Rabbit; raise SystemExit(Rabbit.find() is None)' \
+	@$(BIN)/python -c 'from tidings.testing import RabbitBroker; raise SystemExit(RabbitBroker.find() is None)' \
 	|| { $(call INSTALL_STILL,rabbitmq-server); } \
 	|| echo "No RabbitMQ, and it could not be installed: its tests will be skipped."
 

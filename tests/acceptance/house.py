@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from tidings.api import create_api
 from tidings.app import App, build
@@ -47,7 +46,7 @@ class House:
     def __init__(self, app: App, clock: ManualClock) -> None:
         self.app = app
         self.clock = clock
-        self.api: FastAPI = create_api(app)
+        self.api = create_api(app)
         self.pages: Dashboard = add_dashboard(self.api, app)
         self.http = self.client()
 

@@ -77,12 +77,12 @@ async def test_a_broadcast_from_the_call_to_the_export(home: House) -> None:
     assert shown["state"] == "completed"
     assert (shown["counts"]["sent"], shown["counts"]["failed"], shown["actions"]) == (2, 1, ["retry"])
     people = (await home.http.get(f"/v1/broadcasts/{made['id']}/recipients", params={"state": "FAILED"})).json()
-    assert [(row["address"], row["said"]) for row in people["items"]] == [("bob", "=cmd|nobody")]
+    assert [(row["address"], row["detail"]) for row in people["items"]] == [("bob", "=cmd|nobody")]
     for form, said in (("csv", "'=cmd|nobody"), ("csv-exact", "=cmd|nobody")):
         answer = await home.http.get(f"/v1/broadcasts/{made['id']}/export", params={"format": form})
         rows = list(csv.DictReader(io.StringIO(answer.text)))
         assert [row["address"] for row in rows] == ["ada", "bob", "eve"]
-        assert rows[1]["said"] == said
+        assert rows[1]["detail"] == said
     report = (await home.http.get("/v1/broadcasts/reports", params={"xref": "project-7"})).json()["items"][0]
     assert (report["broadcasts"], report["counts"]["sent"]) == (1, 2)
     counted = (await home.http.get("/v1/broadcasts/counts", params={"ids": made["id"]})).json()["items"]

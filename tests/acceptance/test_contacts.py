@@ -161,7 +161,7 @@ async def test_a_list_is_filled_and_a_filter_finds(home: House) -> None:
 
 
 @both
-async def test_whoever_opts_out_is_not_written_to_any_more(home: House) -> None:
+async def test_an_opt_out_also_stops_messages_accepted_before_it(home: House) -> None:
     """Also what was accepted before; its history and `why` say so, and there is a way back."""
     early = await home.accept(to="ada", **{"in": "10 min"})
     other = await home.accept(to="eve", **{"in": "10 min"})
@@ -169,6 +169,7 @@ async def test_whoever_opts_out_is_not_written_to_any_more(home: House) -> None:
     assert out.status_code == 201
     assert out.json() == {
         "address": "ada", "channel": None, "reason": "asked by phone", "at": "2027-01-15T08:00:00.000Z",
+        "evidence": None,
     }  # fmt: skip
     home.clock.advance(minutes=11)
     await home.work()

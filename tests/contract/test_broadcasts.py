@@ -942,7 +942,7 @@ async def test_what_was_taken_before_the_quiet_hours_waits_too(store: Store, clo
     assert len(house.to) == 1, "09:00 is quiet"
     row = (await house.roll(id_))[0]
     assert row["next_attempt_at"] == "2027-01-15T12:00:00.000Z"
-    assert "quiet hours" in row["said"]
+    assert "quiet hours" in row["detail"]
     house.channel.script = lambda _m: Done()
     house.clock.advance_to(clock.now() + 4 * HOUR)
     await house.run()
@@ -1052,8 +1052,8 @@ async def test_a_recipient_shows_its_tries_and_what_the_other_side_said(store: S
     await house.run()
 
     ada, bob = await house.roll(id_)
-    assert (ada["state"], ada["attempts"], ada["said"]) == ("sent", 1, f"r-{ada['id']}")
-    assert (bob["state"], bob["category"], bob["said"]) == ("failed", "permanent", "no such person")
+    assert (ada["state"], ada["attempts"], ada["detail"]) == ("sent", 1, f"r-{ada['id']}")
+    assert (bob["state"], bob["category"], bob["detail"]) == ("failed", "permanent", "no such person")
 
 
 async def test_a_broadcast_has_nothing_that_does_not_exist(house: House) -> None:

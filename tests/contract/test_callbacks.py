@@ -1,4 +1,4 @@
-"""Call-backs over real HTTP: the pretend providers sign and call, the API verifies, the message knows."""
+"""Callbacks over real HTTP: the simulated providers sign and call, the API verifies, the message knows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WHOM = {"texts": "+15551234567", "wa": "+15551234567", "home": "+15551234567", "
 
 
 class Street:
-    """An engine and the pretend providers, each behind its own door."""
+    """An engine and the simulated providers, each behind its own door."""
 
     def __init__(self, app: App, url: str, sandbox: Sandbox, http: httpx.AsyncClient) -> None:
         self.app, self.url, self.sandbox, self.http = app, url, sandbox, http
@@ -151,7 +151,7 @@ async def street(tmp_path: Path, *, whole: bool = False) -> AsyncIterator[Street
 
 
 @pytest.mark.parametrize("channel", ["texts", "wa", "home"])
-async def test_a_provider_tells_by_itself_and_on_command(tmp_path: Path, channel: str) -> None:
+async def test_receipts_arrive_automatically_and_on_command(tmp_path: Path, channel: str) -> None:
     """Issue 4, part 4, over HTTP: sent, delivered, then read, then a failure with its reason."""
     async with street(tmp_path) as here:
         await here.subscribe()
@@ -186,7 +186,7 @@ async def test_an_answer_that_was_lost_is_proved_by_the_receipt(tmp_path: Path, 
         assert [entry.copy for entry in here.sandbox.ledger] == [1]
 
 
-async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path: Path) -> None:
+async def test_a_telegram_callback_carries_inbound_messages_only(tmp_path: Path) -> None:
     """Verified by its secret, answered with 200, and passed on."""
     heard: list[Any] = []
 
@@ -207,7 +207,7 @@ async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path:
         assert here.answers == [200]
 
 
-async def test_who_cannot_sign_changes_nothing(tmp_path: Path) -> None:
+async def test_an_unsigned_callback_changes_nothing(tmp_path: Path) -> None:
     """S8: no key is asked for, but a signature is; the answer has no secret in it."""
     async with street(tmp_path, whole=True) as here:
         await here.subscribe()
@@ -232,7 +232,7 @@ async def test_who_cannot_sign_changes_nothing(tmp_path: Path) -> None:
         assert await here.show(id_) == before
 
 
-async def test_a_call_back_that_is_played_again_changes_nothing(tmp_path: Path) -> None:
+async def test_a_replayed_callback_changes_nothing(tmp_path: Path) -> None:
     """F54: recorded on the wire, sent again byte for byte, and with another message's address."""
     async with street(tmp_path) as here:
         calls: list[Any] = []

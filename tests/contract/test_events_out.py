@@ -161,6 +161,22 @@ async def test_every_end_of_an_attempt_is_told(
         assert len(here.told) == 1
 
 
+async def test_a_retry_is_no_event_and_loses_no_attempt(store: Store, clock: ManualClock) -> None:
+    """A retry publishes nothing, and a subscriber to everything does not keep it from being stored."""
+    script: list[Outcome] = [Retry(Category.TEMPORARY, "busy"), Done("r-1")]
+    async with town(store, clock, lambda _m: script.pop(0)) as here:
+        await here.subscribe("*")
+        id_ = await here.send()
+        await here.work()
+        waiting = await here.app.messages.show(id_)
+        clock.advance(HOUR // SECOND)
+        await here.work()
+
+        assert (waiting["state"], waiting["unknown"]) == ("pending", False)
+        assert here.told == [("message.sent", id_)]
+        assert here.only("message.sent").json["data"]["attempts"] == 2
+
+
 async def test_a_message_in_doubt_is_told_as_held(store: Store, clock: ManualClock) -> None:
     """So is one whose node died while it sent it: the reaper's moves are told like all others."""
     async with town(store, clock, lambda _m: Unknown("no answer"), on_unknown=OnUnknown.HOLD) as here:

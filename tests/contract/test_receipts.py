@@ -78,7 +78,7 @@ class Town:
 
     @property
     def taken(self) -> list[tuple[int, int, int]]:
-        """What the log says of each call-back: new, again, strange."""
+        """What the log says of each callback: new, again, strange."""
         return [(e.new, e.duplicate, e.unmatched) for e in self.events if isinstance(e, ReceiptsReceived)]
 
 
@@ -171,7 +171,7 @@ async def test_read_before_delivered_ends_right(store: Store, clock: ManualClock
         assert [type_ for type_, _ in await here.told()] == ["message.sent", "message.delivered", "message.read"]
 
 
-async def test_what_failed_later_is_shown_and_told_and_not_sent_again(store: Store, clock: ManualClock) -> None:
+async def test_a_later_delivery_failure_is_shown_and_published_and_not_resent(store: Store, clock: ManualClock) -> None:
     """With the provider's reason and its category; nothing is due because of it."""
     async with town(store, clock) as here:
         id_ = await here.send()
@@ -224,7 +224,7 @@ async def test_a_receipt_before_the_settle_of_its_send_is_not_lost(store: Store,
         assert here.taken[1:] == [(0, 1, 0)]
 
 
-async def test_a_receipt_for_what_was_in_doubt_is_proof_of_its_sending(store: Store, clock: ManualClock) -> None:
+async def test_a_receipt_settles_an_uncertain_message_as_sent(store: Store, clock: ManualClock) -> None:
     """A6: failed(unknown) becomes sent, with its line of history; a certain failure stays one."""
     outcomes: list[Outcome] = [Unknown("no answer"), Reject(Category.PERMANENT, "no such number")]
     async with town(store, clock, lambda _m: outcomes.pop(0)) as here:
@@ -278,7 +278,7 @@ async def test_a_proof_that_came_too_early_is_not_forgotten(store: Store, clock:
         assert await store.read("receipt_open", limit=10) == []
 
 
-async def test_the_turn_of_an_order_key_passes_on_with_the_proof(store: Store, clock: ManualClock) -> None:
+async def test_a_receipt_releases_the_next_message_of_an_ordering_key(store: Store, clock: ManualClock) -> None:
     """What was proved makes way for the next of its key, in the same transaction."""
     outcomes: list[Outcome] = [Unknown("no answer"), Done("wamid.2")]
     async with town(store, clock, lambda _m: outcomes.pop(0)) as here:
@@ -301,7 +301,7 @@ async def test_of_a_text_in_parts_the_last_one_decides(store: Store, clock: Manu
         assert [type_ for type_, _ in await here.told()] == ["message.sent", "message.delivered"]
 
 
-async def test_receipts_of_others_are_counted_and_forgotten(store: Store, clock: ManualClock) -> None:
+async def test_receipts_of_unknown_messages_are_counted_and_pruned(store: Store, clock: ManualClock) -> None:
     """Another system may send from the same number: logged once a call, kept for a day, answered well."""
     async with town(store, clock) as here:
         await here.send()
@@ -326,7 +326,7 @@ async def test_a_thousand_receipts_come_in_one_call(store: Store, clock: ManualC
         assert len(await _receipts(store)) == 1100
 
 
-async def test_a_call_back_is_written_whole_or_not_at_all(store: Store, clock: ManualClock) -> None:
+async def test_a_callback_is_written_completely_or_not_at_all(store: Store, clock: ManualClock) -> None:
     """When the write fails nothing is known of it, and the provider's next try does it all."""
     async with town(store, clock, lambda _m: Unknown("no answer")) as here:
         id_ = await here.send()
@@ -380,7 +380,7 @@ async def test_channels_that_are_not_called_back_write_nothing(store: Store, clo
     assert not quiet.worker.runner._handlers["message"].listens  # the hot path writes no more than before
 
 
-async def test_what_is_forgotten_takes_its_receipts_along(store: Store, clock: ManualClock) -> None:
+async def test_pruned_messages_take_their_receipts_along(store: Store, clock: ManualClock) -> None:
     """When a message is pruned, nothing of it stays."""
     async with town(store, clock) as here:
         await here.send()
@@ -391,7 +391,7 @@ async def test_what_is_forgotten_takes_its_receipts_along(store: Store, clock: M
         assert await _receipts(store) == []
 
 
-async def test_what_is_no_receipt_reaches_whoever_listens(store: Store, clock: ManualClock) -> None:
+async def test_inbound_content_of_a_callback_reaches_the_listener(store: Store, clock: ManualClock) -> None:
     """In the provider's own words; what they cannot take now makes the provider come again."""
     heard: list[tuple[str, Any, Any]] = []
 

@@ -402,7 +402,7 @@ def test_whatsapp_cloud_callbacks_are_parsed() -> None:
     one, two, three = whatsapp_cloud.incoming(settings, payload)
 
     assert (one.id, one.sender, one.name, one.text, one.at) == (
-        "wamid.1", "155", "Ann", "hi", 1_760_000_000 * SECOND,
+        "wamid.1", "+155", "Ann", "hi", 1_760_000_000 * SECOND,
     )  # fmt: skip
     assert (two.text, two.reply_to, two.attachments) == ("look", "wamid.1", 1)
     assert three.kind is IncomingKind.SYSTEM

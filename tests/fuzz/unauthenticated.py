@@ -1,6 +1,6 @@
 """Made-up bytes for whoever needs no key: headers, forms, inbound webhooks, call-backs, SMTP answers.
 
-They are let loose on a real `tidings serve` for a while. Meanwhile somebody else asks for /health all the
+They are let loose on a real `tidings serve` for a while. Meanwhile somebody else asks for /health/ready all the
 time: that answer must stay quick, the process must live, and its memory must not grow.
 """
 
@@ -234,7 +234,7 @@ class Attack:
             if self._until and number % _MAILS == 0:
                 await self._send_mail(http)
             began = time.monotonic()
-            answer = await http.get("/health")
+            answer = await http.get("/health/ready")
             self.found.slowest = max(self.found.slowest, time.monotonic() - began)
             if answer.status_code != 200:
                 self.found.wrong.append(f"another caller was told {answer.status_code}: {answer.text[:200]}")

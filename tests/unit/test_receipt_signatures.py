@@ -1,4 +1,4 @@
-"""Call-backs: each provider's own signature, with the vectors of the reference; what a call-back says."""
+"""Callbacks: each provider's own signature, with the vectors of the reference; what a callback says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import orjson
 import pytest
+from twilio.request_validator import RequestValidator
 
 from tidings.model.errors import Invalid
 from tidings.model.task import Category
@@ -37,7 +38,7 @@ def waha(body: bytes, key: str = "my-secret-key") -> dict[str, str]:
 
 
 def form(fields: dict[str, str], target: str = "/callbacks/texts?message=0190-a1") -> Callback:
-    """A call-back of Twilio's, signed."""
+    """A callback of Twilio's, signed."""
     values = {name: [value] for name, value in fields.items()}
     signed = twilio.sign(b"12345", BASE + target, values)
     return Callback(target, {twilio.HEADER: signed}, urlencode(fields).encode())
@@ -97,6 +98,41 @@ def test_twilio_signs_as_in_its_vector() -> None:
     READERS["twilio"].verify(Callback("/myapp.php?foo=1&bar=2", headers, urlencode(fields).encode()))
 
 
+SHARED = twilio.TwilioCallbackReader(ACCOUNT, "12345", BASE, "shared-secret")
+
+
+@pytest.mark.parametrize(("algorithm", "secret"), [(None, "12345"), ("HMAC_SHA256", "shared-secret")])
+def test_signatures_agree_with_twilios_own_validator(algorithm: str | None, secret: str) -> None:
+    """The auth token signs with SHA-1, a SharedKey with the algorithm of the second header."""
+    fields, target = {"MessageSid": SID, "MessageStatus": "delivered"}, "/callbacks/texts?message=0190-a1"
+    judge = RequestValidator(secret)
+    headers = {twilio.HEADER: judge.compute_signature(BASE + target, fields, algorithm)}
+    if algorithm is not None:
+        headers[twilio.SETTINGS_HEADER] = f"key=webhooks_sharedkey_1,algorithm={algorithm}"
+    call = Callback(target, headers, urlencode(fields).encode())
+
+    SHARED.verify(call)
+    with pytest.raises(BadSignature, match="missing or wrong"):
+        SHARED.verify(call._replace(body=call.body + b"1"))
+    ours = twilio.sign(secret.encode(), BASE + target, {name: [value] for name, value in fields.items()},
+                       twilio.ALGORITHMS[algorithm or "HMAC_SHA1"])  # fmt: skip
+    assert judge.validate(BASE + target, fields, ours, algorithm)
+
+
+def test_a_refused_twilio_signature_says_why() -> None:
+    """Which key is missing, or which algorithm is unknown."""
+    call = status("delivered")
+    for algorithm, words in (("HMAC_SHA256", "shared_key"), ("HMAC_SHA256, x=1", "shared_key")):
+        signed = call._replace(headers={**call.headers, twilio.SETTINGS_HEADER: f"key=k,algorithm={algorithm}"})
+        with pytest.raises(BadSignature, match=words):
+            READERS["twilio"].verify(signed)
+    odd = call._replace(headers={**call.headers, twilio.SETTINGS_HEADER: "key=k,algorithm=HMAC_MD5"})
+    with pytest.raises(BadSignature, match="unknown algorithm HMAC_MD5"):
+        SHARED.verify(odd)
+    with pytest.raises(BadSignature, match="auth_token"):
+        twilio.TwilioCallbackReader(ACCOUNT, "", BASE, "shared-secret").verify(call)
+
+
 # -- who is refused (S8)
 
 Spoil = Callable[[Callback], Callback]
@@ -111,7 +147,7 @@ SPOILT: dict[str, Spoil] = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 @pytest.mark.parametrize("kind", READERS)
-def test_a_call_back_without_the_right_signature_is_refused(kind: str, spoil: Spoil) -> None:
+def test_a_callback_without_a_valid_signature_is_refused(kind: str, spoil: Spoil) -> None:
     """Whatever is wrong with it."""
     READERS[kind].verify(GENUINE[kind])
     with pytest.raises(BadSignature):
@@ -138,7 +174,7 @@ def test_twilios_signature_holds_for_its_own_address_only() -> None:
         twilio.TwilioCallbackReader(ACCOUNT, "12345", "https://mycompany.com:8443").verify(GENUINE["twilio"])
 
 
-def test_only_whatsapp_cloud_asks_and_only_our_token_is_answered() -> None:
+def test_only_whatsapp_cloud_has_a_verification_challenge() -> None:
     """The bare challenge, or nothing."""
     asked = {"hub.mode": "subscribe", "hub.verify_token": "our-token", "hub.challenge": "1158201444"}
     assert READERS["whatsapp_cloud"].challenge(asked) == "1158201444"
@@ -184,7 +220,7 @@ def test_a_status_of_twilios_is_a_receipt(said: str, what: ReceiptStatus) -> Non
         ("", Category.PERMANENT),
     ],
 )
-def test_a_failure_that_twilio_tells_later_has_its_reason_and_category(code: str, category: Category) -> None:
+def test_a_failure_in_a_twilio_callback_has_its_reason_and_category(code: str, category: Category) -> None:
     """By the same table as an answer."""
     (receipt,) = READERS["twilio"].read(status("undelivered", ErrorCode=code), now=NOW).receipts
 
@@ -254,7 +290,7 @@ def test_an_ack_of_wahas_is_a_receipt(ack: int, what: ReceiptStatus) -> None:
     assert READERS["whatsapp_session"].names("true_99@lid_AAAA") == ("AAAA",)
 
 
-def test_what_is_no_receipt_is_for_others() -> None:
+def test_inbound_messages_in_callbacks_go_to_the_listener() -> None:
     """What people write, in the provider's own words; acks of what they wrote are nobody's."""
     heard = {
         "telegram": Callback("/", {}, b'{"update_id":7,"message":{"text":"hi"}}'),
@@ -271,13 +307,13 @@ def test_what_is_no_receipt_is_for_others() -> None:
 
 @pytest.mark.parametrize("kind", ["telegram", "whatsapp_cloud", "whatsapp_session"])
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'"x"'])
-def test_a_body_that_cannot_be_read_is_said_in_one_sentence(kind: str, body: bytes) -> None:
+def test_an_unreadable_callback_body_is_a_clear_error(kind: str, body: bytes) -> None:
     """Never a surprise."""
     with pytest.raises(Invalid, match="callback"):
         READERS[kind].read(Callback("/", {}, body), now=NOW)
 
 
-def test_strange_shapes_are_left_out() -> None:
+def test_malformed_parts_of_a_callback_are_ignored() -> None:
     """Whatever stands where an object, a list or a text should be."""
     for body in (b'{"entry":[{"changes":[{"value":7}]}]}', b'{"entry":{"a":1}}', cloud({"id": 7}, {"id": "x"})):
         assert not READERS["whatsapp_cloud"].read(Callback("/", {}, body), now=NOW).receipts
@@ -330,7 +366,7 @@ def standing(**facts: Any) -> dict[str, Any]:
         ([standing(undelivered_at=1, last=False), standing(delivered_at=2)], ReceiptStatus.UNDELIVERED),
     ],
 )
-def test_a_message_has_one_word_for_what_was_told(rows: list[dict[str, Any]], word: ReceiptStatus | None) -> None:
+def test_receipts_of_a_message_have_one_overall_status(rows: list[dict[str, Any]], word: ReceiptStatus | None) -> None:
     """Delivered outweighs a failure before it; of parts the last decides, and one that failed counts."""
     assert overall_status(rows) == word
     assert (describe_receipts(rows) is None) == (word is None)

@@ -38,7 +38,7 @@ def channel_options(name: str, channel: ChannelSettings, settings: Settings) -> 
     """Return options that follow from other settings: the sandbox's port, our public address."""
     if channel.kind == "sandbox" and settings.sandbox_port:
         return {"url": f"http://127.0.0.1:{settings.sandbox_port}", **channel.options}
-    if channel.kind == "twilio" and settings.public_url and "auth_token" in channel.options:
+    if channel.kind == "twilio" and settings.public_url and {"auth_token", "shared_key"} & set(channel.options):
         status_callback = f"{callback_url(settings.public_url, name)}?message={{id}}"
         return {"status_callback": status_callback, **channel.options}
     return channel.options
@@ -57,11 +57,17 @@ def build_callback_readers(settings: Settings) -> dict[str, CallbackReader]:
 
 
 def build_callbacks(
-    store: Store, clock: Clock, readers: Mapping[str, CallbackReader], settings: Settings, emit: Emit
+    store: Store,
+    clock: Clock,
+    readers: Mapping[str, CallbackReader],
+    channels: Mapping[str, Channel],
+    settings: Settings,
+    emit: Emit,
 ) -> CallbackService:
     """Build the service for providers' callbacks."""
     base = settings.public_url or f"http://{settings.host}:{settings.port}"
-    return CallbackService(store, clock, readers, emit=emit, base=base)
+    ignore = [name for name, channel in channels.items() if not channel.traits.suppress_opt_outs]
+    return CallbackService(store, clock, readers, emit=emit, base=base, ignore_opt_outs=ignore)
 
 
 def build_recipient_snapshot(

@@ -73,7 +73,14 @@ from .channel_wiring import (
     events_lane,
 )
 from .fleet_wiring import build_dispatcher, host, select_actors, select_lanes
-from .source_wiring import build_calendar, build_inbound, build_number_lookup, build_workflows, shift_settings
+from .source_wiring import (
+    build_calendar,
+    build_inbound,
+    build_number_lookup,
+    build_replies,
+    build_workflows,
+    shift_settings,
+)
 from .store_wiring import build_cipher, build_read_store, open_store
 
 
@@ -152,7 +159,6 @@ def build(
     channels[event_types.EVENTS_CHANNEL] = events_channel(settings, listeners, clock)
     lanes = {name: build_lane(name, channel, settings) for name, channel in channels.items()}
     lanes[event_types.EVENTS_CHANNEL] = events_lane(lanes[event_types.EVENTS_CHANNEL], settings)
-    inbound = build_inbound(store, clock, lanes, settings, emit)
     chosen = shift_settings(settings)
     calendar = build_calendar(chosen, store, clock)
     lanes[ledger.QUEUE] = effects.lane(settings.all_policies["quick"], calls_within=chosen.deadline)
@@ -161,7 +167,9 @@ def build(
     )
     templates = TemplateService(store, clock, timezone=settings.timezone, max_body=settings.max_body, channels=channels)
     accepting = MessageService(reading, clock, channels, rules, templates)
-    working = build_workflows(store, clock, calendar, accepting, channels, settings)
+    replies = build_replies(accepting, channels, settings)
+    inbound = build_inbound(store, clock, lanes, replies, settings, emit)
+    working = build_workflows(store, clock, calendar, replies, settings)
     broadcast_creator = build_recipient_snapshot(store, clock, channels, templates, rules, settings)
     connections = _connections(settings, store, clock, lanes)
     makers: Mapping[str, OccurrenceBuilder] = {
@@ -206,7 +214,7 @@ def build(
         grace=settings.expire_after,
         lease=settings.node_timeout,
         broadcast_creator=broadcast_creator,
-        callbacks=build_callbacks(store, clock, readers, settings, emit),
+        callbacks=build_callbacks(store, clock, readers, channels, settings, emit),
         watch=watch,
         figures=figures,
     )

@@ -33,7 +33,7 @@ async def recipients(
         Column("state", lambda row: row["state"], output.state),
         Column("attempts", lambda row: row["attempts"], right=True),
         Column("timezone", lambda row: row["timezone"], spare=True),
-        Column("detail", lambda row: row["said"]),
+        Column("detail", lambda row: row["detail"]),
         Column("id", lambda row: row["id"], spare=True),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no recipients")

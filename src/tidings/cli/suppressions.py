@@ -71,6 +71,7 @@ async def list_(
         Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
         Column.time("since", "at", now),
         Column("reason", lambda row: row["reason"]),
+        Column("evidence", lambda row: row["evidence"] or ""),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no opt-outs")
 

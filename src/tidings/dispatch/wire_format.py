@@ -187,9 +187,9 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
             wait = None if after is None else round(after.total_seconds() * 1000)
             failed = {"category": category.value, "reason": reason, "after_ms": wait, "whole_channel": whole}
             return {"outcome": "retry", **failed}
-        case Reject(category=category, reason=reason, whole_channel=whole):
+        case Reject(category=category, reason=reason, whole_channel=whole, opted_out=opted_out):
             failed = {"category": category.value, "reason": reason, "whole_channel": whole}
-            return {"outcome": "reject", **failed}
+            return {"outcome": "reject", **failed, **({"opted_out": True} if opted_out else {})}
         case Defer(until=until, why=why):
             return {"outcome": "defer", "until": until, "why": why}
         case Skip(why=why):
@@ -213,7 +213,8 @@ def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
                 return Retry(Category(entry["category"]), _text(entry["reason"]), after, whole)
             case "reject":
                 whole = bool(entry.get("whole_channel"))
-                return Reject(Category(entry["category"]), _text(entry["reason"]), whole)
+                opted_out = bool(entry.get("opted_out"))
+                return Reject(Category(entry["category"]), _text(entry["reason"]), whole, opted_out)
             case "defer":
                 return Defer(_whole(entry["until"]), _text(entry["why"]))
             case "skip":

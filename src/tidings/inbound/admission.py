@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ..model import durations
 from ..model.time import micros
 from .domain import IncomingKind, IncomingMessage, Speaker
+from .opt_out_keywords import OptOutKeyword, keyword_of
 from .sources.settings import SourceSettings
 
 _FOR = re.compile(r"\s*\{\{\s*@([^{}]{1,100}?)\s*\}\}\s*")
@@ -42,6 +43,7 @@ class SenderLookup(NamedTuple):
     speaker: Speaker | None = None
     is_ours: bool = False  # sent by Tidings
     named: tuple[Speaker, ...] = ()  # people with the name of an impersonation
+    is_two_way: bool = False  # there is a channel to answer on
 
 
 class AdmissionResult(NamedTuple):
@@ -52,6 +54,7 @@ class AdmissionResult(NamedTuple):
     reason: str | None = None
     speaks_for: str | None = None
     note: tuple[str, str] | None = None  # an entry for the roster's log
+    keyword: OptOutKeyword | None = None
 
 
 def find_impersonation(text: str) -> Impersonation | None:
@@ -73,6 +76,8 @@ def admit(
     reason = _not_to_be_handled(incoming, source, known, since)
     if reason is not None:
         return AdmissionResult(incoming, "skipped", reason)
+    if known.is_two_way and (keyword := keyword_of(incoming, source)) is not None:
+        return AdmissionResult(incoming, "done", str(keyword), keyword=keyword)
     named = find_impersonation(incoming.text)
     if incoming.kind in CHANGES:
         filed = AdmissionResult(incoming)  # the speaker is that of the original message

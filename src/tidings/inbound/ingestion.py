@@ -21,7 +21,9 @@ from ..store.port import Row, Step, Store, TableRows, WriteConflict
 from .admission import CHANGES, AdmissionResult, SenderLookup, admit, find_impersonation
 from .domain import IncomingKind, IncomingMessage
 from .leases import SourceLease
+from .opt_out_keywords import TwoWayChannels, keyword_effects
 from .roster import Roster
+from .sender_ids import identify
 from .source_notices import CHANGED, FAILING, NoticeSteps, SourceNotice, notice_event_steps
 from .sources.port import SourceEntry
 from .sources.settings import SourceSettings
@@ -35,6 +37,7 @@ COLUMNS = (
     "id", "tenant", "source", "platform_id", "conversation", "chat", "sender", "name", "kind", "original",
     "reply_to", "attachments", "sent_at", "received_at", "speaks_for", "text", "raw",
 )  # fmt: skip
+_TEXTS = ("id", "conversation", "sender", "name", "text", "original", "reply_to", "key", "user_id", "formerly")
 _MOST = 500  # messages per transaction
 
 
@@ -51,8 +54,11 @@ class IngestionFailed(Exception):
 
 
 class _AdmittedEntry(NamedTuple):
+    id: str
     filed: AdmissionResult
     cursor: str | None
+    steps: Sequence[Step] = ()  # what it changes besides the inbox
+    reply: tuple[NewTask, tuple[Any, ...]] | None = None
 
 
 class InboxIngestion:
@@ -67,7 +73,9 @@ class InboxIngestion:
         production: bool = True,
         tell: NoticeSteps = notice_event_steps,
         emit: Emit = discard_event,
+        channels: TwoWayChannels | None = None,
     ) -> None:
+        self._channels = channels
         self._store = store
         self._clock = clock
         self._roster = roster
@@ -126,19 +134,34 @@ class InboxIngestion:
         """Look up the senders and decide about each message."""
         if not entries:
             return []
-        said = [entry.incoming for entry in entries]
+        identified = await identify(self._store, source, entries, self._tell)
+        said = [entry.incoming for entry, _ in identified]
         ours = await self._ours(said)
         speakers = await self._roster.speakers(source, [one.sender for one in said])
         now = self._clock.now()
         pieces = []
-        for entry in entries:
+        channel = None if self._channels is None else self._channels.channel_of(source)
+        for entry, steps in identified:
             one = entry.incoming
             named = find_impersonation(one.text) if one.kind is IncomingKind.MESSAGE else None
             people = () if named is None else await self._roster.called(source, named.name)
-            known = SenderLookup(speakers.get(one.sender), _own_key(one) in ours, people)
+            known = SenderLookup(speakers.get(one.sender), _own_key(one) in ours, people, channel is not None)
             filed = admit(one, source, known, now=now, since=since, production=self._production)
-            pieces.append(_AdmittedEntry(filed, entry.cursor))
+            piece = _AdmittedEntry(self._clock.new_id(), filed, entry.cursor, steps)
+            pieces.append(piece if channel is None else await self._answered(source, piece, channel, now))
         return pieces
+
+    async def _answered(self, source: SourceSettings, piece: _AdmittedEntry, channel: str, now: int) -> _AdmittedEntry:
+        """Add the effects of a keyword."""
+        filed = piece.filed
+        if filed.keyword is None or self._channels is None:
+            return piece
+        done = await keyword_effects(
+            filed.keyword, filed.incoming, source, self._channels, channel=channel, id_=piece.id,
+            conversation=conversation_of(source, filed.incoming), now=now,
+        )  # fmt: skip
+        filed = filed._replace(reason=done.reason)
+        return piece._replace(filed=filed, steps=[*piece.steps, *done.steps], reply=done.reply)
 
     async def _ours(self, said: Sequence[IncomingMessage]) -> set[str | None]:
         """Return the keys that belong to messages sent by Tidings."""
@@ -168,25 +191,28 @@ class InboxIngestion:
         self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None
     ) -> None:
         now = self._clock.now()
-        handled = [piece.filed for piece in run if piece.filed.ended is None]
-        rows = [_row(source, filed, self._clock.new_id(), now) for filed in handled]
+        handled = [piece for piece in run if piece.filed.ended is None]
+        rows = [_row(source, piece, now) for piece in handled]
         steps = [lease.move(run[-1].cursor)] if lease is not None and run[-1].cursor is not None else []
         steps += self._marks(source, run, now, len(steps))
-        tasks = [_task(source, filed.incoming, now) for filed in handled]
+        tasks = [_task(source, piece.filed.incoming, now) for piece in handled]
+        own = [TableRows("inbox", COLUMNS, [tuple(row[name] for name in COLUMNS) for row in rows])] if rows else []
+        replies = [piece.reply for piece in run if piece.reply is not None]
+        if replies and self._channels is not None:
+            tasks += [task for task, _ in replies]
+            own.append(TableRows(self._channels.table, self._channels.columns, [row for _, row in replies]))
         if tasks:
-            values = [tuple(row[name] for name in COLUMNS) for row in rows]
-            await self._store.enqueue(tasks, TableRows("inbox", COLUMNS, values), also=steps)
+            await self._store.enqueue(tasks, *own, also=steps)
         else:
             await self._store.write(steps)
 
     def _marks(self, source: SourceSettings, run: Sequence[_AdmittedEntry], now: int, before: int) -> list[Step]:
         """Return the steps for messages that ended on arrival, edits and deletions, and the roster's log."""
-        over = [piece.filed for piece in run if piece.filed.ended is not None]
+        over = [piece for piece in run if piece.filed.ended is not None]
         steps: list[Step] = []
         if over:
             rows = [
-                _row(source, filed, self._clock.new_id(), now) | {"ended": filed.ended, "reason": filed.reason}
-                for filed in over
+                _row(source, piece, now) | {"ended": piece.filed.ended, "reason": piece.filed.reason} for piece in over
             ]
             steps.append(Step("inbox_add", {"rows": orjson.dumps(rows).decode()}))
         for one in (piece.filed.incoming for piece in run):
@@ -199,7 +225,7 @@ class InboxIngestion:
         ]
         if notes:
             steps.append(Step("roster_note", {"tenant": source.tenant, "rows": orjson.dumps(notes).decode()}))
-        return steps
+        return [*steps, *(step for piece in run for step in piece.steps)]
 
     def _changed(self, source: SourceSettings, one: IncomingMessage, place: int) -> list[Step]:
         """Mark the message that its author edits or deletes; notify if it was handled before.
@@ -274,10 +300,10 @@ def _task(source: SourceSettings, incoming: IncomingMessage, now: int) -> NewTas
     )
 
 
-def _row(source: SourceSettings, filed: AdmissionResult, id_: str, now: int) -> Row:
-    one = filed.incoming
+def _row(source: SourceSettings, piece: _AdmittedEntry, now: int) -> Row:
+    one = piece.filed.incoming
     return {
-        "id": id_,
+        "id": piece.id,
         "tenant": source.tenant,
         "source": source.name,
         "platform_id": one.id,
@@ -291,7 +317,7 @@ def _row(source: SourceSettings, filed: AdmissionResult, id_: str, now: int) -> 
         "attachments": one.attachments,
         "sent_at": one.at,
         "received_at": now,
-        "speaks_for": filed.speaks_for,
+        "speaks_for": piece.filed.speaks_for,
         "text": one.text,
         "raw": _raw(one.raw),
     }
@@ -304,16 +330,9 @@ def _own_key(incoming: IncomingMessage) -> str | None:
 
 def _cleaned(incoming: IncomingMessage) -> IncomingMessage:
     """Return the message in a form that every database can store."""
-    return incoming._replace(
-        id=_clean(incoming.id),
-        conversation=_clean(incoming.conversation),
-        sender=_clean(incoming.sender),
-        name=_clean(incoming.name),
-        text=_clean(incoming.text)[:LONGEST_TEXT],
-        original=None if incoming.original is None else _clean(incoming.original),
-        reply_to=None if incoming.reply_to is None else _clean(incoming.reply_to),
-        key=None if incoming.key is None else _clean(incoming.key),
-    )
+    texts = {name: getattr(incoming, name) for name in _TEXTS}
+    cleaned: dict[str, Any] = {name: _clean(text) for name, text in texts.items() if text is not None}
+    return incoming._replace(**{**cleaned, "text": cleaned["text"][:LONGEST_TEXT]})
 
 
 def _clean(text: str) -> str:

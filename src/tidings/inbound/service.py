@@ -10,6 +10,7 @@ from ..observability.events import Emit, discard_event
 from ..store.port import Step, Store
 from .inbox import Inbox
 from .ingestion import InboxIngestion
+from .opt_out_keywords import TwoWayChannels
 from .poller import Poller
 from .roster import Roster
 from .source_notices import NoticeSteps, notice_event_steps
@@ -53,10 +54,11 @@ def open_inbound(
     production: bool = True,
     tell: NoticeSteps = notice_event_steps,
     emit: Emit = discard_event,
+    channels: TwoWayChannels | None = None,
 ) -> InboundService:
     """Build the service; its pollers are actors that a worker runs."""
     roster = Roster(store, tuple(sources))
-    ingestion = InboxIngestion(store, clock, roster, production=production, tell=tell, emit=emit)
+    ingestion = InboxIngestion(store, clock, roster, production=production, tell=tell, emit=emit, channels=channels)
     pollers = [
         Poller(store, clock, source, settings, ingestion, tell=tell, emit=emit)
         for settings in sources.values()

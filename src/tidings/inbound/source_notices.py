@@ -16,6 +16,7 @@ FAILING = "source.failing"
 OVERRUN = "source.overrun"
 GAP = "source.gap"
 CHANGED = "inbox.changed"
+IDENTITY = "inbox.identity_changed"
 
 
 class SourceNotice(NamedTuple):

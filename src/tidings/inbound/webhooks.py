@@ -24,6 +24,7 @@ class InboundWebhooks:
     """Verifies, parses and ingests webhooks and callbacks."""
 
     def __init__(self, clock: Clock, intake: InboxIngestion, sources: Mapping[str, SourceSettings]) -> None:
+        self._clock = clock
         self._intake = intake
         self._sources = sources
         self._called = {name: called(source, now=clock.wall) for name, source in sources.items()}
@@ -38,7 +39,8 @@ class InboundWebhooks:
         used = {source.channel for source in sources}
         for source in sources:
             said: list[IncomingMessage] = []
-            for one in READERS[source.kind](source, payload):
+            for parsed in READERS[source.kind](source, payload):
+                one = parsed if parsed.at else parsed._replace(at=self._clock.wall())
                 owner = channel if one.account is None else accounts.get(one.account)
                 if owner == source.channel:
                     said.append(one)

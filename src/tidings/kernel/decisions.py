@@ -79,8 +79,9 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
             return _offline(task, outcome, lane, now)
         case Retry():
             return _retry(task, outcome, lane, now, chance)
-        case Reject(category=category, reason=reason):
-            return TaskDecision(failed_move(task, reason, category), f"failed:{category}")
+        case Reject(category=category, reason=reason, opted_out=opted_out):
+            move = failed_move(task, reason, category)._replace(opted_out=opted_out)
+            return TaskDecision(move, f"failed:{category}")
         case Defer(until=until, why=why):
             return TaskDecision(pending_move(task, until, detail=why), "deferred")
         case Skip(why=why):

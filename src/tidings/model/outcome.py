@@ -31,11 +31,15 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """It was not sent and never will be. With `whole_channel` (a bad credential) the channel is paused."""
+    """It was not sent and never will be. With `whole_channel` (a bad credential) the channel is paused.
+
+    `opted_out`: the provider says that the recipient wants no messages from us.
+    """
 
     category: Category
     reason: str
     whole_channel: bool = False
+    opted_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

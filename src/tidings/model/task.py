@@ -111,6 +111,7 @@ class Transition(NamedTuple):
     unknown: bool = False
     throttles: int = 0
     crashes: int = 0
+    opted_out: bool = False  # the recipient wants no messages; not a column of the task
 
 
 class SettleResult(StrEnum):

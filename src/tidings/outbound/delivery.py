@@ -13,12 +13,13 @@ import orjson
 from ..kernel.breaker import BreakerRule
 from ..kernel.handler import ReservedSlot
 from ..model.message import Message
-from ..model.outcome import Defer, Done, Outcome, Retry, Skip, Unknown
+from ..model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
 from ..model.task import Category, OnUnknown, Task, TaskId, TaskState, Transition
 from ..model.time import micros
 from ..store.port import Step, Store
 from ..store.rate_limits import slot_interval
 from .channels.base import Channel
+from .contacts.suppressions import opt_out_steps
 from .destination_breakers import DestinationBreakers
 from .events import event_types
 from .events.subscription_cache import SubscriptionCache
@@ -57,6 +58,7 @@ class Delivery:
         self._now = now
         self._listeners = listeners
         self._lines = RecipientSlots()
+        self._saw_opt_out = False  # a transition to come may contain an opt-out
         self._destinations = destinations or DestinationBreakers(store, {}, rule=BreakerRule(), now=now)
         self._readers = readers  # for channels whose providers send receipts
 
@@ -80,12 +82,12 @@ class Delivery:
 
     @property
     def listens(self) -> bool:
-        """Whether transitions have effects: events for subscribers, or receipts to expect."""
-        return bool(self._readers) or (self._listeners is not None and self._listeners.has_any)
+        """Whether transitions have effects: events for subscribers, receipts to expect, opt-outs."""
+        return bool(self._readers) or self._saw_opt_out or (self._listeners is not None and self._listeners.has_any)
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Steps for the events that have subscribers, and for the provider ids of expected receipts."""
-        return [*self._events(moves), *expect_receipts(moves, self._readers)]
+        """Steps for events with subscribers, for provider ids of expected receipts, and for opt-outs."""
+        return [*self._events(moves), *expect_receipts(moves, self._readers), *opt_out_steps(moves)]
 
     def _events(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
         if self._listeners is None or not self._listeners.has_any:
@@ -141,9 +143,7 @@ class Delivery:
                 return found
         if traits.per_recipient is not None and not has_turn and (early := await self._early(task, message)):
             return early
-        outcome = await channel.send(message)
-        self._destinations.learn(message, outcome)
-        return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
+        return self._learned(message, await channel.send(message))
 
     async def outgoing(self, task: Task, content: Any) -> Message | Outcome:
         """What a transport is to send. Reserves the recipient's slot, because transports have no database."""
@@ -159,9 +159,14 @@ class Delivery:
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
         """Apply a transport's outcome; the sender's own retry delay wins."""
         message = content.content if type(content) is ReservedSlot else content
-        if type(message) is not Message:
-            return outcome
+        return outcome if type(message) is not Message else self._learned(message, outcome)
+
+    def _learned(self, message: Message, outcome: Outcome) -> Outcome:
         self._destinations.learn(message, outcome)
+        if type(outcome) is Reject and outcome.opted_out:
+            suppress = self._channels[message.channel].traits.suppress_opt_outs
+            self._saw_opt_out |= suppress
+            return replace(outcome, opted_out=suppress)
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
     async def _early(self, task: Task, message: Message) -> Defer | None:

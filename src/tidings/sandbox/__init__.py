@@ -24,6 +24,7 @@ server: the sandbox as a server of its own.
 sessions: states of simulated WhatsApp sessions.
 simulator: the shared state of all simulated providers.
 waha_payloads: messages, events, lids and chat ids of the simulated WAHA.
+whatsapp_webhooks: bodies of the webhooks that Meta sends for WhatsApp.
 providers: see there.
 """
 

@@ -27,6 +27,7 @@ from .receipts import (
     ReceiptOrigin,
     meta_call,
     telegram_call,
+    twilio_call,
     waha_call,
 )
 
@@ -125,6 +126,8 @@ class SandboxCallbacks:
                 call = telegram_call(*target, payload)
             case "whatsapp_cloud":
                 call = meta_call(*target, payload)
+            case "twilio":
+                call = twilio_call(*target, {name: str(value) for name, value in payload.items()})
             case "waha":
                 call = waha_call(*target, event, account, payload, self._environment.wall())
             case _:

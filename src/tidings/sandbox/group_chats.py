@@ -17,16 +17,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid, NotFound
-from tidings.model.time import SECOND
 
 from .callbacks import SandboxCallbacks
 from .responses import SandboxJson, read_command, with_error_response
 from .waha_payloads import said_event
+from .whatsapp_webhooks import contact, is_user_id, message, user_id_of, webhook
 
 MOST = 20_000
 MAX_NAME = 256
 MAX_TEXT = 20_000
-CHAT_CHANNELS = ("groupme", "telegram", "whatsapp_cloud", "waha")  # the last two send it as a webhook
+CHAT_CHANNELS = ("groupme", "telegram", "whatsapp_cloud", "waha", "twilio")  # the last three send it as a webhook
 _TEXTS = ("channel", "chat", "sender", "name", "text")
 _FLAGS = ("system", "bot")
 
@@ -48,6 +48,7 @@ class ChatMessage:
     edits: int | None = None  # the number of the edited message
     deletes: int | None = None
     edited_at: int | None = None
+    becomes: str | None = None  # the sender's new number or id on WhatsApp
 
 
 class GroupChats:
@@ -85,8 +86,8 @@ def parse_chat_message(given: object, chats: GroupChats, *, n: int, at: int) -> 
             raise Invalid(f"{name} is missing", field=name, remedy="Give the group and the person")
     said |= {name: given.get(name) is True for name in _FLAGS}
     said |= {name: _earlier(chats, said["channel"], name, given.get(name)) for name in ("edits", "deletes")}
-    reply_to = given.get("reply_to")
-    return ChatMessage(n, at, reply_to=None if reply_to is None else str(reply_to)[:MAX_NAME], **said)
+    said |= {name: None if given.get(name) is None else str(given[name])[:MAX_NAME] for name in ("reply_to", "becomes")}
+    return ChatMessage(n, at, **said)
 
 
 def _earlier(chats: GroupChats, channel: str, name: str, given: object) -> int | None:
@@ -118,33 +119,31 @@ def routes(world: ChatSimulator) -> Sequence[BaseRoute]:
             event, payload = said_event(line, account)
             world.callbacks.push(line.channel, account, payload, event)
         elif line.channel in _TOLD:
-            world.callbacks.push(line.channel, account, _TOLD[line.channel](line))
+            world.callbacks.push(line.channel, account, _TOLD[line.channel](line, account))
         return SandboxJson(describe_message(line), status_code=201)
 
     return [Route("/sandbox/said", with_error_response(said), methods=["POST"])]
 
 
-def _meta(line: ChatMessage) -> dict[str, object]:
+def _meta(line: ChatMessage, number: str) -> dict[str, object]:
     """The message as a webhook of WhatsApp Cloud."""
-    message = {
-        "from": line.sender,
-        "id": f"wamid.said.{line.n}",
-        "timestamp": str(line.at // SECOND),
-        "type": "text",
-        "text": {"body": line.text},
-    }
-    value = {
-        "messaging_product": "whatsapp",
-        "contacts": [{"profile": {"name": line.name or line.sender}, "wa_id": line.sender}],
-        "messages": [message],
-    }
-    return {
-        "object": "whatsapp_business_account",
-        "entry": [{"id": "sandbox", "changes": [{"field": "messages", "value": value}]}],
-    }
+    return webhook(number, [contact(line.sender, line.name)], messages=[message(line)])
 
 
-_TOLD: Mapping[str, Callable[[ChatMessage], dict[str, object]]] = {"whatsapp_cloud": _meta}
+def _twilio(line: ChatMessage, account: str) -> dict[str, object]:
+    """The form of an SMS, or of a WhatsApp message if the sender has the prefix `whatsapp:` or a user id."""
+    person = line.sender.removeprefix("whatsapp:")
+    on_whatsapp = person != line.sender or is_user_id(person)
+    sid, prefix = f"SM{line.n:032x}", "whatsapp:" if on_whatsapp else ""
+    fields: dict[str, object] = {
+        "MessageSid": sid, "SmsSid": sid, "SmsMessageSid": sid, "SmsStatus": "received", "AccountSid": account,
+        "From": prefix + person, "To": f"{prefix}+15550001111",
+        "Body": line.text, "NumMedia": "0", "NumSegments": "1", "ApiVersion": "2010-04-01",
+    }  # fmt: skip
+    return fields | ({"ExternalUserId": user_id_of(person), "ProfileName": line.name} if on_whatsapp else {})
+
+
+_TOLD: Mapping[str, Callable[[ChatMessage, str], dict[str, object]]] = {"whatsapp_cloud": _meta, "twilio": _twilio}
 
 
 def describe_message(line: ChatMessage) -> Mapping[str, Any]:

@@ -63,24 +63,26 @@ class ProviderRequest(NamedTuple):
 
 Read = Callable[[ProviderRequest], ProviderArrival]
 Answer = Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]
+Early = Callable[[ProviderRequest], Response | None]  # the answer to a request that is not recorded
 
 
 class ProviderEndpoint:
     """A bare ASGI endpoint without middleware, because drills put load on it."""
 
-    def __init__(self, world: SandboxSimulator, read: Read, answer: Answer) -> None:
-        self._world, self._read, self._answer = world, read, answer
+    def __init__(self, world: SandboxSimulator, read: Read, answer: Answer, early: Early = lambda _asked: None) -> None:
+        self._world, self._read, self._answer, self._early = world, read, answer, early
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             asked = request_of(scope, await read_body(receive))
+            if (early := self._early(asked)) is not None:
+                return await early(scope, receive, send)
             arrival = self._read(asked)
             entry = self._world.receive(arrival)
         except ClientDisconnect:
-            return  # an incomplete request is not recorded
+            return None  # an incomplete request is not recorded
         except (CallerError, TemporaryError) as error:
-            await error_response(error)(scope, receive, send)
-            return
+            return await error_response(error)(scope, receive, send)
         answer = self._answer(asked, arrival, entry)
         await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 

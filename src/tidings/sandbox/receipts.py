@@ -13,6 +13,7 @@ import orjson
 from tidings.model.time import SECOND
 
 from .waha_payloads import ME, engine_of, environment_of
+from .whatsapp_webhooks import contact, webhook
 
 RECEIPT_KINDS = ("sent", "delivered", "read", "failed")
 TITLES: Mapping[int, str] = {131026: "Message undeliverable", 131047: "Re-engagement message"}
@@ -51,30 +52,30 @@ def twilio_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) 
         "ApiVersion": "2010-04-01",
         **failed,
     }
-    text = origin.url + "".join(name + fields[name] for name in sorted(fields))
-    signed = b64encode(hmac.digest(origin.secret.encode(), text.encode(), "sha1")).decode()
+    return twilio_call(origin.url, origin.secret, fields)
+
+
+def twilio_call(url: str, secret: str, fields: Mapping[str, str]) -> CallbackRequest:
+    """Any webhook of Twilio."""
+    text = url + "".join(name + fields[name] for name in sorted(fields))
+    signed = b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
     headers = {"content-type": "application/x-www-form-urlencoded", "x-twilio-signature": signed}
-    return CallbackRequest(origin.url, headers, urlencode(fields).encode())
+    return CallbackRequest(url, headers, urlencode(fields).encode())
 
 
 def whatsapp_cloud_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
     """A status in Meta's envelope."""
-    status: dict[str, object] = {
-        "id": origin.name,
-        "status": what,
-        "timestamp": str(at // SECOND),
-        "recipient_id": origin.to.lstrip("+"),
-    }
+    person = contact(origin.to)
+    status: dict[str, object] = {"id": origin.name, "status": what, "timestamp": str(at // SECOND)}
+    status |= {"recipient_id": person["wa_id"]} if "wa_id" in person else {}
+    status["recipient_user_id"] = person["user_id"]
     if origin.echo is not None:
         status["biz_opaque_callback_data"] = origin.echo
     if what == "failed":
         title = TITLES.get(code or 131026, "Simulated failure")
         details = {"error_data": {"details": title}}
         status["errors"] = [{"code": code or 131026, "title": title, "message": title, **details}]
-    metadata = {"display_phone_number": "15550001111", "phone_number_id": origin.account}
-    value = {"messaging_product": "whatsapp", "metadata": metadata, "statuses": [status]}
-    entry = {"id": "SANDBOX", "changes": [{"field": "messages", "value": value}]}
-    return meta_call(origin.url, origin.secret, {"object": "whatsapp_business_account", "entry": [entry]})
+    return meta_call(origin.url, origin.secret, webhook(origin.account, [person], statuses=[status]))
 
 
 def meta_call(url: str, secret: str, body: Mapping[str, object]) -> CallbackRequest:

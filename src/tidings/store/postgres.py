@@ -296,7 +296,7 @@ class PostgresStore:
             kept = {row[0]: TaskState.DONE for row in rows}
             counts.update(_tally_arrays(()))
         if rest:
-            arrays = dict(zip(_MOVE_ARRAYS, map(list, zip(*rest, strict=True)), strict=True))
+            arrays = dict(zip(_MOVE_ARRAYS, map(list, zip(*rest, strict=True)), strict=False))
             rows = await self._fetch(connection, "settle", **counts, **arrays)
             kept.update({row[0]: row[1] for row in rows})
         return kept

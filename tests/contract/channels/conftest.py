@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 class Sandbox:
-    """The pretend providers, what they were asked, and the hand that breaks them."""
+    """The simulated providers, what they were asked, and the hand that breaks them."""
 
     def __init__(self, world: SandboxSimulator, url: str) -> None:
         self.world = world
@@ -103,6 +103,6 @@ async def serving(ledger: Path | None = None, environment: SandboxEnvironment | 
 
 @pytest.fixture
 async def sandbox() -> AsyncIterator[Sandbox]:
-    """All pretend providers behind one address."""
+    """All simulated providers behind one address."""
     async with serving() as ready:
         yield ready

@@ -406,7 +406,7 @@ PAGE = b"<html><body>" + b"Bad Gateway " * 900_000 + b"</body></html>"  # 10 MB
         (504, Unknown, None, False),
     ],
 )
-async def test_a_page_instead_of_json_is_judged_by_its_status(
+async def test_an_html_response_is_classified_by_its_status(
     receiver: Receiver, status: int, kind: type[Outcome], category: Category | None, account: bool
 ) -> None:
     """Bad input: not Telegram's words, so a gateway's 5xx is a doubt; shown short, parsed by nobody."""
@@ -432,7 +432,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status(
         answer(200, b'{"ok":true,"result":{"message_id":"x","chat":5}}'),
     ],
 )
-async def test_a_yes_counts_whatever_becomes_of_its_body(receiver: Receiver, act: Act) -> None:
+async def test_a_success_status_counts_even_with_a_truncated_body(receiver: Receiver, act: Act) -> None:
     """F26: the status line decides; only the receipt is missing."""
     receiver.script(act)
     outcome = await send(receiver.url, options={"deadline": 2})

@@ -1,4 +1,4 @@
-"""Twilio: what leaves, what each of its codes means, and what a pretend Twilio makes of it."""
+"""Twilio: what leaves, what each of its codes means, and what a simulated Twilio makes of it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def send(url: str, to: str = ADA, options: dict[str, Any] | None = None, *
 # What leaves
 
 
-async def test_the_request_is_twilios_byte_for_byte(sandbox: Sandbox) -> None:
+async def test_the_request_matches_the_twilio_api_byte_for_byte(sandbox: Sandbox) -> None:
     """Basic auth, a form, E.164 with its plus encoded; the receipt is the SID."""
     outcome = await send(sandbox.url, text="Grüße & more")
 
@@ -94,7 +94,7 @@ async def test_the_request_is_twilios_byte_for_byte(sandbox: Sandbox) -> None:
 async def test_options_and_extras_become_twilios_parameters(
     sandbox: Sandbox, options: dict[str, Any], content: dict[str, Any], body: str
 ) -> None:
-    """A messaging service, WhatsApp, a call-back, media and templates; all of them arrive."""
+    """A messaging service, WhatsApp, a callback, media and templates; all of them arrive."""
     outcome = await send(sandbox.url, options=options, **content)
 
     assert sandbox.requests[0].body.decode() == body
@@ -134,10 +134,10 @@ async def test_a_message_arrives_on_the_phone_and_a_second_copy_is_seen(sandbox:
         (20404, V, False, False),
         (20429, TH, True, True),
         (21211, V, False, False),
-        (21408, P, False, True),
+        (21408, P, False, False),
         (21604, V, False, False),
-        (21606, P, False, True),
-        (21608, P, False, True),
+        (21606, P, False, False),
+        (21608, P, False, False),
         (21609, V, False, False),
         (21610, P, False, False),
         (21611, TH, True, True),
@@ -145,6 +145,7 @@ async def test_a_message_arrives_on_the_phone_and_a_second_copy_is_seen(sandbox:
         (21614, P, False, False),
         (21617, V, False, False),
         (21635, P, False, False),
+        *((code, P, False, True) for code in (21659, 21660, 21661, 21703, 21704, 21705)),
         (30001, TH, True, True),
         (30002, P, False, True),
         (30003, T, True, False),
@@ -153,7 +154,15 @@ async def test_a_message_arrives_on_the_phone_and_a_second_copy_is_seen(sandbox:
         (30006, P, False, False),
         (30007, P, False, False),
         (30008, T, True, False),
+        (30022, TH, True, True),
+        (30023, TH, True, True),
         (30034, P, False, True),
+        *((code, P, False, True) for code in (63001, 63007, 63020, 63022)),
+        *((code, P, False, False) for code in (63003, 63005, 63013, 63014, 63016, 63024, 63029, 63032, 63033, 63049)),
+        *((code, T, True, False) for code in (63010, 63012, 63019)),
+        *((code, V, False, False) for code in (63021, 63025, 63027, 63028, 63030)),
+        (63018, TH, True, True),
+        (63038, TH, True, True),
     ],
 )
 async def test_each_code_has_its_category_and_its_consequence(
@@ -166,13 +175,14 @@ async def test_each_code_has_its_category_and_its_consequence(
     assert isinstance(outcome, Retry if retry else Reject)
     assert (outcome.category, outcome.whole_channel) == (category, whole)
     assert str(code) in outcome.reason
-    assert not isinstance(outcome, Retry) or outcome.after is None
+    assert not isinstance(outcome, Retry) or outcome.after == CODES[code].after
+    assert (isinstance(outcome, Reject) and outcome.opted_out) == (code == 21610)
     assert not sandbox.ledger[0].delivered
 
 
-def test_every_code_of_the_table_has_a_row_and_a_stranger_has_none() -> None:
-    """The same table reads call-backs; a code that nobody has told us of decides nothing."""
-    assert len(CODES) == 24
+def test_every_twilio_code_is_tested_and_an_unknown_code_has_no_outcome() -> None:
+    """The same table reads callbacks; a code that nobody has told us of decides nothing."""
+    assert len(CODES) == 56
     assert outcome_of(30003, "off") == Retry(T, "off")
     assert outcome_of(99999, "?") is None
 
@@ -181,7 +191,7 @@ def test_every_code_of_the_table_has_a_row_and_a_stranger_has_none() -> None:
     ("code", "expected"),
     [("503", Retry), ("500", Retry), ("429", Retry), ("401", Reject), ("404", Reject), ("99999", Reject)],
 )
-async def test_a_stranger_among_the_codes_is_judged_by_its_status(
+async def test_an_unknown_twilio_code_is_classified_by_its_status(
     sandbox: Sandbox, code: str, expected: type[Outcome]
 ) -> None:
     """In Twilio's own words a failure is certain, whatever its number."""
@@ -291,7 +301,7 @@ def test_a_malformed_number_is_refused_with_how_to_write_it(to: str, words: str)
         ({"text": "x", "data": [1]}, "data"),
     ],
 )
-async def test_content_that_twilio_would_never_take_is_refused(
+async def test_invalid_twilio_content_is_rejected_before_sending(
     sandbox: Sandbox, content: dict[str, Any], field: str
 ) -> None:
     """Before it is accepted; and should it come up later, it is a rejection and nobody is called."""
@@ -336,7 +346,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, wor
     assert (caught.value.field, bool(caught.value.remedy)) == (field, True)
 
 
-def test_limits_and_doubts_are_as_twilio_has_them() -> None:
+def test_the_default_rate_limit_and_on_unknown_of_twilio() -> None:
     """A long number sends one a second; a service spreads. A second text costs money, so it is held."""
     url = "http://127.0.0.1:1"
     plain = channel(url).traits
@@ -375,6 +385,6 @@ async def test_a_test_with_a_wrong_token_says_so(sandbox: Sandbox) -> None:
     assert "20003" in outcome.reason
 
 
-def test_the_pretend_network_counts_segments() -> None:
+def test_the_simulated_twilio_counts_segments() -> None:
     """160 plain characters or 70 others make one; more are split smaller."""
     assert [segments(text) for text in ("a" * 160, "a" * 161, "ü" * 70, "ü" * 71)] == [1, 2, 1, 2]

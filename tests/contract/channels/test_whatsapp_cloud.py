@@ -1,4 +1,4 @@
-"""WhatsApp Cloud: what leaves, what each of Meta's codes means, and what a pretend Meta makes of it."""
+"""WhatsApp Cloud: what leaves, what each of Meta's codes means, and what a simulated Meta makes of it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 # What leaves
 
 
-async def test_a_text_is_metas_byte_for_byte(sandbox: Sandbox) -> None:
+async def test_a_text_message_matches_the_graph_api_byte_for_byte(sandbox: Sandbox) -> None:
     """Path, token, fields in the order of the reference; our id comes back in a status."""
     outcome = await send(sandbox.url, data={"context": {"message_id": "wamid.PREVIOUS"}})
 
@@ -139,6 +139,25 @@ async def test_every_type_goes_out_as_meta_wants_it(
     }
 
 
+@pytest.mark.parametrize(
+    ("to", "address"),
+    [
+        ("US.13491208655302741918", {"recipient_type": "individual", "recipient": "US.13491208655302741918"}),
+        ("US.ENT.11815799212886844830", {"recipient_type": "individual", "recipient": "US.ENT.11815799212886844830"}),
+        ("group:Y2FwaV9ncm91cDox", {"recipient_type": "group", "to": "Y2FwaV9ncm91cDox"}),
+    ],
+)
+async def test_user_ids_and_groups_are_addressed_as_meta_wants_it(
+    sandbox: Sandbox, to: str, address: dict[str, str]
+) -> None:
+    """A person without a visible number, or a group; the simulated phone shows the same recipient."""
+    assert isinstance(await send(sandbox.url, to), Done)
+
+    sent = sandbox.requests[0].json
+    assert {name: sent.get(name) for name in ("recipient_type", "to", "recipient") if name in sent} == address
+    assert sandbox.ledger[0].to == to
+
+
 async def test_a_message_arrives_on_the_phone_of_its_number(sandbox: Sandbox) -> None:
     """With its text; a second copy is seen as one."""
     made = channel(sandbox.url, preview_url=True)
@@ -174,6 +193,14 @@ async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> 
     ("to", "content", "field", "words"),
     [
         ("15551234567", {}, "to", "E.164"),
+        ("us.1349", {}, "to", "E.164"),
+        ("group:", {}, "to", "E.164"),
+        (
+            ANN,
+            {"text": "x" * 1025, "data": {"interactive": {"type": "button", "action": {"buttons": []}}}},
+            "text",
+            "body",
+        ),
         ("0015551234567", {}, "to", "+15551234567"),
         ("+1 555 123-4567", {}, "to", "+15551234567"),
         ("+0555123456", {}, "to", "E.164"),
@@ -197,7 +224,7 @@ async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> 
         (ANN, {"text": "", "data": {"pigeon": {}}}, "data.pigeon", "pigeon"),
     ],
 )
-async def test_what_whatsapp_would_never_take_is_refused_at_once(
+async def test_invalid_recipients_and_content_are_rejected_before_sending(
     to: str, content: dict[str, Any], field: str, words: str
 ) -> None:
     """Bad input: one sentence, the field and a remedy; a message that slips through is a dead letter."""
@@ -250,12 +277,15 @@ ROWS: dict[int, tuple[type[Outcome], Category, timedelta | None, bool]] = {
     131008: VALIDATION,
     131009: VALIDATION,
     131016: TEMPORARY,
+    131020: PERMANENT,
     131021: VALIDATION,
     131026: PERMANENT,
     131030: PERMANENT,
     131031: AUTH,
     131037: AUTH,
+    131041: PERMANENT,
     131042: AUTH,
+    131044: AUTH,
     131045: AUTH,
     131047: PERMANENT,
     131048: (Retry, TH, wait(hours=1), True),
@@ -269,6 +299,9 @@ ROWS: dict[int, tuple[type[Outcome], Category, timedelta | None, bool]] = {
     131062: VALIDATION,
     131063: AUTH,
     131064: (Retry, TH, wait(hours=1), True),
+    131207: PERMANENT,
+    131208: (Retry, TH, None, False),
+    131215: PERMANENT,
     132000: VALIDATION,
     132001: VALIDATION,
     132005: VALIDATION,
@@ -314,7 +347,9 @@ async def test_each_code_has_its_category_and_its_consequence(sandbox: Sandbox, 
 
 @pytest.mark.parametrize("code", [4, 80007, 130429, 131048, 131056])
 @pytest.mark.parametrize("status", [400, 429])
-async def test_throttling_is_told_by_the_code_and_not_by_the_status(receiver: Receiver, code: int, status: int) -> None:
+async def test_throttling_is_recognized_by_the_code_and_not_by_the_status(
+    receiver: Receiver, code: int, status: int
+) -> None:
     """Meta has answered with either."""
     receiver.script(answer(status, f'{{"error":{{"code":{code},"message":"x"}}}}'.encode()))
     outcome = await send(receiver.url)
@@ -323,7 +358,7 @@ async def test_throttling_is_told_by_the_code_and_not_by_the_status(receiver: Re
     assert outcome.category is TH
 
 
-async def test_an_error_unknown_to_meta_is_tried_once_more_only(sandbox: Sandbox) -> None:
+async def test_meta_error_code_1_is_retried_once(sandbox: Sandbox) -> None:
     """Code 1: temporary at first, then the request's own fault."""
     sandbox.break_("error", code="1")
     first, second = await send(sandbox.url), await send(sandbox.url, attempt=2)
@@ -347,7 +382,7 @@ async def test_an_error_unknown_to_meta_is_tried_once_more_only(sandbox: Sandbox
         (200, b'{"code":131026,"message":"x"}', Reject, P, False),
     ],
 )
-async def test_unusual_errors_are_judged_all_the_same(
+async def test_unknown_codes_are_classified_by_their_status(
     receiver: Receiver, status: int, error: bytes, kind: type[Outcome], category: Category | None, account: bool
 ) -> None:
     """New codes by their status, a number that is not ours as the account's, junk without harm."""
@@ -413,7 +448,7 @@ async def test_the_sandbox_breaks_on_command(sandbox: Sandbox, fault: str, kind:
         (504, Unknown, None, False),
     ],
 )
-async def test_a_page_instead_of_json_is_judged_by_its_status(
+async def test_an_html_response_is_classified_by_its_status(
     receiver: Receiver, status: int, kind: type[Outcome], category: Category | None, account: bool
 ) -> None:
     """Bad input: a page of 10 MB is cut, shown short and parsed by nobody."""
@@ -432,7 +467,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status(
     "act",
     [hang_up_in_body, answer(200), answer(200, b'{"messages":['), answer(200, b'{"messages":[7]}'), answer(200, b"{}")],
 )
-async def test_a_yes_counts_whatever_becomes_of_its_body(receiver: Receiver, act: Act) -> None:
+async def test_a_success_status_counts_even_with_a_truncated_body(receiver: Receiver, act: Act) -> None:
     """F26: the status line decides; only the receipt is missing."""
     receiver.script(act)
 
@@ -488,7 +523,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, object], field: str, 
     assert "canary" not in str(caught.value)
 
 
-def test_the_limits_are_metas_unless_said_otherwise() -> None:
+def test_the_default_rate_limits_are_metas() -> None:
     """80 a second from one number, one in 6 s to one person; an id may be a number in TOML."""
     given = {"phone_number_id": int(PHONE), "access_token": TOKEN}
     plain = build("wa", "whatsapp_cloud", given).traits
@@ -514,7 +549,7 @@ async def test_a_probe_looks_at_the_number_and_sends_nothing(sandbox: Sandbox) -
     assert sandbox.ledger == []
 
 
-async def test_a_probe_without_a_sensible_answer_is_no_doubt(receiver: Receiver) -> None:
+async def test_a_probe_with_an_unusable_answer_is_a_temporary_error(receiver: Receiver) -> None:
     """Nothing was sent, so nothing can be in doubt."""
     receiver.script(cut, answer(200, b"<html>"), answer(200, b"{}"), answer(502, b"<html>"))
     made = channel(receiver.url)
@@ -524,7 +559,7 @@ async def test_a_probe_without_a_sensible_answer_is_no_doubt(receiver: Receiver)
     assert all(isinstance(outcome, Retry) for outcome in outcomes)
 
 
-# The pretend Meta, as other clients meet it
+# The simulated Meta, as other clients meet it
 
 
 @pytest.fixture
@@ -585,7 +620,7 @@ async def test_a_wrong_request_gets_metas_own_error(
     assert [entry.did for entry in sandbox.ledger] == ["400"]
 
 
-async def test_who_has_no_token_is_turned_away(sandbox: Sandbox) -> None:
+async def test_the_simulated_whatsapp_rejects_requests_without_a_token(sandbox: Sandbox) -> None:
     """Code 190, status 401."""
     async with httpx.AsyncClient(base_url=sandbox.url) as stranger:
         found = await stranger.post(f"/v24.0/{PHONE}/messages", json=text())

@@ -35,6 +35,7 @@ REASONS: Mapping[str, EscalationReason] = {
     "inbox_changed": EscalationReason(
         "check whether its result is still wanted, or ask the sender for a new message", opens_case=False
     ),
+    "inbox_identity_changed": EscalationReason("update the roster and the contacts", opens_case=False),
     "source_failing": EscalationReason("check the source and the database: tidings inbox sources", opens_case=False),
     "source_overrun": EscalationReason("check the machine that polls: tidings inbox sources", opens_case=False),
     "source_gap": EscalationReason("check the group for missing messages", opens_case=False),

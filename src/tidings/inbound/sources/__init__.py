@@ -9,5 +9,6 @@ settings: the settings tables [inbound.sources.NAME].
 telegram: Telegram bots, polled or by webhook with a secret token.
 waha: WhatsApp sessions through WAHA, by callback.
 webhook: the generic source: a POST with a webhook signature (Standard Webhooks).
+twilio: SMS and WhatsApp through Twilio, by callback.
 whatsapp_cloud: WhatsApp Cloud, by callback.
 """

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ..domain import IncomingMessage
-from . import groupme, telegram, waha, whatsapp_cloud
+from . import groupme, telegram, twilio, waha, whatsapp_cloud
 from .groupme import GroupMeSource
 from .port import PolledSource, WebhookRequest
-from .settings import GROUPME, TELEGRAM, WAHA, WEBHOOK, WHATSAPP_CLOUD, SourceSettings
+from .settings import GROUPME, TELEGRAM, TWILIO, WAHA, WEBHOOK, WHATSAPP_CLOUD, SourceSettings
 from .telegram import TelegramSource
 from .webhook import WebhookSource
 
@@ -28,6 +28,7 @@ READERS: Mapping[str, Callable[[SourceSettings, Mapping[str, Any]], list[Incomin
     TELEGRAM: telegram.incoming,
     WHATSAPP_CLOUD: whatsapp_cloud.incoming,
     WAHA: waha.incoming,
+    TWILIO: twilio.incoming,
 }
 """Parsers of callbacks that a channel has already verified."""
 

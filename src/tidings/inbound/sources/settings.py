@@ -15,6 +15,7 @@ from ...wire.webhook_signatures import parse_secret
 from ..option_parsers import duration, flag, whole
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
+TWILIO = "twilio"
 LARGEST_PAGE = 100
 BASE_URLS: Mapping[str, str] = {GROUPME: "https://api.groupme.com/v3", TELEGRAM: "https://api.telegram.org"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -39,6 +40,10 @@ class SourceSettings:
     own_senders: tuple[str, ...] = ()
     allow_speaking_for: bool = False
     testers: tuple[str, ...] = ()
+    stop_words: tuple[str, ...] = ("stop", "stopall", "unsubscribe", "optout")
+    start_words: tuple[str, ...] = ("start", "unstop")
+    help_words: tuple[str, ...] = ("help", "info")
+    help_text: str = "Reply STOP to receive no more messages, START to receive them again."
 
     @property
     def is_polled(self) -> bool:
@@ -67,6 +72,10 @@ def _base_url(value: object) -> str:
     return api_url(_text(value))
 
 
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(word.strip().casefold() for word in _texts(value)) if value else ()
+
+
 OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "tenant": _text,
     "token": _text,
@@ -81,6 +90,10 @@ OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "own_senders": _texts,
     "allow_speaking_for": flag,
     "testers": _texts,
+    "stop_words": _words,
+    "start_words": _words,
+    "help_words": _words,
+    "help_text": _text,
 }
 """The parser of each option, in the order of the reference."""
 
@@ -89,6 +102,7 @@ _NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {  # at least one option of
     TELEGRAM: (("token", "secrets", "channel"),),
     WHATSAPP_CLOUD: (("channel",),),
     WAHA: (("channel",),),
+    TWILIO: (("channel",),),
     WEBHOOK: (("secrets",),),
 }
 KINDS = tuple(_NEEDED)

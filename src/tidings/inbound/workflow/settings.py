@@ -104,7 +104,7 @@ OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "idle": (duration, "idle timeout of a workflow, and of a conversation held by a person"),
     "case_reminder_after": (duration, "how soon a case should be taken"),
     "admins": (_admins, "people who receive notices, as channel:address"),
-    "replies": (_replies, "reply channel by source; unset: the channel of the same name"),
+    "replies": (_replies, "reply channel by source; unset: the source's channel, or the channel of the same name"),
     "runner": (one_of(CHOICES), "graph runner; auto uses LangGraph if it is installed"),
 }
 """The parser and the description of each option."""

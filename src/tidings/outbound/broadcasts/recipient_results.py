@@ -17,7 +17,7 @@ from ...model.time import iso
 from ...store.port import Row, Store
 
 RESULT_COLUMNS = (
-    "address", "state", "attempts", "category", "said", "sent_at", "changed_at", "next_attempt_at",
+    "address", "state", "attempts", "category", "detail", "sent_at", "changed_at", "next_attempt_at",
     "timezone",
     "contact", "variables", "id",
 )  # fmt: skip
@@ -72,7 +72,7 @@ def _entry(row: Row, zones: dict[int, str | None]) -> dict[str, Any]:
         "state": state,
         "attempts": row["attempts"] or 0,
         "category": row["category"],
-        "said": row["said"],
+        "detail": row["detail"],
         "sent_at": iso(row["changed_at"]) if state == "sent" else None,
         "changed_at": iso(row["changed_at"]),
         "next_attempt_at": iso(row["due_at"]) if state == "waiting" else None,

@@ -32,6 +32,7 @@ class ChannelTraits:
     max_text: int = 65_536
     reconnect_wait: timedelta = timedelta(minutes=5)  # how long a message may wait for a lost session
     in_order: bool = False  # use the recipient as ordering key
+    suppress_opt_outs: bool = True  # suppress recipients whose opt-out the provider reports
 
     @property
     def linger(self) -> timedelta:
@@ -48,6 +49,7 @@ class BaseChannelSettings:
     policy: str = "default"
     per_second: float | None = None
     per_recipient: timedelta | None = None
+    suppress_opt_outs: bool = True
 
 
 def traits_of(
@@ -72,6 +74,7 @@ def traits_of(
         policy=settings.policy,
         per_second=settings.per_second or per_second,
         per_recipient=settings.per_recipient or per_recipient,
+        suppress_opt_outs=settings.suppress_opt_outs,
         **more,
     )
 

@@ -136,4 +136,5 @@ COMMON: Mapping[str, Read] = {
     "policy": text,
     "per_second": rate,
     "per_recipient": length,
+    "suppress_opt_outs": yes_or_no,
 }

@@ -193,17 +193,19 @@ class ProviderError(NamedTuple):
     account: bool = False
     after: timedelta | None = None
     hint: str = ""
+    opted_out: bool = False
 
     def outcome(self, reason: str, *, after: timedelta | None = None) -> Retry | Reject:
         """The outcome; `after` is the retry delay if the code has none."""
         reason = f"{reason} ({self.hint})" if self.hint else reason
         if self.retry:
             return Retry(self.category, reason, after=self.after or after, whole_channel=self.account)
-        return Reject(self.category, reason, whole_channel=self.account)
+        return Reject(self.category, reason, whole_channel=self.account, opted_out=self.opted_out)
 
 
 INVALID_REQUEST = ProviderError(Category.VALIDATION)
 PERMANENT_ERROR = ProviderError(Category.PERMANENT)
+OPTED_OUT = ProviderError(Category.PERMANENT, opted_out=True)
 ACCOUNT_ERROR = ProviderError(Category.PERMANENT, account=True)
 TEMPORARY_ERROR = ProviderError(Category.TEMPORARY, retry=True)
 RATE_LIMITED = ProviderError(Category.THROTTLING, retry=True, account=True)

@@ -289,7 +289,7 @@ def outcome_of(reply: ProviderReply, reason: str, *, chat: int | str, after: tim
         case 400 if any(part in words for part in _UNREACHABLE):
             return Reject(Category.PERMANENT, reason)
         case 403:
-            return Reject(Category.PERMANENT, reason)
+            return Reject(Category.PERMANENT, reason, opted_out="blocked by the user" in words)
         case 404 if "method not found" in words:
             return Reject(Category.VALIDATION, reason)
         case 401 | 404 | 421:  # 404: malformed token

@@ -26,10 +26,11 @@ from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import ChannelKind, choice, length, matching, text
-from .phone_number import check_e164, is_e164
+from .phone_number import check_e164, is_e164, is_user_id
 from .provider_api import (
     ACCOUNT_ERROR,
     INVALID_REQUEST,
+    OPTED_OUT,
     PERMANENT_ERROR,
     RATE_LIMITED,
     TEMPORARY_ERROR,
@@ -59,32 +60,29 @@ _FAILED = frozenset({"failed", "undelivered", "canceled"})
 
 
 CODES: Mapping[int, ProviderError] = {
-    20003: ACCOUNT_ERROR,  # authentication failed
-    20404: INVALID_REQUEST,  # no such resource
-    20429: RATE_LIMITED,  # too many at once; never processed
-    21211: INVALID_REQUEST,  # invalid To
-    21408: ACCOUNT_ERROR,  # region not enabled
-    21604: INVALID_REQUEST,  # To missing
-    21606: ACCOUNT_ERROR,  # From is not ours, or cannot send
-    21608: ACCOUNT_ERROR,  # trial account
-    21609: INVALID_REQUEST,  # bad StatusCallback
-    21610: PERMANENT_ERROR,  # the recipient opted out
-    21611: RATE_LIMITED,  # the sender's queue is full
-    21612: PERMANENT_ERROR,  # no route
-    21614: PERMANENT_ERROR,  # not a mobile number
-    21617: INVALID_REQUEST,  # body too long
-    21635: PERMANENT_ERROR,  # a landline
-    30001: RATE_LIMITED,  # queue overflow
-    30002: ACCOUNT_ERROR,  # account suspended
-    30003: TEMPORARY_ERROR,  # handset unreachable
-    30004: PERMANENT_ERROR,  # blocked
-    30005: PERMANENT_ERROR,  # unknown destination
-    30006: PERMANENT_ERROR,  # landline or unreachable carrier
-    30007: PERMANENT_ERROR,  # filtered
-    30008: TEMPORARY_ERROR,  # unknown to Twilio, too
-    30034: ACCOUNT_ERROR,  # unregistered number
+    **dict.fromkeys((20003, 30002, 30034, 63001, 63020, 63022), ACCOUNT_ERROR),  # credentials, account, registration
+    **dict.fromkeys(  # missing, malformed or too long; templates and media of WhatsApp
+        (20404, 21211, 21604, 21609, 21617, 63021, 63025, 63027, 63028, 63030), INVALID_REQUEST
+    ),
+    **dict.fromkeys((21606, 21612, 21614, 21635), PERMANENT_ERROR),  # no route to this number, or a landline
+    **dict.fromkeys((30004, 30005, 30006, 30007), PERMANENT_ERROR),  # blocked, unknown, a landline, filtered
+    **dict.fromkeys(  # WhatsApp: not a user, refused content or policy, blocked, an experiment
+        (63003, 63005, 63013, 63014, 63024, 63029, 63032, 63033, 63049), PERMANENT_ERROR
+    ),
+    **dict.fromkeys((30003, 30008, 63010, 63012, 63019), TEMPORARY_ERROR),  # unreachable, or internal errors
+    **dict.fromkeys((20429, 21611, 30001, 30022, 63018), RATE_LIMITED),  # calls, queues, 10DLC, WhatsApp
+    **dict.fromkeys((30023, 63038), RATE_LIMITED._replace(after=timedelta(hours=1))),  # daily caps
+    21408: PERMANENT_ERROR._replace(hint="enable the recipient's country in Twilio's geo permissions"),
+    21608: PERMANENT_ERROR._replace(hint="a trial account sends to verified numbers only"),
+    21610: OPTED_OUT,
+    21659: ACCOUNT_ERROR._replace(hint="is the sender a number of this account?"),
+    21660: ACCOUNT_ERROR._replace(hint="the sender belongs to another account"),
+    21661: ACCOUNT_ERROR._replace(hint="the sender cannot send SMS"),
+    **dict.fromkeys((21703, 21704, 21705), ACCOUNT_ERROR._replace(hint="check the numbers of the messaging service")),
+    63007: ACCOUNT_ERROR._replace(hint="the sender is not a WhatsApp sender of this account"),
+    63016: PERMANENT_ERROR._replace(hint="the recipient last wrote over 24 h ago, so only a template is allowed"),
 }
-"""Codes of responses (2xxxx) and of callbacks (3xxxx)."""
+"""Codes of responses (2xxxx), of callbacks (3xxxx), and of WhatsApp (63xxx), which may come in both."""
 
 
 class TwilioProduct(StrEnum):
@@ -100,6 +98,7 @@ class TwilioSettings(BaseChannelSettings):
 
     account_sid: str
     auth_token: str | None = field(default=None, repr=False)
+    shared_key: str | None = field(default=None, repr=False)  # verifies callbacks that it signs
     api_key: str | None = field(default=None, repr=False)
     api_secret: str | None = field(default=None, repr=False)
     sender: str | None = None
@@ -136,7 +135,7 @@ class TwilioChannel(ProviderChannel):
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid unless the recipient is E.164 and the content is valid."""
+        """Raise Invalid unless the recipient and the content are valid."""
         forms_of(recipient, content, self._settings)
 
     async def send(self, message: Message) -> Outcome:
@@ -196,7 +195,8 @@ def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSetting
 
     Each part has its own callback id, because its status proves nothing about the whole message.
     """
-    check_e164(recipient)
+    if settings.via is not TwilioProduct.WHATSAPP or not is_user_id(recipient):
+        check_e164(recipient)
     data = provider_fields_of(content, DATA, "Twilio")
     _check_extras(data)
     said = str(content.get("text") or "")
@@ -215,23 +215,18 @@ def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSetting
 def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> bytes:
     """One form; `{id}` in the callback URL is replaced by the message id."""
     prefix = "whatsapp:" if settings.via is TwilioProduct.WHATSAPP else ""
-    fields: list[tuple[str, str]] = [("To", prefix + recipient)]
-    if settings.sender is not None:
-        fields.append(("From", prefix + settings.sender))
-    if settings.messaging_service is not None:
-        fields.append(("MessagingServiceSid", settings.messaging_service))
-    if said:
-        fields.append(("Body", said))
-    fields += [("MediaUrl", url) for url in data.get("media", ())]
-    if "content_sid" in data:
-        fields.append(("ContentSid", data["content_sid"]))
-    if "content_variables" in data:
-        fields.append(("ContentVariables", _json(data["content_variables"])))
-    if settings.status_callback is not None:
-        fields.append(("StatusCallback", settings.status_callback.replace("{id}", id_)))
-    if settings.validity is not None:
-        fields.append(("ValidityPeriod", str(int(settings.validity.total_seconds()))))
-    return urlencode(fields, errors="replace").encode()
+    fields = [
+        ("To", prefix + recipient),
+        ("From", settings.sender and prefix + settings.sender),
+        ("MessagingServiceSid", settings.messaging_service),
+        ("Body", said),
+        *(("MediaUrl", url) for url in data.get("media", ())),
+        ("ContentSid", data.get("content_sid")),
+        ("ContentVariables", _json(data["content_variables"]) if "content_variables" in data else None),
+        ("StatusCallback", settings.status_callback and settings.status_callback.replace("{id}", id_)),
+        ("ValidityPeriod", settings.validity and str(int(settings.validity.total_seconds()))),
+    ]
+    return urlencode([(name, value) for name, value in fields if value], errors="replace").encode()
 
 
 def _json(value: object) -> str:
@@ -284,7 +279,7 @@ def _callback(value: object) -> str:
     return url
 
 
-def _judge(settings: TwilioSettings) -> None:
+def _validate(settings: TwilioSettings) -> None:
     """Check that credentials and a sender are given."""
     if (settings.api_key is None) != (settings.api_secret is None):
         raise ValueError("api_key", "api_key and api_secret belong together", "Give both, or neither")
@@ -302,6 +297,7 @@ KIND = ChannelKind(
     {
         "account_sid": partial(_sid, "AC"),
         "auth_token": credential,
+        "shared_key": credential,
         "api_key": partial(_sid, "SK"),
         "api_secret": credential,
         "sender": matching(_SENDER, "must be a number like +15550001111, a short code, or a name of 11 letters"),
@@ -312,5 +308,5 @@ KIND = ChannelKind(
         "long_text": long_text,
         "base_url": base_url,
     },
-    _judge,
+    _validate,
 )

@@ -21,10 +21,11 @@ from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import ChannelKind, matching, yes_or_no
-from .phone_number import check_e164
+from .phone_number import check_e164, is_user_id
 from .provider_api import (
     ACCOUNT_ERROR,
     INVALID_REQUEST,
+    OPTED_OUT,
     PERMANENT_ERROR,
     RATE_LIMITED,
     TEMPORARY_ERROR,
@@ -38,7 +39,8 @@ from .provider_api import (
 from .provider_fields import credential, provider_fields_of
 
 MAX_TEXT = 4096
-MAX_CAPTION = 1024
+MAX_CAPTION = 1024  # of media, and of the body of an interactive message
+GROUP = "group:"
 PER_SECOND = 80.0
 PER_PAIR = timedelta(seconds=6)  # per sender and recipient
 
@@ -80,71 +82,39 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 _ONE_TOO_FAST = ProviderError(Category.THROTTLING, retry=True)
 
 CODES: Mapping[int, ProviderError] = {
-    0: ACCOUNT_ERROR,  # not authenticated
-    1: TEMPORARY_ERROR,  # unknown to Meta; only once, see outcome_of
-    2: TEMPORARY_ERROR,  # down or overloaded
-    3: ACCOUNT_ERROR,  # capability or permission
+    **dict.fromkeys(  # token, permission, account, payment, registration of the number
+        (0, 3, 10, 368, 131005, 131031, 131037, 131042, 131044, 131045, 131063, 133000, 133005, 133006, 133010),
+        ACCOUNT_ERROR,
+    ),
+    **dict.fromkeys((100, 506, 131008, 131009, 131021, 131051, 131053, 131062), INVALID_REQUEST),  # parameters, types
+    **dict.fromkeys((132000, 132005, 132007, 132008, 132012, 132068, 135000), INVALID_REQUEST),  # templates, flows
+    **dict.fromkeys(  # this recipient: an experiment, a country, undeliverable, a group, a changed key
+        (130472, 130497, 131020, 131026, 131041, 131207, 137000), PERMANENT_ERROR
+    ),
+    **dict.fromkeys((1, 2, 131000, 131016, 131052, 133004), TEMPORARY_ERROR),  # 1 only once, see outcome_of
+    **dict.fromkeys((131056, 131208), _ONE_TOO_FAST),  # this recipient or group; no time is told
+    **dict.fromkeys((131048, 131064, 133008, 133016), RATE_LIMITED._replace(after=timedelta(hours=1))),
+    **dict.fromkeys((80007, 80008, 133009), RATE_LIMITED._replace(after=timedelta(minutes=10))),
     4: RATE_LIMITED._replace(after=timedelta(minutes=1)),  # the app's calls
-    10: ACCOUNT_ERROR,  # permission denied
     33: ACCOUNT_ERROR._replace(hint="is phone_number_id right?"),
-    100: INVALID_REQUEST,  # invalid parameter
     190: ACCOUNT_ERROR._replace(hint="the access token has expired or is wrong"),
-    368: ACCOUNT_ERROR,  # blocked for policy violations
-    506: INVALID_REQUEST,  # duplicate post
-    80007: RATE_LIMITED._replace(after=timedelta(minutes=10)),  # the business account's quota of an hour
-    80008: RATE_LIMITED._replace(after=timedelta(minutes=10)),
     130429: RATE_LIMITED._replace(after=timedelta(seconds=5)),  # throughput of the number
-    130472: PERMANENT_ERROR,  # the user is in an experiment
-    130497: PERMANENT_ERROR,  # this country is not allowed
-    131000: TEMPORARY_ERROR,  # something went wrong
-    131005: ACCOUNT_ERROR,  # access denied
-    131008: INVALID_REQUEST,  # parameter missing
-    131009: INVALID_REQUEST,  # parameter value
-    131016: TEMPORARY_ERROR,  # service unavailable
-    131021: INVALID_REQUEST,  # to oneself
-    131026: PERMANENT_ERROR,  # undeliverable: not on WhatsApp, or will not have it
     131030: PERMANENT_ERROR._replace(hint="add the number to the allowed list of the test number"),
-    131031: ACCOUNT_ERROR,  # account locked
-    131037: ACCOUNT_ERROR,  # display name not approved
-    131042: ACCOUNT_ERROR,  # payment
-    131045: ACCOUNT_ERROR,  # registration of the number
     131047: PERMANENT_ERROR._replace(hint="the recipient last wrote over 24 h ago, so only a template is allowed"),
-    131048: RATE_LIMITED._replace(after=timedelta(hours=1)),  # spam limit
     131049: _ONE_TOO_FAST._replace(after=timedelta(hours=24)),  # this person got enough marketing today
-    131050: PERMANENT_ERROR,  # the user wants no marketing
-    131051: INVALID_REQUEST,  # unsupported type
-    131052: TEMPORARY_ERROR,  # media download
-    131053: INVALID_REQUEST,  # media upload
-    131056: _ONE_TOO_FAST,  # this pair of numbers; no time is told, so the policy's own grows
+    131050: OPTED_OUT,  # the user wants no marketing
     131057: TEMPORARY_ERROR._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
-    131062: INVALID_REQUEST,  # business-scoped ids
-    131063: ACCOUNT_ERROR,  # marketing templates are off
-    131064: RATE_LIMITED._replace(after=timedelta(hours=1)),  # limited after a wrong category
-    132000: INVALID_REQUEST,  # number of parameters
+    131215: PERMANENT_ERROR._replace(hint="this number may not use groups"),
     132001: INVALID_REQUEST._replace(hint="no such template in that language, or not approved"),
-    132005: INVALID_REQUEST,  # too long when filled in
-    132007: INVALID_REQUEST,  # against the policy of characters
-    132008: INVALID_REQUEST,  # parameter value
-    132012: INVALID_REQUEST,  # parameter format
     132015: _ONE_TOO_FAST._replace(after=timedelta(hours=3), hint="the template is paused for its quality"),
     132016: PERMANENT_ERROR._replace(hint="the template is disabled for good"),
-    132068: INVALID_REQUEST,  # flow blocked
     132069: _ONE_TOO_FAST._replace(after=timedelta(minutes=6)),  # flow throttled, ten an hour
-    133000: ACCOUNT_ERROR,  # incomplete deregistration
-    133004: TEMPORARY_ERROR,  # server unavailable
-    133005: ACCOUNT_ERROR,  # PIN
-    133006: ACCOUNT_ERROR,  # number to be verified again
-    133008: RATE_LIMITED._replace(after=timedelta(hours=1)),  # too many PIN guesses
-    133009: RATE_LIMITED._replace(after=timedelta(minutes=10)),  # too fast PIN guesses
-    133010: ACCOUNT_ERROR,  # number not registered
     133015: TEMPORARY_ERROR._replace(account=True, after=timedelta(minutes=5)),  # number recently deleted
-    133016: RATE_LIMITED._replace(after=timedelta(hours=1)),  # registrations
-    135000: INVALID_REQUEST,  # generic
-    137000: PERMANENT_ERROR,  # the recipient's key has changed
 }
-"""Codes of responses and webhooks. 200 to 299 are permission errors, too."""
+"""Codes of responses and webhooks; the sandbox has their titles. 200 to 299 are permission errors, too."""
 
 _DIGITS = re.compile(r"[0-9]{1,32}", re.ASCII)
+_GROUP_ID = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
 _VERSION = re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII)
 
 
@@ -186,8 +156,12 @@ class WhatsAppCloudChannel(ProviderChannel):
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid unless the recipient is E.164 and the content is valid."""
+        """Raise Invalid unless the recipient and the content are valid."""
         bodies_of(recipient, content, self._settings)
+
+    def chat(self, id_: str) -> str:
+        """The recipient of a chat: the person's address, or `group:` and the id of a group."""
+        return id_ if id_.startswith("+") or is_user_id(id_) else GROUP + id_
 
     async def send(self, message: Message) -> Outcome:
         """Make one call, or one per part of a long text."""
@@ -265,7 +239,7 @@ def outcome_of(code: int, reason: str, *, attempt: int) -> Retry | Reject | None
 
 def bodies_of(recipient: str, content: Mapping[str, Any], settings: WhatsAppCloudSettings) -> list[dict[str, Any]]:
     """The requests for this content; raises Invalid for what WhatsApp would always reject."""
-    check_e164(recipient)
+    head = {"messaging_product": "whatsapp", **_address(recipient)}
     data = provider_fields_of(content, DATA, "WhatsApp")
     said = str(content.get("text") or "")
     types = [name for name in TYPES if name in data]
@@ -273,7 +247,6 @@ def bodies_of(recipient: str, content: Mapping[str, Any], settings: WhatsAppClou
         problem = f"A message cannot be both {types[0]} and {types[1]}"
         raise Invalid(problem, remedy="Send them as two messages", field="data")
     extras = {name: data[name] for name in data if name in ("context", "recipient_identity_key_hash")}
-    head = {"messaging_product": "whatsapp", "recipient_type": "individual", "to": recipient.removeprefix("+")}
     if types:
         kind = types[0]
         return [{**head, "type": kind, kind: _object(kind, data[kind], said), **extras}]
@@ -284,6 +257,16 @@ def bodies_of(recipient: str, content: Mapping[str, Any], settings: WhatsAppClou
         {**head, "type": "text", "text": {"preview_url": preview, "body": part}, **extras}
         for part in parts_of(said, MAX_TEXT, settings.long_text)
     ]
+
+
+def _address(recipient: str) -> dict[str, str]:
+    """The fields that address a phone number, a user id or a group."""
+    if recipient.startswith(GROUP) and _GROUP_ID.fullmatch(recipient.removeprefix(GROUP)):
+        return {"recipient_type": "group", "to": recipient.removeprefix(GROUP)}
+    if is_user_id(recipient):
+        return {"recipient_type": "individual", "recipient": recipient}
+    check_e164(recipient)
+    return {"recipient_type": "individual", "to": recipient.removeprefix("+")}
 
 
 def _object(kind: str, given: Any, said: str) -> Any:
@@ -297,13 +280,12 @@ def _object(kind: str, given: Any, said: str) -> Any:
         given = {**given, "language": {"code": given["language"]}}
     if not said:
         return given
-    if kind in CAPTIONED and "caption" not in given:
+    place = "body" if kind == "interactive" else "caption"
+    if kind in (*CAPTIONED, "interactive") and place not in given:
         if len(said) > MAX_CAPTION:
-            remedy = f"With {kind} it is a caption of at most {MAX_CAPTION}"
+            remedy = f"With {kind} it is a {place} of at most {MAX_CAPTION}"
             raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
-        return {**given, "caption": said}
-    if kind == "interactive" and "body" not in given:
-        return {**given, "body": {"text": said}}
+        return {**given, place: {"text": said} if place == "body" else said}
     raise Invalid(f"A message with {kind} takes no text", remedy="Leave text out", field="text")
 
 

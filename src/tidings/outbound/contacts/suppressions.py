@@ -1,7 +1,7 @@
 """The suppression list: opt-outs by address, on one channel or on all.
 
 It is checked right before each send, so an opt-out also stops messages accepted before it. Email addresses
-are case-insensitive.
+are case-insensitive. Opt-outs by a person's own word or a provider's answer have evidence; START ends those.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...inputs.fields import Field, check_fields
 from ...inputs.pagination import Page, decode_cursor, encode_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import Invalid, NotFound, TidingsError
+from ...model.task import Task, Transition
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store
 from ..idempotency import CreateResult, create_once, find_replay, optional_key
@@ -127,9 +128,21 @@ def read_opt_out(body: object, channels: Collection[str]) -> OptOut:
 
 def serialize_opt_out(row: Mapping[str, Any]) -> Row:
     """An opt-out as API fields; the channel is null for all channels."""
-    return {"address": row["address"], "channel": row["channel"] or None, "reason": row["reason"], "at": iso(row["at"])}
+    return {
+        "address": row["address"],
+        "channel": row["channel"] or None,
+        "reason": row["reason"],
+        "at": iso(row["at"]),
+        "evidence": row.get("evidence"),
+    }
 
 
 def _step(outs: Sequence[OptOut], tenant: str) -> Step:
     rows = orjson.dumps([out._asdict() for out in outs]).decode()
     return Step("suppression_add", {"rows": rows, "tenant": tenant})
+
+
+def opt_out_steps(moves: Sequence[tuple[Task, Transition]]) -> list[Step]:
+    """Suppress the recipients who opted out with their provider, with its answer as evidence."""
+    found = [{"task": move.id, "detail": move.detail} for _, move in moves if move.opted_out]
+    return [Step("suppression_reported", {"rows": orjson.dumps(found).decode()})] if found else []

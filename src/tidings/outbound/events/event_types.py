@@ -47,6 +47,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "channel.logged_out": "the session was logged out; scan the QR code to link it again",
     "channel.unreachable": "five reconnects in a row failed",
     "inbox.changed": "an inbound message was edited or deleted after it had been handled",
+    "inbox.identity_changed": "a person has a new number or user id on a platform",
     "inbox.failed": "an inbound message could not be handled in three attempts",
     "source.failing": "a source has failed three times in a row; it will continue where it stopped",
     "source.overrun": "polling a source took over 30 minutes, and another process took over",

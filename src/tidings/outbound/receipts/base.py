@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from ...model.errors import Invalid
+from ...model.outcome import Reject, Retry
 from ...model.task import Category
 from ...model.time import SECOND
 
@@ -42,6 +43,7 @@ class Receipt(NamedTuple):
     message: str | None = None
     reason: str | None = None
     category: Category | None = None
+    opted_out: bool = False  # the recipient wants no messages from us
 
 
 class Callback(NamedTuple):
@@ -105,6 +107,11 @@ def valid_name(value: object) -> str | None:
 def own_id(value: object) -> str | None:
     """Our own message id; None for the id of a part, which does not prove the whole was sent."""
     return value if isinstance(value, str) and _OWN_ID.fullmatch(value) else None
+
+
+def reason_of(outcome: Retry | Reject) -> tuple[str, Category, bool]:
+    """The reason and category of a failure that is reported later, and whether it is an opt-out."""
+    return outcome.reason, outcome.category, isinstance(outcome, Reject) and outcome.opted_out
 
 
 def provider_time(micros: int | None, *, now: int) -> int:

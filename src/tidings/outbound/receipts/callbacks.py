@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ...kernel.clock import Clock
 from ...model.errors import NotFound
@@ -26,7 +26,9 @@ class CallbackService:
         emit: Emit = discard_event,
         base: str = "",
         listener: CallbackListener | None = None,
+        ignore_opt_outs: Collection[str] = (),
     ) -> None:
+        self._ignore_opt_outs = ignore_opt_outs  # channels that do not suppress reported opt-outs
         self._store = store
         self._clock = clock
         self._readers = readers
@@ -61,7 +63,10 @@ class CallbackService:
     def _ours(self, channel: str, reader: CallbackReader, news: CallbackContent) -> Iterator[ChannelReceipt]:
         """Each receipt with its channel."""
         accounts = self._accounts(channel, reader)
-        return ((accounts[receipt.account], receipt) for receipt in news.receipts if receipt.account in accounts)
+        for receipt in news.receipts:
+            if (name := accounts.get(receipt.account)) is not None:
+                opted_out = receipt.opted_out and name not in self._ignore_opt_outs
+                yield name, receipt._replace(opted_out=opted_out)
 
     def _accounts(self, channel: str, reader: CallbackReader) -> Mapping[str, str]:
         """The channels of accounts with the same signing key, which may share one URL."""

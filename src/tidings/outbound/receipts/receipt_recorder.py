@@ -2,7 +2,8 @@
 
 Invariant: repeated or reordered receipts change nothing. Read implies delivered, and delivered outweighs an
 earlier failure. A receipt that arrives before its message is settled waits under the provider's id. A receipt
-that proves an uncertain send settles it in the same transaction. A later failure never resends.
+that proves an uncertain send settles it in the same transaction, and one that reports an opt-out suppresses
+the recipient. A later failure never resends.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def merge_receipts(receipts: Sequence[ChannelReceipt]) -> list[Row]:
                 if row.setdefault("undelivered_at", receipt.at) == receipt.at:
                     row["reason"] = None if receipt.reason is None else sanitize_text(receipt.reason)
                     row["category"] = receipt.category
+                    row |= {"opted_out": True} if receipt.opted_out else {}
             case ReceiptStatus.DELIVERED | ReceiptStatus.READ:
                 row["delivered_at"] = min(row.get("delivered_at", receipt.at), receipt.at)
                 if receipt.what is ReceiptStatus.READ:
@@ -67,10 +69,12 @@ async def _fold(store: Store, rows: Sequence[Row]) -> RecordedReceipts:
     steps, keys = settle_steps(uncertain)
     place = len(steps)
     steps += [Step("receipt_seen", {"rows": encoded}), Step("receipt_fold", {"rows": encoded})]
+    if opted_out := [{"channel": row["channel"], "name": row["name"]} for row in rows if row.get("opted_out")]:
+        steps.append(Step("suppression_receipted", {"rows": orjson.dumps(opted_out).decode()}))
     done = await store.change(steps, keys=keys)
     if any(done[:place]):
         await store.hint()
-    news = done[-1]
+    news = done[place + 1]
     strange = sum(row["task"] is None for row in news)
     return RecordedReceipts(len(news) - strange, len(rows) - len(news), strange)
 

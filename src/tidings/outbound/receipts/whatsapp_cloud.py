@@ -24,6 +24,7 @@ from .base import (
     own_id,
     parse_object,
     provider_time,
+    reason_of,
     valid_name,
 )
 
@@ -100,13 +101,13 @@ def _receipt(value: Mapping[str, Any], status: Mapping[str, Any], now: int) -> R
     account = metadata.get("phone_number_id") if isinstance(metadata, dict) else None
     seconds = str(status.get("timestamp"))
     at = int(seconds) * SECOND if seconds.isascii() and seconds.isdigit() and len(seconds) < 12 else None
-    reason, category = _why(status) if what is ReceiptStatus.UNDELIVERED else (None, None)
+    why = _why(status) if what is ReceiptStatus.UNDELIVERED else ()
     own = own_id(status.get("biz_opaque_callback_data"))
-    return Receipt(name, what, provider_time(at, now=now), str(account), own, reason, category)
+    return Receipt(name, what, provider_time(at, now=now), str(account), own, *why)
 
 
-def _why(status: Mapping[str, Any]) -> tuple[str, Category]:
-    """The first error's text, and its category by code."""
+def _why(status: Mapping[str, Any]) -> tuple[str, Category, bool]:
+    """The first error's text, its category by code, and whether it is an opt-out."""
     error = next(iter(json_objects(status.get("errors"))), {})
     data = error.get("error_data")
     details = data.get("details") if isinstance(data, dict) else None
@@ -114,7 +115,7 @@ def _why(status: Mapping[str, Any]) -> tuple[str, Category]:
     said = [part for part in (error.get("title") or error.get("message"), details) if isinstance(part, str)]
     reason = ": ".join(dict.fromkeys([f"code {code}", *said]))[:_MAX_REASON_LENGTH]
     known = outcome_of(code, reason, attempt=1) if type(code) is int else None
-    return (known.reason, known.category) if known is not None else (reason, Category.PERMANENT)
+    return reason_of(known) if known is not None else (reason, Category.PERMANENT, False)
 
 
 def reader(settings: WhatsAppCloudSettings, _base: str | None) -> WhatsAppCloudCallbackReader | None:

@@ -24,6 +24,7 @@ from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest,
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
+from tidings.sandbox.whatsapp_webhooks import USER_ID
 
 CHANNEL = "twilio"
 ACCOUNT = "/2010-04-01/Accounts/{account}"
@@ -47,6 +48,12 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     21612: (400, "The 'To' number is not currently reachable via SMS from this 'From' number"),
     21614: (400, "The 'To' number is not a valid mobile number."),
     21617: (400, "The concatenated message body exceeds the 1600 character limit."),
+    21659: (400, "'From' is not a Twilio phone number or Short Code country mismatch"),
+    21660: (400, "Mismatch between the 'From' number and the account"),
+    21661: (400, "'From' number is not SMS-capable"),
+    21703: (400, "The Messaging Service does not have a phone number available to send a message"),
+    21704: (400, "The Messaging Service contains no phone numbers"),
+    21705: (400, "The Messaging Service is invalid"),
     21635: (400, "The 'To' number cannot be a landline"),
 }
 TEST_RECIPIENTS = {
@@ -67,7 +74,8 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes to send messages and to check credentials."""
 
     async def account(request: Request) -> Response:
-        return _about(request, {"friendly_name": "Sandbox", "status": "active", "type": "Trial"})
+        own = {"sid": request.path_params["account"], "friendly_name": "Sandbox", "status": "active", "type": "Trial"}
+        return _about(request, own)
 
     async def listed(request: Request) -> Response:
         found = [entry for entry in reversed(world.recent) if entry.channel == CHANNEL and entry.delivered]
@@ -132,7 +140,7 @@ def _problem(asked: ProviderRequest, to: str, text: str) -> int | None:
         return 20404
     if not to:
         return 21604
-    if not _E164.fullmatch(to):
+    if not _E164.fullmatch(to) and not (asked.text("To").startswith("whatsapp:") and USER_ID.fullmatch(to)):
         return 21211
     if not sender and not fields.get("MessagingServiceSid"):
         return 21603
@@ -159,9 +167,7 @@ def _about(request: Request, fields: Mapping[str, object]) -> Response:
     asked = request_of(request.scope)
     if is_wrong(*_credentials(asked)):
         return _error(20003)
-    account = asked.path["account"]
-    uri = f"/2010-04-01/Accounts/{account}.json"
-    return SandboxJson({"sid": account, "account_sid": account, "uri": uri, **fields})
+    return SandboxJson({"uri": request.url.path, **fields})
 
 
 def _from(entry: SandboxEntry) -> ProviderArrival:

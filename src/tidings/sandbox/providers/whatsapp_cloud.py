@@ -11,18 +11,17 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
-from tidings.model.errors import TemporaryError, TooLarge
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import json_object
+from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest
 from tidings.sandbox.receipts import ReceiptOrigin
-from tidings.sandbox.responses import SandboxJson, read_body, respond
+from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
+from tidings.sandbox.whatsapp_webhooks import USER_ID
 
 CHANNEL = "whatsapp_cloud"
 MAX_TEXT = 4096
@@ -31,6 +30,8 @@ TYPES = frozenset(
      "interactive", "reaction"}
 )  # fmt: skip
 
+_UNNAMED = count(1)
+_GROUP = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
 
 # Code -> HTTP status and title. Where Meta answers 400 or 429 by version, it is 429.
@@ -58,12 +59,15 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     131008: (400, "Required parameter is missing"),
     131009: (400, "Parameter value is not valid"),
     131016: (500, "Service unavailable"),
+    131020: (400, "Bad group"),
     131021: (400, "Recipient cannot be sender"),
     131026: (400, "Message undeliverable"),
     131030: (400, "Recipient phone number not in allowed list"),
     131031: (403, "Account has been locked"),
     131037: (400, "Display name has not been approved"),
+    131041: (400, "Group unknown"),
     131042: (400, "Business eligibility payment issue"),
+    131044: (400, "Business eligibility payment issue"),
     131045: (500, "Incorrect certificate"),
     131047: (400, "Re-engagement message"),
     131048: (429, "Spam rate limit hit"),
@@ -77,6 +81,9 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     131062: (400, "Business-scoped user id not supported"),
     131063: (400, "Marketing templates are off for Cloud API"),
     131064: (400, "Messaging limit after template misclassification"),
+    131207: (403, "Group suspended"),
+    131208: (429, "Group rate limit hit"),
+    131215: (400, "Groups API not eligible"),
     132000: (400, "Template param count mismatch"),
     132001: (404, "Template does not exist"),
     132005: (400, "Template hydrated text too long"),
@@ -110,82 +117,55 @@ class WhatsAppRejection(NamedTuple):
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes of a number and its messages."""
+
+    def answered(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+        body, number = asked.fields or {}, asked.path["phone_number_id"]
+        target = world.callbacks.target(CHANNEL, number)
+        if entry.delivered and target is not None:
+            echo = body.get("biz_opaque_callback_data")
+            origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), _recipient(body), *target)
+            world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
+        wrong = _problem(body)
+        return _error(*wrong) if wrong is not None else _answer(entry, body)
+
     number = "/v{version:int}.0/{phone_number_id:int}"
     return [
-        Route(f"{number}/messages", _WhatsAppEndpoint(world), methods=["POST"]),
+        Route(f"{number}/messages", ProviderEndpoint(world, read, answered, _early), methods=["POST"]),
         Route(number, _number, methods=["GET"]),
     ]
 
 
 async def _number(request: Request) -> Response:
     """Return the number's details, which `channels test` reads."""
-    wrong = _stranger(request)
+    wrong = _stranger(request.headers)
     if wrong is not None:
         return _error(*wrong)
     id_ = str(request.path_params["phone_number_id"])
+    display = f"+1 555-{id_[-4:]:0>4}"
     return SandboxJson(
-        {
-            "verified_name": "Sandbox",
-            "display_phone_number": f"+1 555-{id_[-4:]:0>4}",
-            "quality_rating": "GREEN",
-            "id": id_,
-        }
+        {"verified_name": "Sandbox", "display_phone_number": display, "quality_rating": "GREEN", "id": id_}
     )
 
 
-class _WhatsAppEndpoint:
-    """A bare ASGI endpoint, so that it can cut the connection."""
-
-    def __init__(self, world: SandboxSimulator) -> None:
-        self._world = world
-        self._unnamed = count(1)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        wrong = _stranger(request)
-        if wrong is not None:
-            return await _error(*wrong)(scope, receive, send)
-        try:
-            body = json_object(await read_body(receive)) or {}
-            if body.get("status") == "read":
-                return await SandboxJson({"success": True})(scope, receive, send)
-            wrong = _problem(body)
-            entry = self._world.receive(self._arrival(request, body, wrong))
-        except ClientDisconnect:
-            return None  # an incomplete request is not recorded
-        except TooLarge:
-            return await _error(100, "The request is too large")(scope, receive, send)
-        except TemporaryError:
-            return await _error(131016, "")(scope, receive, send)
-        self._remember(str(scope["path_params"]["phone_number_id"]), entry, body)
-        answer = _error(*wrong) if wrong is not None else _answer(entry, body)
-        return await respond(entry, answer, scope, receive, send, environment=self._world.environment)
-
-    def _remember(self, number: str, entry: SandboxEntry, body: Mapping[str, Any]) -> None:
-        """Register a delivered message for receipts to the number's webhook."""
-        target = self._world.callbacks.target(CHANNEL, number)
-        if entry.delivered and target is not None:
-            echo = body.get("biz_opaque_callback_data")
-            origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), str(body["to"]), *target)
-            self._world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
-
-    def _arrival(self, request: Request, body: Mapping[str, Any], wrong: WhatsAppRejection | None) -> ProviderArrival:
-        """Return the arrival; its id is the request id, or the sender's callback data."""
-        id_ = request.headers.get("x-request-id") or body.get("biz_opaque_callback_data")
-        kind = str(body.get("type") or "text")
-        said, data = _shown(kind, body.get(kind))
-        return ProviderArrival(
-            CHANNEL,
-            id=str(id_)[:256] if id_ else f"unnamed-{self._world.environment.wall()}-{next(self._unnamed)}",
-            to=("+" + str(body.get("to") or "").lstrip("+"))[:256],
-            text=said,
-            data=data,
-            problem=None if wrong is None else wrong.details,
-        )
+def _early(asked: ProviderRequest) -> Response | None:
+    """Return the answer to a request without a valid token, or to one that marks a message as read."""
+    if (wrong := _stranger(asked.headers)) is not None:
+        return _error(*wrong)
+    return SandboxJson({"success": True}) if asked.text("status") == "read" else None
 
 
-def _stranger(request: Request) -> WhatsAppRejection | None:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+def read(asked: ProviderRequest) -> ProviderArrival:
+    """Parse a message. Its id is the request id or the sender's callback data; others are never copies."""
+    body = asked.fields or {}
+    wrong, kind = _problem(body), str(body.get("type") or "text")
+    said, data = _shown(kind, body.get(kind))
+    id_ = asked.headers.get("x-request-id") or body.get("biz_opaque_callback_data") or f"unnamed-{next(_UNNAMED)}"
+    problem = None if wrong is None else wrong.details
+    return ProviderArrival(CHANNEL, str(id_)[:256], _shown_recipient(body)[:256], said, data=data, problem=problem)
+
+
+def _stranger(headers: Mapping[str, str]) -> WhatsAppRejection | None:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip() or token.startswith("wrong"):
         return WhatsAppRejection(190, "Invalid OAuth access token - Cannot parse access token")
     return None
@@ -194,11 +174,12 @@ def _stranger(request: Request) -> WhatsAppRejection | None:
 def _problem(body: Mapping[str, Any]) -> WhatsAppRejection | None:
     if body.get("messaging_product") != "whatsapp":
         return WhatsAppRejection(100, "The parameter messaging_product is required.")
-    to, kind = body.get("to"), body.get("type", "text")
-    if not isinstance(to, str) or not to:
+    to, kind = _recipient(body), body.get("type", "text")
+    if not to:
         return WhatsAppRejection(100, "The parameter to is required.")
-    if not _NUMBER.fullmatch(to):
-        return WhatsAppRejection(100, "Invalid parameter: to")
+    pattern = _GROUP if body.get("recipient_type") == "group" else _NUMBER if body.get("to") else USER_ID
+    if not pattern.fullmatch(to):
+        return WhatsAppRejection(100, f"Invalid parameter: {'to' if body.get('to') else 'recipient'}")
     if kind not in TYPES:
         return WhatsAppRejection(131051, f"Message type {str(kind)[:40]} is not supported")
     if not body.get(kind):
@@ -244,17 +225,28 @@ def _answer(entry: SandboxEntry, body: Mapping[str, Any]) -> Response:
             return SandboxJson(_accepted(entry, body))
 
 
+def _recipient(body: Mapping[str, Any]) -> str:
+    """Return the phone number, the group or the user id; the phone number wins."""
+    return str(body.get("to") or body.get("recipient") or "")
+
+
+def _shown_recipient(body: Mapping[str, Any]) -> str:
+    if body.get("recipient_type") == "group":
+        return f"group:{_recipient(body)}"
+    return "+" + str(body["to"]).lstrip("+") if body.get("to") else _recipient(body)
+
+
 def _wamid(entry: SandboxEntry, body: Mapping[str, Any]) -> str:
-    to = str(body["to"])
+    to = _recipient(body)
     return f"wamid.{urlsafe_b64encode(f'{to}:{entry.n}'.encode()).decode()}"
 
 
 def _accepted(entry: SandboxEntry, body: Mapping[str, Any]) -> dict[str, object]:
-    to = str(body["to"])
+    to = _recipient(body)
     message = {"id": _wamid(entry, body)}
     if body.get("type") == "template":
         message["message_status"] = "accepted"
-    contact = {"input": to, "wa_id": to.lstrip("+")}
+    contact = {"input": to, **({"wa_id": to.lstrip("+")} if body.get("to") else {"user_id": to})}
     return {"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]}
 
 

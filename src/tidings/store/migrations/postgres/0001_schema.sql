@@ -477,13 +477,15 @@ create table list_members (
 );
 create index list_members_contact on list_members (contact);
 
--- Addresses that must not be written to. Channel '' means all channels. Checked before each send.
+-- Addresses that must not be written to. Channel '' means all channels. Checked before each send. `evidence`: the
+-- inbound message or the provider's answer that caused it; null if a person entered it.
 create table suppressions (
-  tenant  text not null,
-  address text collate "C" not null,
-  channel text collate "C" not null,
-  reason  text not null,
-  at      bigint not null,
+  tenant   text not null,
+  address  text collate "C" not null,
+  channel  text collate "C" not null,
+  reason   text not null,
+  at       bigint not null,
+  evidence text,
   primary key (tenant, address, channel)
 );
 
@@ -818,6 +820,15 @@ create table inbox (
 );
 create index inbox_conversation on inbox (conversation, n);
 create index inbox_source on inbox (source, n);
+
+-- The addresses of user ids, from messages that contained both. Platforms may hide a phone number later.
+create table sender_ids (
+  source     text collate "C" not null,
+  user_id    text collate "C" not null,
+  address    text not null,
+  changed_at bigint not null,
+  primary key (source, user_id)
+);
 
 -- Allowed senders, by their platform id. Source '' means all sources.
 create table roster (

@@ -1,6 +1,6 @@
--- Recipients in the order they were frozen, each with its standing and what was said last; a bounded walk.
+-- Recipients in the order of the upload, each with its state and the last detail of its history; a bounded walk.
 -- One without a task has not been taken yet, or never was: `untaken` is the word for it.
-select r.*, (select h.detail from history h where h.task = r.task and h.detail is not null order by h.at desc limit 1) as said
+select r.*, (select h.detail from history h where h.task = r.task and h.detail is not null order by h.at desc limit 1) as detail
 from (select m.task, m.id, m.recipient, m.part, m.contact, m.variables, m.accepted_at, t.attempts, t.category, t.due_at,
     t.changed_at, t.expires_at,
     case when t.id is null then cast(:untaken as text) when t.state = 'pending' then 'waiting' when t.state = 'done' then 'sent'
