@@ -13,6 +13,7 @@ from tidings.config import ChannelSettings, InboundSettings, Settings
 from tidings.inbound.sources.settings import SourceSettings, read_source
 from tidings.kernel.clock import ManualClock
 from tidings.model.message import Draft
+from tidings.sandbox.group_chats import ChatMessage
 from tidings.sandbox.whatsapp_webhooks import contact, message, user_id_of, webhook
 from tidings.store.port import Row, Store
 
@@ -55,7 +56,7 @@ class Office:
         self, text: str, n: int, sender: str = ANN, source: str = "business", group: str | None = None
     ) -> None:
         """A person writes to the business number."""
-        said = message(n, self.app.clock.now(), sender, text, group=group)
+        said = message(ChatMessage(n, self.app.clock.now(), "whatsapp_cloud", group or sender, sender, "", text))
         sources = {source: self.app.inbound.sources[source]}
         ears = type(self.app.inbound.webhooks)(self.app.clock, self.app.inbound.ingestion, sources)
         await ears.heard("wa", {NUMBER: "wa"}, webhook(NUMBER, [contact(sender)], messages=[said]))

@@ -123,13 +123,8 @@ def routes(world: ChatSimulator) -> Sequence[BaseRoute]:
 
 
 def _meta(line: ChatMessage, number: str) -> dict[str, object]:
-    """The message as a webhook of WhatsApp Cloud; a chat other than the sender is a group."""
-    group = None if line.chat.lstrip("+") == line.sender.lstrip("+") else line.chat
-    said = message(
-        line.n, line.at, line.sender, line.text, group=group, edits=line.edits, deletes=line.deletes,
-        reply_to=line.reply_to, becomes=line.becomes,
-    )  # fmt: skip
-    return webhook(number, [contact(line.sender, line.name)], messages=[said])
+    """The message as a webhook of WhatsApp Cloud."""
+    return webhook(number, [contact(line.sender, line.name)], messages=[message(line)])
 
 
 def _waha(line: ChatMessage, _session: str) -> dict[str, object]:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tidings.model.time import SECOND
+
+if TYPE_CHECKING:
+    from .group_chats import ChatMessage
 
 NUMBER_ID = "106540352242922"  # of messages to no particular number
 USER_ID = re.compile(r"[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII)
@@ -46,34 +50,23 @@ def wamid(n: int) -> str:
     return f"wamid.said.{n}"
 
 
-def message(
-    n: int,
-    at: int,
-    person: str,
-    text: str,
-    *,
-    group: str | None = None,
-    edits: int | None = None,
-    deletes: int | None = None,
-    reply_to: str | None = None,
-    becomes: str | None = None,
-) -> dict[str, object]:
-    """Return a person's message, edit, deletion or change of number; of a group if it names one."""
-    own: dict[str, object] = {**sender(person), "id": wamid(n), "timestamp": str(at // SECOND)}
-    body = {"type": "text", "text": {"body": text}}
-    if group is not None:
-        own["group_id"] = group
-    if reply_to is not None:
-        own["context"] = {"id": reply_to}
-    if becomes is not None:
-        kind = "user_changed_user_id" if is_user_id(becomes) else "user_changed_number"
-        change: dict[str, object] = {"body": f"User changed from {person} to {becomes}", "type": kind}
-        change |= {"user_id": user_id_of(becomes)} | ({} if is_user_id(becomes) else {"wa_id": becomes.lstrip("+")})
+def message(line: ChatMessage) -> dict[str, object]:
+    """Return a person's message, edit, deletion or new number; a chat other than the sender is a group."""
+    own: dict[str, object] = {**sender(line.sender), "id": wamid(line.n), "timestamp": str(line.at // SECOND)}
+    body = {"type": "text", "text": {"body": line.text}}
+    if line.chat.lstrip("+") != line.sender.lstrip("+"):
+        own["group_id"] = line.chat
+    if line.reply_to is not None:
+        own["context"] = {"id": line.reply_to}
+    if (new := line.becomes) is not None:
+        kind = "user_changed_user_id" if is_user_id(new) else "user_changed_number"
+        change: dict[str, object] = {"body": f"User changed from {line.sender} to {new}", "type": kind}
+        change |= {"user_id": user_id_of(new)} | ({} if is_user_id(new) else {"wa_id": new.lstrip("+")})
         return own | {"type": "system", "system": change}
-    if edits is not None:
-        return own | {"type": "edit", "edit": {"original_message_id": wamid(edits), "message": body}}
-    if deletes is not None:
-        return own | {"type": "revoke", "revoke": {"original_message_id": wamid(deletes)}}
+    if line.edits is not None:
+        return own | {"type": "edit", "edit": {"original_message_id": wamid(line.edits), "message": body}}
+    if line.deletes is not None:
+        return own | {"type": "revoke", "revoke": {"original_message_id": wamid(line.deletes)}}
     return own | body
 
 

@@ -215,23 +215,18 @@ def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSetting
 def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> bytes:
     """One form; `{id}` in the callback URL is replaced by the message id."""
     prefix = "whatsapp:" if settings.via is TwilioProduct.WHATSAPP else ""
-    fields: list[tuple[str, str]] = [("To", prefix + recipient)]
-    if settings.sender is not None:
-        fields.append(("From", prefix + settings.sender))
-    if settings.messaging_service is not None:
-        fields.append(("MessagingServiceSid", settings.messaging_service))
-    if said:
-        fields.append(("Body", said))
-    fields += [("MediaUrl", url) for url in data.get("media", ())]
-    if "content_sid" in data:
-        fields.append(("ContentSid", data["content_sid"]))
-    if "content_variables" in data:
-        fields.append(("ContentVariables", _json(data["content_variables"])))
-    if settings.status_callback is not None:
-        fields.append(("StatusCallback", settings.status_callback.replace("{id}", id_)))
-    if settings.validity is not None:
-        fields.append(("ValidityPeriod", str(int(settings.validity.total_seconds()))))
-    return urlencode(fields, errors="replace").encode()
+    fields = [
+        ("To", prefix + recipient),
+        ("From", settings.sender and prefix + settings.sender),
+        ("MessagingServiceSid", settings.messaging_service),
+        ("Body", said),
+        *(("MediaUrl", url) for url in data.get("media", ())),
+        ("ContentSid", data.get("content_sid")),
+        ("ContentVariables", _json(data["content_variables"]) if "content_variables" in data else None),
+        ("StatusCallback", settings.status_callback and settings.status_callback.replace("{id}", id_)),
+        ("ValidityPeriod", settings.validity and str(int(settings.validity.total_seconds()))),
+    ]
+    return urlencode([(name, value) for name, value in fields if value], errors="replace").encode()
 
 
 def _json(value: object) -> str:
