@@ -76,7 +76,7 @@ async def verify(
     largest_run: int = LARGEST_RUN,
 ) -> VerificationReport:
     """Compare everything. `tell` gets every difference, also those that do not fit into the report."""
-    reports = {one.name: TypeVerification(one.name) for one in job.types}
+    reports = {one.name: _empty_report(one) for one in job.types}
     for name in dict.fromkeys(one.target for one in job.types):
         check = _TypeCheck(name, [one for one in job.types if one.target == name], reports, mapper, tell)
         with SortedRuns(largest=largest_run) as runs:
@@ -87,6 +87,11 @@ async def verify(
             await check.compare(runs)
     behind = {name: (reason, await source.count(name)) for name, reason in job.not_migrated.items()}
     return VerificationReport(list(reports.values()), job.mapping_hash, behind)
+
+
+def _empty_report(type_: TypeMap) -> TypeVerification:
+    fields = [rule.name for rule in type_.fields if rule.reference is not None]
+    return TypeVerification(type_.name, relations={name: {"source": 0, "target": 0} for name in fields})
 
 
 class _TypeCheck:
@@ -167,6 +172,9 @@ class _TypeCheck:
         mapped = self._mapper.map(record, lambda type_, id_: known.get((type_, id_)))
         if isinstance(mapped, MappedRecord):
             code, reason = _excuse(state)
+            for link in mapped.relations if code is None else ():
+                if link.target_id is None or link.field in mapped.fields:
+                    self._reports[record.type].relations[link.field]["source"] += 1
             return _ExpectedRecord(record.type, record.id, group, code, reason, dict(mapped.fields))
         code = _CODES.get(mapped.state, DifferenceCode.REJECTED)
         return _ExpectedRecord(record.type, record.id, group, code, str(mapped), None)
@@ -233,6 +241,9 @@ class _TypeCheck:
 
     def _same_or_not(self, key: str, wanted: Sequence[_ExpectedRecord], actual: Sequence[_ActualRecord]) -> None:
         first, there = wanted[0], actual[0]
+        for name, counts in self._reports[first.type].relations.items():
+            value = ((first.fields if there.fields is None else there.fields) or {}).get(name)
+            counts["target"] += len(value) if isinstance(value, list) else value is not None
         if there.fields is None:
             note = "the target does not return fields: only existence was compared"
             report = self._reports[first.type]

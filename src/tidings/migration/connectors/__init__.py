@@ -1,6 +1,7 @@
 """Connectors: the systems that records come from and go to, one module each.
 
 affinity: Affinity as a source.
+affinity_records: attributes and values of Affinity's records. Pure.
 api_client: HTTP calls of a connector: SSRF guard, Retry-After, errors by status, secrets redacted.
 attio: Attio as a target.
 attio_values: conversion of Attio's values and errors. Pure.

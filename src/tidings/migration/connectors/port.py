@@ -84,6 +84,8 @@ class RecordPage(NamedTuple):
     records: Sequence[Record]
     cursor: str | None
     unreadable: Sequence[UnreadableRecord] = ()
+    calls: int = 1  # that the page took
+    notes: Sequence[str] = ()  # what the source did not return, for the plan report
 
 
 class Attribute(NamedTuple):
@@ -147,6 +149,14 @@ class SupportsQuota(Protocol):
 
     async def quota(self) -> Quota:
         """Return the monthly quota, by a call that is not counted."""
+
+
+@runtime_checkable
+class SupportsCallEstimate(Protocol):
+    """Optional for sources with a monthly quota."""
+
+    def calls(self, type_: str, records: int) -> int:
+        """Return the calls that reading so many records takes."""
 
 
 @runtime_checkable

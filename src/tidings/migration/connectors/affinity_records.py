@@ -1,0 +1,164 @@
+"""Attributes and values of Affinity's records, per version of its API. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html.parser import HTMLParser
+from typing import Any, Final
+
+from .port import Attribute
+
+NESTED: Final = 100  # values of one field, and entries of one preview, that a response has at most
+ACTIVITIES: Sequence[str] = ("meetings", "calls", "emails", "chat-messages", "reminders")
+PREVIEWS: Mapping[str, str] = {
+    "personsPreview": "personIds",
+    "companiesPreview": "companyIds",
+    "opportunitiesPreview": "opportunityIds",
+}
+_ATTENDING = ("from", "organizer", "attendeesPreview", "toParticipantsPreview", "ccParticipantsPreview")
+_HTML = (2, 3)  # types of notes of version 1 that are HTML
+
+# Per version and type: `name:kind`, with `*` for a list and `!` for a value that is always there.
+_ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
+    "1": {
+        "persons": "first_name last_name primary_email:email emails:email* type:number "
+        "current_organization_ids:reference*",
+        "organizations": "name! domain domains* global:boolean",
+        "opportunities": "name! person_ids:reference* organization_ids:reference* list_entries:json*",
+        "lists": "name! type:number public:boolean owner_id:reference creator_id:reference list_size:number",
+        "list_entries": "list_id:reference! entity_id:reference! entity_type:number creator_id:reference "
+        "created_at:time entity:json",
+        "notes": "content! content_text! person_ids:reference* organization_ids:reference* opportunity_ids:reference* "
+        "parent_id:reference creator_id:reference type:number created_at:time updated_at:time is_meeting:boolean "
+        "mentioned_person_ids:reference*",
+        "files": "name! size:number person_id:reference organization_id:reference opportunity_id:reference "
+        "uploader_id:reference created_at:time",
+    },
+    "2": {
+        "persons": "firstName lastName primaryEmailAddress:email emailAddresses:email* type:select",
+        "organizations": "name! domain domains* isGlobal:boolean",
+        "opportunities": "name! listId:reference!",
+        "lists": "name! type:select isPublic:boolean ownerId:reference creatorId:reference",
+        "list_entries": "listId:reference! type:select entity:json! creatorId:reference createdAt:time",
+        "notes": "content:json! contentText! personIds:reference* companyIds:reference* opportunityIds:reference* "
+        "type:select parent:json creator:json mentions:json* createdAt:time updatedAt:time",
+    },
+}
+_ACTIVITY = "activity! at:time title person_ids:reference* emails:email*"
+_OWN = {"persons": "organization_ids:reference*", "organizations": "person_ids:reference*"}
+_KINDS = {"number": "number", "formula-number": "number", "datetime": "time", "dropdown": "select"}
+_KINDS |= {"ranked-dropdown": "select", "person": "reference", "company": "reference", "location": "json"}
+
+
+def attributes_of(type_: str, version: str, *, alone: bool) -> list[Attribute]:
+    """Return the built-in attributes of a type; `alone`: each record is read by a call of its own."""
+    if type_ == "activities":
+        return _parsed(_ACTIVITY)
+    known = _ATTRIBUTES[version].get(type_) or _ATTRIBUTES["1"][type_]
+    return _parsed(f"{known} {_OWN.get(type_, '') if alone and version == '1' else ''}")
+
+
+def _parsed(text: str) -> list[Attribute]:
+    found = []
+    for word in text.split():
+        name, _, kind = word.rstrip("*!").partition(":")
+        found.append(Attribute(name, kind or "text", required=word.endswith("!"), many=word.endswith("*")))
+    return found
+
+
+def field_attribute(one: Mapping[str, Any]) -> Attribute:
+    """Convert the description of a custom field."""
+    kind = str(one.get("valueType") or "text")
+    many = kind.endswith("-multi")
+    return Attribute(str(one.get("id")), _KINDS.get(kind.removesuffix("-multi"), "text"), many=many)
+
+
+def with_field_values(row: dict[str, Any], fields: object, notes: set[str]) -> dict[str, Any]:
+    """Return a record with its custom fields by id; hidden and truncated ones are reported in `notes`."""
+    for field in fields if isinstance(fields, list) else ():
+        id_, value = str(field.get("id")), field.get("value")
+        data = value.get("data") if isinstance(value, dict) else None
+        if field.get("type") == "hidden":
+            notes.add(f"{id_} ({field.get('name')}) is hidden from this API key and was not read")
+            continue
+        if isinstance(data, list) and len(data) >= NESTED:
+            notes.add(f"{id_} ({field.get('name')}) has {NESTED} values or more in some records; the rest was not read")
+        row[id_] = _flat(data)
+    return row
+
+
+def _flat(data: Any) -> Any:
+    """Return a field's value: the text of an option, the id of a person or company."""
+    if isinstance(data, list):
+        return [_flat(one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    found = next((name for name in ("text", "calculatedValue", "id") if name in data), None)
+    return data if found is None or "sentAt" in data or "startTime" in data else data[found]
+
+
+def with_note_text(row: dict[str, Any], notes: set[str]) -> dict[str, Any]:
+    """Return a note with its text, and with version 2 the ids of its subjects."""
+    if not isinstance(row.get("content"), dict):
+        content = row.get("content")
+        return {**row, "content_text": plain_text(content) if row.get("type") in _HTML else content}
+    row = {**row, "contentText": plain_text(row["content"].get("html"))}
+    for preview, name in PREVIEWS.items():
+        row[name] = [one.get("id") for one in _previewed(row.pop(preview, None), preview, notes)]
+    return row
+
+
+def activity(kind: str, row: Mapping[str, Any], notes: set[str]) -> dict[str, Any]:
+    """Return an activity with what all kinds have: time, title, persons and addresses."""
+    if kind == "reminders":
+        people = [row["person"]] if isinstance(row.get("person"), dict) else []
+        emails = [one.get("primary_email") for one in people]
+    else:
+        attending = [one for name in _ATTENDING for one in _previewed(row.get(name), name, notes)]
+        people = [one["person"] for one in attending if isinstance(one.get("person"), dict)]
+        people += _previewed(row.get("participantsPreview"), "participantsPreview", notes)
+        emails = [one.get("emailAddress") for one in attending]
+        emails += [one.get("primaryEmailAddress") for one in people]
+    return {
+        **row,
+        "activity": kind,
+        "at": row.get("startTime") or row.get("sentAt") or row.get("due_date"),
+        "title": row.get("title") or row.get("subject") or row.get("content"),
+        "person_ids": list(dict.fromkeys(one["id"] for one in people if one.get("type") not in (1, "internal"))),
+        "emails": [one for one in dict.fromkeys(emails) if one],
+    }
+
+
+def _previewed(held: object, name: str, notes: set[str]) -> list[dict[str, Any]]:
+    """Return the entries of a preview, or the one entry that it is."""
+    if not isinstance(held, dict):
+        return []
+    if "data" not in held:
+        return [held]
+    data = [one for one in held["data"] or [] if isinstance(one, dict)]
+    if (held.get("totalCount") or 0) > len(data):
+        notes.add(f"{name} has more than {len(data)} entries in some records; the rest was not read")
+    return data
+
+
+class _PlainText(HTMLParser):
+    """Collects the text of HTML; blocks begin on a new line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in ("p", "br", "li", "div") and self.parts:
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def plain_text(html: object) -> str:
+    """Return the text of HTML."""
+    parser = _PlainText()
+    parser.feed(html if isinstance(html, str) else "")
+    parser.close()
+    return "".join(parser.parts).strip()
