@@ -182,7 +182,8 @@ async def test_pages_are_complete_and_the_same_cursor_gives_the_same_records(
 async def test_a_repeated_attio_upsert_creates_one_record(sandbox: Sandbox) -> None:
     """C13: Attio finds by the unique attribute; its own id, once known, does the same."""
     target = attio(sandbox, keys={"people": "affinity_id"})
-    fields = {"name": {"first_name": "Ada", "last_name": "Lovelace"}, "email_addresses": ["ada@acme.example"]}
+    name = {"first_name": "Ada", "last_name": "Lovelace", "full_name": "Ada Lovelace"}
+    fields = {"name": name, "email_addresses": ["ada@acme.example"]}
 
     first = await target.write("people", "7", fields, None)
     second = await target.write("people", "7", {**fields, "job_title": "Countess"}, None)
@@ -244,12 +245,13 @@ async def test_notes_without_a_time_are_written_as_often_as_they_are_asked_for(s
     written = [await target.write("notes", str(n), note, None) for n in range(2)]
     found = await target.find("notes", "0", note)
     read = [key async for key, _ in target.read_all("notes")]
-    refused = await trouble_of(target.write("notes", "0", note, written[0].id))
+    changed = await target.write("notes", "0", {**note, "content": "Hello again"}, written[0].id)
+    after = await target.find("notes", "0", {**note, "content": "Hello again"})
     await target.close()
 
     assert {one.id for one in found} == {one.id for one in written}
     assert len(read) == 2
-    assert refused.failure is ErrorKind.PERMANENT
+    assert [one.id for one in after] == [changed.id] == [written[0].id]
 
 
 async def test_a_record_is_on_a_list_once(sandbox: Sandbox) -> None:

@@ -10,7 +10,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from .connectors.port import Fields, Record, RecordPage, RecordSource, RecordTarget, UnreadableRecord, WriteStrategy
+from .connectors.port import (
+    Fields,
+    Record,
+    RecordPage,
+    RecordSource,
+    RecordTarget,
+    SupportsCanonicalForm,
+    UnreadableRecord,
+    WriteStrategy,
+)
 from .external_sort import LARGEST_RUN, SortedRuns
 from .extractor import encode_record, source_id_of
 from .field_diff import changed_fields
@@ -82,7 +91,7 @@ async def verify(
         with SortedRuns(largest=largest_run) as runs:
             by_id = target.strategy(name) is WriteStrategy.RECONCILE
             for one in check.types:
-                await check.read_source(one, source, ledger, runs, by_id=by_id)
+                await check.read_source(one, source, target, ledger, runs, by_id=by_id)
             await check.read_target(target, runs, by_id=by_id)
             await check.compare(runs)
     behind = {name: (reason, await source.count(name)) for name, reason in job.not_migrated.items()}
@@ -111,7 +120,14 @@ class _TypeCheck:
         self._on_difference = tell
 
     async def read_source(
-        self, type_: TypeMap, source: RecordSource, ledger: JobRecords, runs: SortedRuns, *, by_id: bool
+        self,
+        type_: TypeMap,
+        source: RecordSource,
+        target: RecordTarget,
+        ledger: JobRecords,
+        runs: SortedRuns,
+        *,
+        by_id: bool,
     ) -> None:
         """Map every record of a type into the runs, page by page; repaired ones in their repaired form."""
         report, cursor = self._reports[type_.name], None
@@ -125,7 +141,7 @@ class _TypeCheck:
             repaired = await ledger.repaired_fields(type_.name, ids) if ids else {}
             expected = [Record(type_.name, one.id, one.fields) for one in records]
             expected += [Record(type_.name, id_, fields) for id_, fields in repaired.items()]
-            await self._take(type_, expected, ledger, runs, by_id=by_id)
+            await self._take(type_, expected, target, ledger, runs, by_id=by_id)
             for one in unreadable:
                 bad = _ExpectedRecord(type_.name, one.id, None, DifferenceCode.REJECTED, one.reason, None)
                 runs.add(f" {type_.name} {one.id}", "ours", *bad)
@@ -141,7 +157,14 @@ class _TypeCheck:
             )
 
     async def _take(
-        self, type_: TypeMap, records: Sequence[Record], ledger: JobRecords, runs: SortedRuns, *, by_id: bool
+        self,
+        type_: TypeMap,
+        records: Sequence[Record],
+        target: RecordTarget,
+        ledger: JobRecords,
+        runs: SortedRuns,
+        *,
+        by_id: bool,
     ) -> None:
         asked = {link for one in records for link in self._mapper.references(one)}
         asked |= {(type_.name, one.id) for one in records} if by_id else set()
@@ -150,6 +173,8 @@ class _TypeCheck:
         for record in records:
             group = self._group(type_, record)
             expected = self._expected(record, group, known, states.get(record.id))
+            if expected.fields is not None and isinstance(target, SupportsCanonicalForm):
+                expected = expected._replace(fields=dict(await target.canonical(type_.target, expected.fields)))
             key = known.get((type_.name, record.id)) if by_id else self._mapper.key(record)
             runs.add(f" {type_.name} {record.id}" if key is None else key, "ours", *expected)
 

@@ -4,6 +4,7 @@ affinity: Affinity as a source.
 affinity_records: attributes and values of Affinity's records. Pure.
 api_client: HTTP calls of a connector: SSRF guard, Retry-After, errors by status, secrets redacted.
 attio: Attio as a target.
+attio_items: notes, tasks and meetings of Attio. Pure.
 attio_values: conversion of Attio's values and errors. Pure.
 confined_paths: file access below one folder, without following links (path traversal guard).
 csv: CSV files as source and target.

@@ -160,6 +160,14 @@ class SupportsCallEstimate(Protocol):
 
 
 @runtime_checkable
+class SupportsCanonicalForm(Protocol):
+    """Optional for targets that return values in another form than they accept."""
+
+    async def canonical(self, type_: str, fields: Fields) -> Fields:
+        """Return fields in the form in which the target returns them; it accepts this form, too."""
+
+
+@runtime_checkable
 class SupportsErase(Protocol):
     """Optional for targets that can delete records."""
 
