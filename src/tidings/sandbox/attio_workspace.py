@@ -350,9 +350,9 @@ def _fits(held: AttioRecord, wanted: Mapping[str, Any]) -> bool:
 
 
 def _bound(value: Any, usual: int, most: int) -> int:
-    found = usual if value is None else int(value) if str(value).isdigit() else -1
+    found = usual if value is None else int(value) if isinstance(value, int | float) else -1
     if not 0 <= found <= most:
-        raise AttioError(400, "validation_type", f"limit or offset must be from 0 to {most}.")
+        raise AttioError(400, "filter_error", f"limit or offset must be from 0 to {most}.")
     return found
 
 
