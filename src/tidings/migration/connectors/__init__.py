@@ -1,7 +1,7 @@
 """Connectors: the systems that records come from and go to, one module each.
 
 affinity: Affinity as a source.
-affinity_records: attributes and values of Affinity's records. Pure.
+affinity_records: attributes, values and errors of Affinity. Pure.
 api_client: HTTP calls of a connector: SSRF guard, Retry-After, errors by status, secrets redacted.
 attio: Attio as a target.
 attio_items: notes, tasks and meetings of Attio. Pure.

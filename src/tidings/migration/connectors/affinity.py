@@ -11,23 +11,26 @@ limited per minute (a short wait) and per month (QUOTA, which pauses the job unt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from ...wire.ssrf_guard import SsrfRules
 from .affinity_records import (
     ACTIVITIES,
+    MONTH,
     PREVIEWS,
     activity,
     attributes_of,
+    explain,
     field_attribute,
     with_field_values,
     with_note_text,
 )
-from .api_client import ApiClient, ApiRefusal
+from .api_client import ApiClient
 from .options import (
     ANY_HOST,
     Connector,
@@ -62,7 +65,7 @@ TYPES: Mapping[str, str] = {
 FIELD_TYPES = ("enriched", "global", "list", "relationship-intelligence")
 _ALSO = {"companies": "organizations"}
 _ENTITIES = ("persons", "organizations")
-_MONTH = 31 * 86_400
+_DEALS = 8  # the type of lists that have opportunities
 _PAGE, _PAGE_2 = 500, 100  # records of a page, by version
 
 
@@ -80,37 +83,6 @@ class AffinitySettings:
     per_month: int | None = None
     deadline: timedelta = timedelta(seconds=60)
     rules: SsrfRules = ANY_HOST
-
-
-def explain(refusal: ApiRefusal) -> ConnectorError:
-    """Map Affinity's error to ours. Only a header tells an exhausted month from a short rate limit."""
-    message, field, code = _error_of(refusal.body)
-    if refusal.status == 429:
-        if refusal.answer.header("x-ratelimit-limit-org-remaining") == "0":
-            reset = _seconds(refusal.answer.header("x-ratelimit-limit-org-reset"))
-            reason = "the monthly quota is used up"
-            return refusal.to_error(ErrorKind.QUOTA, said=reason, code=code, wait=reset)
-        wait = _seconds(refusal.answer.header("x-ratelimit-limit-user-reset"))
-        return refusal.to_error(said=message, code=code, wait=refusal.wait or wait)
-    return refusal.to_error(said=message, field=field, code=code)
-
-
-def _error_of(body: Any) -> tuple[str, object, object]:
-    """Return message, field and code of an error, in any of its shapes."""
-    found = body
-    if isinstance(found, dict):
-        found = found.get("errors") or found.get("message")
-    if isinstance(found, list):
-        found = found[0] if found else None
-    if isinstance(found, dict):
-        return str(found.get("message") or ""), found.get("param"), found.get("code")
-    return (found if isinstance(found, str) else ""), None, None
-
-
-def _seconds(value: str | None) -> timedelta | None:
-    if value is None or not value.isascii() or not value.isdigit():
-        return None
-    return timedelta(seconds=min(int(value[:12]), _MONTH))
 
 
 class AffinitySource:
@@ -140,9 +112,11 @@ class AffinitySource:
         """Return the built-in fields of this version, and the custom ones if they are read."""
         name, part = _named(type_)
         found = attributes_of(name, "2" if self._reads_second(name) else "1", alone=self._alone)
-        if self._settings.version == "1" or name not in (*_ENTITIES, ENTRIES):
+        has_columns = name == ENTRIES or (name == "opportunities" and self._is_both)
+        if self._settings.version == "1" or not (has_columns or name in _ENTITIES):
             return found
-        lists = [part] if part else await self._lists() if name == ENTRIES else [None]
+        kinds = None if name == ENTRIES else (_DEALS,)
+        lists = [part] if part else await self._lists(kinds) if has_columns else [None]
         seen = {one.name for one in found}
         for list_ in lists:
             path: str | None = f"/v2/{TYPES[name] if list_ is None else f'lists/{list_}'}/fields?limit={_PAGE_2}"
@@ -165,7 +139,7 @@ class AffinitySource:
         if name in _ENTITIES and not self._is_second:
             total += -(-records // _PAGE_2) if self._is_both else 0
             total += records if self._alone else 0
-        return total
+        return total + (records if name == "opportunities" and self._is_both else 0)
 
     async def quota(self) -> Quota:
         """Return the monthly quota of both versions; this call is not counted."""
@@ -174,7 +148,7 @@ class AffinitySource:
         month = found.get("org_monthly") if isinstance(found, dict) else None
         month = month if isinstance(month, dict) else {}
         limit, left, reset = (_whole(month.get(name)) for name in ("limit", "remaining", "reset"))
-        return Quota(limit, left, None if reset is None else timedelta(seconds=min(reset, _MONTH)))
+        return Quota(limit, left, None if reset is None else timedelta(seconds=min(reset, MONTH)))
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
         """Return the next records."""
@@ -195,10 +169,11 @@ class AffinitySource:
 
     def _field_types(self, name: str) -> Sequence[str]:
         """Return the field types of an endpoint: only entries have columns of a list."""
-        return [one for one in self._settings.field_types if one != "list" or name == ENTRIES]
+        return [one for one in self._settings.field_types if one != "list" or name in (ENTRIES, "opportunities")]
 
     def _size(self, name: str) -> int:
-        most = _PAGE_2 if self._reads_second(name) or (self._alone and name in _ENTITIES) else _PAGE
+        by_one = (self._alone and name in _ENTITIES) or (self._is_both and name == "opportunities")
+        most = _PAGE_2 if by_one or self._reads_second(name) else _PAGE
         return min(self._settings.page_size or most, most)
 
     async def _first(self, type_: str, path: str, cursor: str | None) -> RecordPage:
@@ -212,7 +187,7 @@ class AffinitySource:
         inner = {"files": "entity_files", "activities": "reminders"}.get(name, name)
         rows = list(body if isinstance(body, list) else _rows(body, inner))
         token = body.get("next_page_token") if isinstance(body, dict) else None
-        raw = reply.headers.body_prefix
+        raw = b"\x00" if self._is_both or self._alone else reply.headers.body_prefix  # \x00: check every text
         if name == "persons" and rows and not any("current_organization_ids" in one for one in rows):
             reason = "the persons have no current_organization_ids: Affinity ignored with_current_organizations"
             raise ConnectorError(ErrorKind.PERMANENT, f'{reason}. Set relations = "all"')
@@ -220,14 +195,28 @@ class AffinitySource:
             rows, more = await self._with_subjects(rows)
             rows, calls = [with_note_text(one, notes) for one in rows], calls + more
         if name in _ENTITIES and self._alone:
-            side_by_side = self.limits.concurrency
-            parts = [rows[start : start + side_by_side] for start in range(0, len(rows), side_by_side)]
-            calls += len(rows)
-            rows = [found for part in parts for found in await asyncio.gather(*(self._one(name, one) for one in part))]
+            rows, calls = await self._each(rows, partial(self._one, name)), calls + len(rows)
+        if name == "opportunities" and self._is_both:
+            rows, calls = await self._each(rows, partial(self._columns, notes)), calls + len(rows)
         if name in _ENTITIES and self._is_both:
             calls += await self._add_fields(name, rows, notes)
-            raw = b"\x00"  # more than one response: check every text
         return _page(type_, rows, token or None, raw, calls, notes)
+
+    async def _each(self, rows: Sequence[Any], work: Callable[[Any], Awaitable[Any]]) -> list[Any]:
+        """Return the results for all rows, a few at a time."""
+        size = self.limits.concurrency
+        parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+        return [found for part in parts for found in await asyncio.gather(*map(work, part))]
+
+    async def _columns(self, notes: set[str], row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an opportunity with the columns of its list, which only its entry has."""
+        entry = next(iter(row.get("list_entries") or ()), None)
+        if entry is None:
+            return dict(row)  # its list is hidden from this key
+        path = f"/v2/lists/{entry.get('list_id')}/list-entries/{entry.get('id')}"
+        body = (await self._calls.read(f"{path}?{urlencode(self._asked('opportunities'))}")).body
+        held = body.get("entity") if isinstance(body, dict) else None
+        return with_field_values(dict(row), held.get("fields") if isinstance(held, dict) else None, notes)
 
     async def _one(self, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record as the answer for it alone has it: with all its relations."""
@@ -306,14 +295,14 @@ class AffinitySource:
         ]
         return found._replace(records=records, notes=sorted(notes))
 
-    async def _lists(self) -> list[str]:
-        """Return the ids of all lists in order."""
+    async def _lists(self, kinds: Container[object] | None = None) -> list[str]:
+        """Return the ids of all lists, or of lists of these types, in order."""
         found = await self.page("lists", None)
-        ids = [int(one.id) for one in found.records]
+        records = list(found.records)
         while found.cursor is not None:
             found = await self.page("lists", found.cursor)
-            ids += [int(one.id) for one in found.records]
-        return [str(one) for one in sorted(ids)]
+            records += found.records
+        return [str(id_) for id_ in sorted(int(one.id) for one in records if not kinds or one.fields["type"] in kinds)]
 
     def _asked(self, name: str) -> list[tuple[str, object]]:
         return [("fieldTypes", one) for one in self._field_types(name)]

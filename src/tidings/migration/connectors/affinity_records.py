@@ -1,13 +1,16 @@
-"""Attributes and values of Affinity's records, per version of its API. Pure."""
+"""Attributes, values and errors of Affinity, per version of its API. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any, Final
 
-from .port import Attribute
+from .api_client import ApiRefusal
+from .port import Attribute, ConnectorError, ErrorKind
 
+MONTH: Final = 31 * 86_400  # seconds
 NESTED: Final = 100  # values of one field, and entries of one preview, that a response has at most
 ACTIVITIES: Sequence[str] = ("meetings", "calls", "emails", "chat-messages", "reminders")
 PREVIEWS: Mapping[str, str] = {
@@ -162,3 +165,34 @@ def plain_text(html: object) -> str:
     parser.feed(html if isinstance(html, str) else "")
     parser.close()
     return "".join(parser.parts).strip()
+
+
+def explain(refusal: ApiRefusal) -> ConnectorError:
+    """Map Affinity's error to ours. Only a header tells an exhausted month from a short rate limit."""
+    message, field, code = _error_of(refusal.body)
+    if refusal.status == 429:
+        if refusal.answer.header("x-ratelimit-limit-org-remaining") == "0":
+            reset = _seconds(refusal.answer.header("x-ratelimit-limit-org-reset"))
+            reason = "the monthly quota is used up"
+            return refusal.to_error(ErrorKind.QUOTA, said=reason, code=code, wait=reset)
+        wait = _seconds(refusal.answer.header("x-ratelimit-limit-user-reset"))
+        return refusal.to_error(said=message, code=code, wait=refusal.wait or wait)
+    return refusal.to_error(said=message, field=field, code=code)
+
+
+def _error_of(body: Any) -> tuple[str, object, object]:
+    """Return message, field and code of an error, in any of its shapes."""
+    found = body
+    if isinstance(found, dict):
+        found = found.get("errors") or found.get("message")
+    if isinstance(found, list):
+        found = found[0] if found else None
+    if isinstance(found, dict):
+        return str(found.get("message") or ""), found.get("param"), found.get("code")
+    return (found if isinstance(found, str) else ""), None, None
+
+
+def _seconds(value: str | None) -> timedelta | None:
+    if value is None or not value.isascii() or not value.isdigit():
+        return None
+    return timedelta(seconds=min(int(value[:12]), MONTH))

@@ -176,6 +176,10 @@ class _AffinityProvider:
                 if "{id}" not in call.path:
                     return SandboxJson(self._page(call, asked), headers=headers)
                 one = self._one(call, asked)
+                if call.version == 2:
+                    types, version = asked.lists.get("fieldTypes", ()), asked.headers.get(VERSION_HEADER, "")
+                    shown = as_version_2(call.kind, one, types, version, self._context(call, one))
+                    return SandboxJson(shown, headers=headers)
                 if "/download/" not in call.path:
                     return SandboxJson(as_version_1(call.kind, one, asked.query, alone=True), headers=headers)
                 host = asked.headers.get("host", "localhost").replace("127.0.0.1", "localhost")  # another host
@@ -373,5 +377,6 @@ CALLS: Sequence[AffinityRoute] = (
     AffinityRoute("/v2/notes", "notes", 2),
     AffinityRoute("/v2/lists", "lists", 2),
     AffinityRoute("/v2/lists/{list}/list-entries", "list_entries", 2),
+    AffinityRoute("/v2/lists/{list}/list-entries/{id}", "list_entries", 2),
     *(AffinityRoute(f"/v2/{kind}", "activities", 2) for kind in EVENTS),
 )
