@@ -306,7 +306,7 @@ def _fields(one: Mapping[str, Any], types: Collection[str], version: str) -> lis
     n = one["id"] % 10_000
     tags = [{"dropdownOptionId": i + 1, "text": f"Tag {i + 1}"} for i in range(100 if n % 1000 == 13 else n % 4)]
     status = {"dropdownOptionId": n % 4 + 1, "text": STATUSES[n % 4], "rank": n % 4, "color": None}
-    data = {"field-1": f"Value {one['id']}", "field-2": None, "field-3": tags}
+    data: dict[str, Any] = {"field-1": f"Value {one['id']}", "field-2": None, "field-3": tags}
     data |= {"field-10": status, "field-11": n * 1000.0}
     found = []
     for field in field_metadata("list_entries"):

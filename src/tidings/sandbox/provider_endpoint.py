@@ -127,7 +127,7 @@ class UploadedFile(NamedTuple):
 
 def _multipart(kind: str, body: bytes) -> dict[str, Any]:
     """Parse a form with files."""
-    form = message_from_bytes(f"content-type: {kind}\r\n\r\n".encode() + body)
+    form: Any = message_from_bytes(f"content-type: {kind}\r\n\r\n".encode() + body)
     found: dict[str, Any] = {}
     for part in form.get_payload() if form.is_multipart() else ():
         content, file = part.get_payload(decode=True), part.get_filename()

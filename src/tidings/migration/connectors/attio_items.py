@@ -92,7 +92,7 @@ def _written_task(fields: Fields) -> Mapping[str, Any]:
 
 
 def _read_task(one: Mapping[str, Any]) -> Fields:
-    link = next(iter(one.get("linked_records") or ()), {})
+    link: Mapping[str, Any] = next(iter(one.get("linked_records") or ()), {})
     own = {name: one.get(name) for name in ("deadline_at", "is_completed")}
     return {**own, "content": one.get("content_plaintext"), "parent_record_id": link.get("target_record_id")}
 
