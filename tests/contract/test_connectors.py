@@ -88,7 +88,8 @@ def attio(sandbox: Sandbox, **more: Any) -> RecordTarget:
 
 
 def affinity(sandbox: Sandbox, version: str = "1", **more: Any) -> RecordSource:
-    given = {"url": f"{sandbox.url}/affinity", "key": KEY, "version": version, **more}
+    """With version 2, records have their custom fields."""
+    given = {"url": f"{sandbox.url}/affinity", "key": KEY, "custom_fields": version == "2", **more}
     return registry.source("affinity", given)
 
 
@@ -663,7 +664,7 @@ async def test_a_refused_value_names_its_field(fields: Fields, field: str, sandb
 @pytest.mark.parametrize("version", ["1", "2"])
 async def test_affinitys_monthly_quota_is_told_from_a_rate_limit(version: str, sandbox: Sandbox) -> None:
     """C3: both quotas answer 429; only the headers tell a minute from a month."""
-    await told(sandbox, "affinity", persons=3, per_minute=1)
+    await told(sandbox, "affinity", persons=3, per_minute=int(version))
     source = affinity(sandbox, version)
     await source.page("persons", None)
 
@@ -715,13 +716,11 @@ async def test_a_refused_connection_is_certainly_not_sent() -> None:
 
 async def test_a_next_page_elsewhere_does_not_get_the_key(sandbox: Sandbox) -> None:
     """An answer cannot send the credentials to another address."""
-    await told(sandbox, "affinity", persons=30)
+    await told(sandbox, "affinity", persons=30, lists=1, list_entries=30)
     by_name = sandbox.url.replace("127.0.0.1", "localhost")
-    source = registry.source(
-        "affinity", {"url": f"{by_name}/affinity/../affinity", "key": KEY, "version": "2", "page_size": 10}
-    )
+    source = registry.source("affinity", {"url": f"{by_name}/affinity/../affinity", "key": KEY, "page_size": 10})
 
-    trouble = await trouble_of(source.page("persons", None))
+    trouble = await trouble_of(source.page("list_entries/400001", None))
     await source.close()
 
     assert trouble.failure is ErrorKind.PERMANENT

@@ -15,7 +15,7 @@ from typing import Any
 FIRST = ("Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Radia", "Ken", "Margaret", "Tim")
 LAST = (*("Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov"), *("Knuth", "Perlman", "Thompson", "Hamilton", "Lee"))
 DEFECTS = ("no_email", "broken_email", "null_byte", "missing_company")
-KINDS = ("organizations", "persons", "opportunities", "lists", "list_entries", "notes", "activities", "files")
+KINDS = ("organizations", "persons", "opportunities", "lists", "list_entries", "notes", "activities")
 EVENTS = ("meetings", "calls", "emails", "chat-messages")
 ACTIVITIES = (*EVENTS, "reminders")
 STATUSES = ("Lead", "In Progress", "Won", "Lost")
@@ -26,7 +26,6 @@ _BEGAN = datetime(2020, 1, 1, 9, 0, tzinfo=UTC)
 _OWN = ("organization_ids", "person_ids", "list_entries")  # only in the answer for one record
 _ASKED_FOR = {"with_current_organizations": "current_organization_ids", "with_opportunities": "opportunity_ids"}
 _USER = {"id": 1, "type": 1, "first_name": "Una", "last_name": "User", "primary_email": "una@own.example"}
-_SUBJECTS = (("persons", "person_ids"), ("companies", "organization_ids"), ("opportunities", "opportunity_ids"))
 
 Content = dict[str, list[dict[str, Any]]]
 
@@ -50,7 +49,6 @@ def generate_records(told: Mapping[str, int], bad_every: int) -> Content:
         content["list_entries"] += [entry for deal in content["opportunities"] for entry in deal["list_entries"]]
     content["notes"] = [_note(n, persons) for n in range(1, told.get("notes", 0) + 1)]
     content["activities"] = [_activity(n, content["persons"]) for n in range(1, told.get("activities", 0) + 1)]
-    content["files"] = [_file(n, persons) for n in range(1, told.get("files", 0) + 1)]
     return content
 
 
@@ -184,24 +182,6 @@ def _activity(n: int, persons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**base, "shown": {"id": 700_000 + n, **times, **own}}
 
 
-def _file(n: int, persons: int) -> dict[str, Any]:
-    return {
-        "id": 800_000 + n,
-        "name": f"file-{n}.txt",
-        "size": len(file_content(800_000 + n)),
-        "person_id": _someone(n, persons),
-        "organization_id": None,
-        "opportunity_id": None,
-        "uploader_id": 1,
-        "created_at": _at(n),
-    }
-
-
-def file_content(id_: int) -> bytes:
-    """Return the content of a file: a few lines, and for every tenth a megabyte."""
-    return f"Line of file {id_}\n".encode() * (50_000 if id_ % 10 == 0 else 3)
-
-
 def _someone(n: int, persons: int) -> int:
     return 200_000 + (n - 1) % max(persons, 1) + 1
 
@@ -264,31 +244,9 @@ def as_version_2(
             shown |= {"fields": _fields(one, types, version)} if types else {}
             ids = {"id": one["id"], "listId": one["list_id"], "type": of, "creatorId": one["creator_id"]}
             return {**ids, "createdAt": one["created_at"].replace("+00:00", "Z"), "entity": shown}
-        case "lists":
-            of = "opportunity" if one["type"] == 8 else "person"
-            ids = {"id": one["id"], "ownerId": one["owner_id"], "creatorId": one["creator_id"]}
-            return {**ids, "name": one["name"], "type": of, "isPublic": True}
         case "activities":
             return dict(one["shown"])
-        case "notes":
-            html = one["content"] if one["type"] == 2 else f"<p>{one['content']}</p>"
-            note = {"id": one["id"], "content": {"html": html}, "creator": _person_data(_USER), "mentions": []}
-            note |= {"createdAt": one["created_at"].replace("+00:00", "Z"), "updatedAt": None}
-            if one["parent_id"] is not None:
-                return {**note, "type": "user-reply", "parent": {"id": one["parent_id"]}}
-            sharing = {"permissions": {"sharingType": "public", "owner": _person_data(_USER)}}
-            return {**note, "type": "entities", **sharing, **note_previews(one, entity or {}, types)}
     return {"id": one["id"], "name": one["name"], "listId": DEALS}
-
-
-def note_previews(one: Mapping[str, Any], persons: Mapping[Any, Any], includes: Collection[str]) -> dict[str, Any]:
-    """Return the previews of a note's subjects that a request includes."""
-    found: dict[str, Any] = {}
-    for name, ids in _SUBJECTS:
-        if f"{name}Preview" in includes:
-            known = [_person_data(persons[id_]) for id_ in one[ids] if id_ in persons] if name == "persons" else []
-            found[f"{name}Preview"] = _preview(known)
-    return found
 
 
 def field_metadata(kind: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .attio_schema import ACTOR, MEMBERS, WORKSPACE, AttioCollection, AttioError, AttioRecord
 from .attio_workspace import AttioWorkspace
-from .provider_endpoint import ProviderRequest, UploadedFile
+from .provider_endpoint import ProviderRequest
 
 _BEGAN = "2020-01-01T00:00:00.000000000Z"
 
@@ -81,25 +81,17 @@ def _tasks(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return found[start : start + int(asked.query.get("limit", "500"))]
 
 
-def _cursored(content: AttioWorkspace, asked: ProviderRequest, *, kind: str) -> Any:
-    """Return a page of meetings or files; the cursor is the place of the next."""
-    found = [one for one in content.items[kind].values() if _is_linked(one, asked.query)]
+def _meetings(content: AttioWorkspace, asked: ProviderRequest) -> Any:
+    """Return a page of meetings; the cursor is the place of the next."""
+    found = [one for one in content.items["meetings"].values() if _is_linked(one, asked.query)]
     start, size = int(asked.query.get("cursor", "0")), int(asked.query.get("limit", "50"))
     after = str(start + size) if start + size < len(found) else None
     return {"data": found[start : start + size], "pagination": {"next_cursor": after}}
 
 
 def _is_linked(one: Mapping[str, Any], query: Mapping[str, str]) -> bool:
-    wanted = query.get("linked_record_id") or query.get("record_id")
-    links = one.get("linked_records") or [one]
+    wanted, links = query.get("linked_record_id"), one["linked_records"]
     return wanted is None or wanted in [link.get("target_record_id") or link.get("record_id") for link in links]
-
-
-def _upload(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    file = (asked.fields or {}).get("file")
-    if not isinstance(file, UploadedFile):
-        raise AttioError(400, "validation_type", "file must be a file.", ("file",))
-    return content.add_file(asked.fields or {}, file.name, file.type, file.content)
 
 
 def _query(content: AttioWorkspace, asked: ProviderRequest) -> Any:
@@ -146,18 +138,10 @@ def _options(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return [slot.option(_shelf(content, asked).slug, title) for title in slot.options]
 
 
-def _object(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return _described_object(_shelf(content, asked).slug)
-
-
 def _described_object(slug: str) -> dict[str, Any]:
     noun = slug.replace("_", " ").title()
     ids = {"workspace_id": WORKSPACE, "object_id": slug}
     return {"id": ids, "api_slug": slug, "singular_noun": noun, "plural_noun": noun, "created_at": _BEGAN}
-
-
-def _list(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return _described_list(_shelf(content, asked).slug)
 
 
 def _described_list(slug: str) -> dict[str, Any]:
@@ -228,18 +212,14 @@ CALLS: Sequence[AttioRoute] = (
     AttioRoute("/notes/{id}", "DELETE", True, _delete_note),
     AttioRoute("/tasks", "GET", False, _tasks),
     AttioRoute("/tasks", "POST", True, lambda content, asked: content.add_task(_data(asked))),
-    AttioRoute("/meetings", "GET", False, partial(_cursored, kind="meetings")),
+    AttioRoute("/meetings", "GET", False, _meetings),
     AttioRoute("/meetings", "POST", True, lambda content, asked: content.add_meeting(_data(asked))),
-    AttioRoute("/files", "GET", False, partial(_cursored, kind="files")),
-    AttioRoute("/files/upload", "POST", True, _upload),
     *(
         AttioRoute(f"/{kind}/{{id}}", method, delete, partial(_item, kind=kind, delete=delete))
-        for kind in ("tasks", "meetings", "files")
+        for kind in ("tasks", "meetings")
         for method, delete in (("GET", False), ("DELETE", True))
     ),
     AttioRoute("/workspace_members", "GET", False, _members),
     AttioRoute("/objects", "GET", False, lambda content, _: [_described_object(slug) for slug in content.objects]),
-    AttioRoute(_OBJECT, "GET", False, _object),
     AttioRoute("/lists", "GET", False, lambda content, _: [_described_list(slug) for slug in content.lists]),
-    AttioRoute(_LIST, "GET", False, _list),
 )

@@ -1,7 +1,7 @@
-"""Records of the simulated Attio: objects, lists with entries, notes, tasks, meetings and files. No I/O.
+"""Records of the simulated Attio: objects, lists with entries, notes, tasks and meetings. No I/O.
 
 It keeps Attio's rules: an upsert matches by a unique attribute, adds to multi-value attributes and replaces
-others; a create rejects taken values; notes, tasks, meetings, files and plain list entries can be duplicated; a
+others; a create rejects taken values; notes, tasks, meetings and plain list entries can be duplicated; a
 person's address creates or links a company. Content is lost when the sandbox stops.
 """
 
@@ -37,7 +37,7 @@ class AttioWorkspace:
         self.objects, self.lists = standard_objects(), standard_lists()
         self.notes: dict[str, dict[str, Any]] = {}
         self.notes_by_parent: dict[tuple[str, str], list[str]] = {}
-        self.items: dict[str, dict[str, dict[str, Any]]] = {"tasks": {}, "meetings": {}, "files": {}}
+        self.items: dict[str, dict[str, dict[str, Any]]] = {"tasks": {}, "meetings": {}}
         self.auto_companies = True
 
     def shelf(self, place: str, slug: str) -> AttioCollection:
@@ -206,14 +206,6 @@ class AttioWorkspace:
         linked = [{"object_slug": one, "object_id": one, "record_id": id_} for one, id_ in links]
         return self._add("meetings", "meeting_id", {**meeting, "participants": people, "linked_records": linked})
 
-    def add_file(self, given: Mapping[str, Any], name: str, kind: str, content: bytes) -> dict[str, Any]:
-        """Store a file of a record; repeating the call stores another."""
-        parent = {"parent_object": given.get("object"), "parent_record_id": given.get("record_id")}
-        slug, id_ = self._parent(parent)
-        about = {"object_id": slug, "object_slug": slug, "record_id": id_, "parent_folder_id": None}
-        kinds = {"storage_provider": "attio", "file_type": "file", "content_type": kind}
-        return self._add("files", "file_id", {**about, **kinds, "name": name, "content_size": len(content)})
-
     def _add(self, kind: str, name: str, item: Mapping[str, Any]) -> dict[str, Any]:
         id_ = self._new_id()
         made = {
@@ -226,7 +218,7 @@ class AttioWorkspace:
         return made
 
     def item(self, kind: str, id_: str) -> dict[str, Any]:
-        """Return a task, meeting or file by its id."""
+        """Return a task or meeting by its id."""
         if id_ not in self.items[kind]:
             raise AttioError(404, "not_found", f"There is no such {kind[:-1]}.")
         return self.items[kind][id_]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from email import message_from_bytes
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -117,28 +116,7 @@ def is_wrong(*credentials: str) -> bool:
     return any(not credential or WRONG in credential.lower() for credential in credentials)
 
 
-class UploadedFile(NamedTuple):
-    """A file of a form."""
-
-    name: str
-    type: str
-    content: bytes
-
-
-def _multipart(kind: str, body: bytes) -> dict[str, Any]:
-    """Parse a form with files."""
-    form: Any = message_from_bytes(f"content-type: {kind}\r\n\r\n".encode() + body)
-    found: dict[str, Any] = {}
-    for part in form.get_payload() if form.is_multipart() else ():
-        content, file = part.get_payload(decode=True), part.get_filename()
-        name = str(part.get_param("name", header="content-disposition"))
-        found[name] = content.decode() if file is None else UploadedFile(file, part.get_content_type(), content)
-    return found
-
-
 def _fields(kind: str, body: bytes) -> Mapping[str, Any] | None:
-    if kind.startswith("multipart/form-data"):
-        return _multipart(kind, body)
     if not kind.startswith("application/x-www-form-urlencoded"):
         return json_object(body)
     found: dict[str, Any] = {}

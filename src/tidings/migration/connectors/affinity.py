@@ -1,7 +1,7 @@
-"""Affinity as a source: organizations, persons, opportunities, lists, list entries, notes, activities, files.
+"""Affinity as a source: organizations, persons, opportunities, lists, list entries, notes and activities.
 
-Versions 1 and 2 of its API share keys and quotas, and neither has everything: version 1 returns relations, version
-2 returns custom fields. With `version = "1+2"` records of version 1 get the custom fields of version 2.
+Its API has two versions, which share keys and quotas, and neither has everything: version 1 returns relations,
+version 2 returns custom fields and activities. Records are those of version 1 with the custom fields of version 2.
 
 A list of persons has their current organizations. All organizations of a person, and the persons of an
 organization, are only in the answer for that one record: `relations = "all"` makes one call per record. Calls are
@@ -22,11 +22,11 @@ from ...wire.ssrf_guard import SsrfRules
 from .affinity_records import (
     ACTIVITIES,
     MONTH,
-    PREVIEWS,
     activity,
     attributes_of,
     explain,
     field_attribute,
+    with_columns,
     with_field_values,
     with_note_text,
 )
@@ -36,6 +36,7 @@ from .options import (
     Connector,
     ConnectorReach,
     base_url,
+    boolean,
     count,
     duration,
     header_value,
@@ -58,7 +59,6 @@ TYPES: Mapping[str, str] = {
     ENTRIES: "list-entries",
     "notes": "notes",
     "activities": "activities",
-    "files": "entity-files",
 }
 """Type names, which are those of version 1, and the names in version 2."""
 
@@ -75,7 +75,7 @@ class AffinitySettings:
 
     key: str
     url: str = URL
-    version: str = "1"
+    custom_fields: bool = True
     relations: str = "current"
     field_types: Sequence[str] = ("global", "list")
     page_size: int | None = None
@@ -92,9 +92,7 @@ class AffinitySource:
 
     def __init__(self, settings: AffinitySettings, now: Callable[[], int]) -> None:
         self._settings = settings
-        self._is_second = settings.version == "2"
-        self._is_both = settings.version == "1+2"
-        self._alone = settings.relations == "all" and not self._is_second
+        self._alone = settings.relations == "all"
         self.limits = SystemLimits(
             reads_per_second=settings.reads_per_second, per_month=settings.per_month, concurrency=4
         )
@@ -109,11 +107,11 @@ class AffinitySource:
         )
 
     async def attributes(self, type_: str) -> Sequence[Attribute]:
-        """Return the built-in fields of this version, and the custom ones if they are read."""
+        """Return the built-in fields, and the custom ones if they are read."""
         name, part = _named(type_)
-        found = attributes_of(name, "2" if self._reads_second(name) else "1", alone=self._alone)
-        has_columns = name == ENTRIES or (name == "opportunities" and self._is_both)
-        if self._settings.version == "1" or not (has_columns or name in _ENTITIES):
+        found = attributes_of(name, alone=self._alone)
+        has_columns = name in (ENTRIES, "opportunities")
+        if not self._settings.custom_fields or not (has_columns or name in _ENTITIES):
             return found
         kinds = None if name == ENTRIES else (_DEALS,)
         lists = [part] if part else await self._lists(kinds) if has_columns else [None]
@@ -136,10 +134,10 @@ class AffinitySource:
         """Return the calls that reading so many records takes."""
         name, _ = _named(type_)
         total = max(1, -(-records // self._size(name)))
-        if name in _ENTITIES and not self._is_second:
-            total += -(-records // _PAGE_2) if self._is_both else 0
-            total += records if self._alone else 0
-        return total + (records if name == "opportunities" and self._is_both else 0)
+        total += records if name in _ENTITIES and self._alone else 0
+        if self._settings.custom_fields:
+            total += -(-records // _PAGE_2) if name in _ENTITIES else records if name == "opportunities" else 0
+        return total
 
     async def quota(self) -> Quota:
         """Return the monthly quota of both versions; this call is not counted."""
@@ -155,25 +153,20 @@ class AffinitySource:
         name, part = _named(type_)
         if name in (ENTRIES, "activities"):
             return await self._parts(type_, name, part, cursor)
-        if self._reads_second(name):
-            return await self._second(type_, cursor or self._start(name))
-        return await self._first(type_, f"/{'entity-files' if name == 'files' else name}", cursor)
+        return await self._first(type_, f"/{name}", cursor)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._calls.close()
-
-    def _reads_second(self, name: str) -> bool:
-        """Return whether records come from version 2; files only come from version 1."""
-        return name != "files" and (self._is_second or (self._is_both and name == ENTRIES))
 
     def _field_types(self, name: str) -> Sequence[str]:
         """Return the field types of an endpoint: only entries have columns of a list."""
         return [one for one in self._settings.field_types if one != "list" or name in (ENTRIES, "opportunities")]
 
     def _size(self, name: str) -> int:
-        by_one = (self._alone and name in _ENTITIES) or (self._is_both and name == "opportunities")
-        most = _PAGE_2 if by_one or self._reads_second(name) else _PAGE
+        by_one = self._alone and name in _ENTITIES
+        small = by_one or (self._settings.custom_fields and name in (ENTRIES, "opportunities"))
+        most = _PAGE_2 if small else _PAGE
         return min(self._settings.page_size or most, most)
 
     async def _first(self, type_: str, path: str, cursor: str | None) -> RecordPage:
@@ -184,21 +177,21 @@ class AffinitySource:
         query |= {"page_token": cursor} if cursor else {}
         reply = await self._calls.read(path if name == "lists" else f"{path}?{urlencode(query)}")
         body, calls, notes = reply.body, 1, set[str]()
-        inner = {"files": "entity_files", "activities": "reminders"}.get(name, name)
-        rows = list(body if isinstance(body, list) else _rows(body, inner))
+        rows = list(body if isinstance(body, list) else _rows(body, "reminders" if name == "activities" else name))
         token = body.get("next_page_token") if isinstance(body, dict) else None
-        raw = b"\x00" if self._is_both or self._alone else reply.headers.body_prefix  # \x00: check every text
+        is_one = not (self._settings.custom_fields or self._alone)
+        raw = reply.headers.body_prefix if is_one else b"\x00"  # more responses follow: check every text
         if name == "persons" and rows and not any("current_organization_ids" in one for one in rows):
             reason = "the persons have no current_organization_ids: Affinity ignored with_current_organizations"
             raise ConnectorError(ErrorKind.PERMANENT, f'{reason}. Set relations = "all"')
         if name == "notes":
             rows, more = await self._with_subjects(rows)
-            rows, calls = [with_note_text(one, notes) for one in rows], calls + more
+            rows, calls = [with_note_text(one) for one in rows], calls + more
         if name in _ENTITIES and self._alone:
             rows, calls = await self._each(rows, partial(self._one, name)), calls + len(rows)
-        if name == "opportunities" and self._is_both:
+        if name == "opportunities" and self._settings.custom_fields:
             rows, calls = await self._each(rows, partial(self._columns, notes)), calls + len(rows)
-        if name in _ENTITIES and self._is_both:
+        if name in _ENTITIES and self._settings.custom_fields:
             calls += await self._add_fields(name, rows, notes)
         return _page(type_, rows, token or None, raw, calls, notes)
 
@@ -252,13 +245,8 @@ class AffinitySource:
 
     async def _second(self, type_: str, path: str) -> RecordPage:
         """Read a page of version 2; its cursor is the path of the next page."""
-        reply, name, notes = await self._calls.read(path), _named(type_)[0], set[str]()
-        rows = []
-        for one in _rows(reply.body, "data"):
-            row = with_note_text(one, notes) if name == "notes" else dict(one)
-            holder = dict(row.get("entity") or {}) if name == ENTRIES else row
-            with_field_values(row, holder.pop("fields", None), notes)
-            rows.append({**row, "entity": holder} if name == ENTRIES else row)
+        reply, is_entry, notes = await self._calls.read(path), _named(type_)[0] == ENTRIES, set[str]()
+        rows = [with_columns(one, notes) if is_entry else one for one in _rows(reply.body, "data")]
         return _page(type_, rows, self._next(reply.body), reply.headers.body_prefix, 1, notes)
 
     async def _parts(self, type_: str, name: str, only: str | None, cursor: str | None) -> RecordPage:
@@ -269,10 +257,11 @@ class AffinitySource:
             return RecordPage([], None)
         if name == "activities":
             found = await self._activities(type_, current, inner)
-        elif self._settings.version == "1":
+        elif not self._settings.custom_fields:
             found = await self._first(type_, f"/lists/{quote(current, safe='')}/list-entries", inner)
         else:
-            found = await self._second(type_, inner or self._start(f"lists/{quote(current, safe='')}/list-entries"))
+            query = urlencode([("limit", self._size(ENTRIES)), *self._asked(ENTRIES)])
+            found = await self._second(type_, inner or f"/v2/lists/{quote(current, safe='')}/list-entries?{query}")
         if found.cursor is not None:
             return found._replace(cursor=f"{current} {found.cursor}")
         after = None if only else await self._part_after(name, current)
@@ -288,7 +277,7 @@ class AffinitySource:
         if kind == "reminders":
             found = await self._first(type_, "/reminders", inner)
         else:
-            found = await self._second(type_, inner or f"/v2/{kind}?limit={self._size(ENTRIES)}")
+            found = await self._second(type_, inner or f"/v2/{kind}?limit={min(self._size(ENTRIES), _PAGE_2)}")
         notes = set(found.notes)
         records = [
             one._replace(id=f"{kind}/{one.id}", fields=activity(kind, one.fields, notes)) for one in found.records
@@ -297,22 +286,11 @@ class AffinitySource:
 
     async def _lists(self, kinds: Container[object] | None = None) -> list[str]:
         """Return the ids of all lists, or of lists of these types, in order."""
-        found = await self.page("lists", None)
-        records = list(found.records)
-        while found.cursor is not None:
-            found = await self.page("lists", found.cursor)
-            records += found.records
-        return [str(id_) for id_ in sorted(int(one.id) for one in records if not kinds or one.fields["type"] in kinds)]
+        found = (await self.page("lists", None)).records
+        return [str(id_) for id_ in sorted(int(one.id) for one in found if not kinds or one.fields["type"] in kinds)]
 
     def _asked(self, name: str) -> list[tuple[str, object]]:
         return [("fieldTypes", one) for one in self._field_types(name)]
-
-    def _start(self, name: str) -> str:
-        query: list[tuple[str, object]] = [("limit", min(self._settings.page_size or _PAGE_2, _PAGE_2))]
-        if name in _ENTITIES or name.startswith("lists/"):
-            query += self._asked(name if name in _ENTITIES else ENTRIES)
-        query += [("includes", one) for one in PREVIEWS] if name == "notes" else []
-        return f"/v2/{TYPES.get(name, name)}?{urlencode(query)}"
 
     def _next(self, body: Any) -> str | None:
         """Return the path of the next page; the key is only sent to the configured address."""
@@ -370,7 +348,7 @@ CONNECTOR = Connector(
     options={
         "key": header_value,
         "url": base_url,
-        "version": one_of("1", "2", "1+2"),
+        "custom_fields": boolean,
         "relations": one_of("current", "all"),
         "field_types": _field_types,
         "page_size": count(1, 500),

@@ -1,4 +1,4 @@
-"""Attributes, values and errors of Affinity, per version of its API. Pure."""
+"""Attributes, values and errors of Affinity. Pure."""
 
 from __future__ import annotations
 
@@ -8,65 +8,36 @@ from html.parser import HTMLParser
 from typing import Any, Final
 
 from .api_client import ApiRefusal
-from .port import Attribute, ConnectorError, ErrorKind
+from .port import Attribute, ConnectorError, ErrorKind, parse_attributes
 
 MONTH: Final = 31 * 86_400  # seconds
 NESTED: Final = 100  # values of one field, and entries of one preview, that a response has at most
 ACTIVITIES: Sequence[str] = ("meetings", "calls", "emails", "chat-messages", "reminders")
-PREVIEWS: Mapping[str, str] = {
-    "personsPreview": "personIds",
-    "companiesPreview": "companyIds",
-    "opportunitiesPreview": "opportunityIds",
-}
 _ATTENDING = ("from", "organizer", "attendeesPreview", "toParticipantsPreview", "ccParticipantsPreview")
-_HTML = (2, 3)  # types of notes of version 1 that are HTML
+_HTML = (2, 3)  # types of notes that are HTML
+_ENTITY_TYPES = {"person": 0, "company": 1, "opportunity": 8}
 
-# Per version and type: `name:kind`, with `*` for a list and `!` for a value that is always there.
-_ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
-    "1": {
-        "persons": "first_name last_name primary_email:email emails:email* type:number "
-        "current_organization_ids:reference*",
-        "organizations": "name! domain domains* global:boolean",
-        "opportunities": "name! person_ids:reference* organization_ids:reference* list_entries:json*",
-        "lists": "name! type:number public:boolean owner_id:reference creator_id:reference list_size:number",
-        "list_entries": "list_id:reference! entity_id:reference! entity_type:number creator_id:reference "
-        "created_at:time entity:json",
-        "notes": "content! content_text! person_ids:reference* organization_ids:reference* opportunity_ids:reference* "
-        "parent_id:reference creator_id:reference type:number created_at:time updated_at:time is_meeting:boolean "
-        "mentioned_person_ids:reference*",
-        "files": "name! size:number person_id:reference organization_id:reference opportunity_id:reference "
-        "uploader_id:reference created_at:time",
-    },
-    "2": {
-        "persons": "firstName lastName primaryEmailAddress:email emailAddresses:email* type:select",
-        "organizations": "name! domain domains* isGlobal:boolean",
-        "opportunities": "name! listId:reference!",
-        "lists": "name! type:select isPublic:boolean ownerId:reference creatorId:reference",
-        "list_entries": "listId:reference! type:select entity:json! creatorId:reference createdAt:time",
-        "notes": "content:json! contentText! personIds:reference* companyIds:reference* opportunityIds:reference* "
-        "type:select parent:json creator:json mentions:json* createdAt:time updatedAt:time",
-    },
+# `name:kind`, with `*` for a list and `!` for a value that is always there.
+_ATTRIBUTES: Mapping[str, str] = {
+    "persons": "first_name last_name primary_email:email emails:email* type:number current_organization_ids:reference*",
+    "organizations": "name! domain domains* global:boolean",
+    "opportunities": "name! person_ids:reference* organization_ids:reference* list_entries:json*",
+    "lists": "name! type:number public:boolean owner_id:reference creator_id:reference list_size:number",
+    "list_entries": "list_id:reference! entity_id:reference! entity_type:number creator_id:reference created_at:time "
+    "entity:json",
+    "notes": "content! content_text! person_ids:reference* organization_ids:reference* opportunity_ids:reference* "
+    "parent_id:reference creator_id:reference type:number created_at:time updated_at:time is_meeting:boolean "
+    "mentioned_person_ids:reference*",
+    "activities": "activity! at:time title person_ids:reference* emails:email*",
 }
-_ACTIVITY = "activity! at:time title person_ids:reference* emails:email*"
 _OWN = {"persons": "organization_ids:reference*", "organizations": "person_ids:reference*"}
 _KINDS = {"number": "number", "formula-number": "number", "datetime": "time", "dropdown": "select"}
 _KINDS |= {"ranked-dropdown": "select", "person": "reference", "company": "reference", "location": "json"}
 
 
-def attributes_of(type_: str, version: str, *, alone: bool) -> list[Attribute]:
+def attributes_of(type_: str, *, alone: bool) -> list[Attribute]:
     """Return the built-in attributes of a type; `alone`: each record is read by a call of its own."""
-    if type_ == "activities":
-        return _parsed(_ACTIVITY)
-    known = _ATTRIBUTES[version].get(type_) or _ATTRIBUTES["1"][type_]
-    return _parsed(f"{known} {_OWN.get(type_, '') if alone and version == '1' else ''}")
-
-
-def _parsed(text: str) -> list[Attribute]:
-    found = []
-    for word in text.split():
-        name, _, kind = word.rstrip("*!").partition(":")
-        found.append(Attribute(name, kind or "text", required=word.endswith("!"), many=word.endswith("*")))
-    return found
+    return parse_attributes(f"{_ATTRIBUTES[type_]} {_OWN.get(type_, '') if alone else ''}")
 
 
 def field_attribute(one: Mapping[str, Any]) -> Attribute:
@@ -100,15 +71,19 @@ def _flat(data: Any) -> Any:
     return data if found is None or "sentAt" in data or "startTime" in data else data[found]
 
 
-def with_note_text(row: dict[str, Any], notes: set[str]) -> dict[str, Any]:
-    """Return a note with its text, and with version 2 the ids of its subjects."""
-    if not isinstance(row.get("content"), dict):
-        content = row.get("content")
-        return {**row, "content_text": plain_text(content) if row.get("type") in _HTML else content}
-    row = {**row, "contentText": plain_text(row["content"].get("html"))}
-    for preview, name in PREVIEWS.items():
-        row[name] = [one.get("id") for one in _previewed(row.pop(preview, None), preview, notes)]
-    return row
+def with_columns(one: Mapping[str, Any], notes: set[str]) -> dict[str, Any]:
+    """Return a list entry of version 2 under the names of version 1, with the columns of its list."""
+    entity = dict(one.get("entity") or {})
+    row = {"id": one.get("id"), "list_id": one.get("listId"), "creator_id": one.get("creatorId")}
+    row |= {"entity_id": entity.get("id"), "entity_type": _ENTITY_TYPES.get(str(one.get("type")))}
+    row |= {"created_at": one.get("createdAt")}
+    return with_field_values({**row, "entity": entity}, entity.pop("fields", None), notes)
+
+
+def with_note_text(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a note with its text."""
+    content = row.get("content")
+    return {**row, "content_text": plain_text(content) if row.get("type") in _HTML else content}
 
 
 def activity(kind: str, row: Mapping[str, Any], notes: set[str]) -> dict[str, Any]:

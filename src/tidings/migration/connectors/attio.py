@@ -23,7 +23,17 @@ from .api_client import ApiClient
 from .attio_items import ITEMS, AttioItem
 from .attio_values import attribute_of, canonical_value, explain, first_text, linked, plain
 from .options import ANY_HOST, Connector, ConnectorReach, base_url, duration, header_value, rate, text_table
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy, invalid
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    invalid,
+    parse_attributes,
+)
 
 URL = "https://api.attio.com"
 LISTS: Final = "lists/"
@@ -37,10 +47,7 @@ REFERENCES: Mapping[str, str] = {
 }
 """The object that a built-in reference of Attio points to."""
 
-ENTRY_FIELDS: Sequence[Attribute] = (
-    Attribute("parent_object", "text", required=True),
-    Attribute("parent_record_id", "reference", required=True),
-)
+ENTRY_FIELDS = parse_attributes("parent_object! parent_record_id:reference!")
 
 _RECORDS = 500  # of a page
 
@@ -151,8 +158,8 @@ class AttioTarget:
         if type_ in ITEMS:
             item = ITEMS[type_]
             async for one in self._items(item, {}):
-                found = _found(item, one)
-                yield hashlib.sha256(canonical_json(found.fields).encode()).hexdigest()[:32], found
+                held = _found(item, one)
+                yield hashlib.sha256(canonical_json(held.fields).encode()).hexdigest()[:32], held
             return
         attributes, is_list = await self._attributes(type_), type_.startswith(LISTS)
         path, offset = (f"{_list(type_)}/entries" if is_list else _object(type_)), 0

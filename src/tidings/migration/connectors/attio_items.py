@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from .port import Attribute, Fields
-
-_PARENT = (Attribute("parent_object", "text"), Attribute("parent_record_id", "reference"))
-_REQUIRED_PARENT = tuple(one._replace(required=True) for one in _PARENT)
+from .port import Attribute, Fields, parse_attributes
 
 
 class AttioItem(NamedTuple):
@@ -66,11 +63,8 @@ def _same_note(held: Mapping[str, Any], wanted: Fields) -> bool:
         _squeezed(wanted.get("title")),
     ):
         return False
-    return _same_instant(held.get("created_at"), wanted.get("created_at"), optional=True)
-
-
-def _same_instant(held: object, wanted: object, *, optional: bool = False) -> bool:
-    return (optional and wanted is None) or instant_of(held) == instant_of(wanted)
+    at = wanted.get("created_at")
+    return at is None or instant_of(held.get("created_at")) == instant_of(at)
 
 
 def _links(fields: Fields, object_: str, id_: str) -> list[dict[str, Any]]:
@@ -100,7 +94,7 @@ def _read_task(one: Mapping[str, Any]) -> Fields:
 def _same_task(held: Mapping[str, Any], wanted: Fields) -> bool:
     read = _read_task(held)
     is_same = _squeezed(read["content"]) == _squeezed(wanted.get("content"))
-    return is_same and _same_instant(read["deadline_at"], wanted.get("deadline_at"))
+    return is_same and instant_of(read["deadline_at"]) == instant_of(wanted.get("deadline_at"))
 
 
 def _written_meeting(fields: Fields) -> Mapping[str, Any]:
@@ -129,9 +123,8 @@ def _read_meeting(one: Mapping[str, Any]) -> Fields:
 
 def _same_meeting(held: Mapping[str, Any], wanted: Fields) -> bool:
     read = _read_meeting(held)
-    return _squeezed(read["title"]) == _squeezed(wanted.get("title")) and _same_instant(
-        read["start"], wanted.get("start")
-    )
+    is_same = _squeezed(read["title"]) == _squeezed(wanted.get("title"))
+    return is_same and instant_of(read["start"]) == instant_of(wanted.get("start"))
 
 
 ITEMS: Mapping[str, AttioItem] = {
@@ -139,11 +132,8 @@ ITEMS: Mapping[str, AttioItem] = {
         "notes",
         "note_id",
         (
-            *_REQUIRED_PARENT,
-            Attribute("title", "text", required=True),
+            *parse_attributes("parent_object! parent_record_id:reference! title! content! created_at:time"),
             Attribute("format", "select", options=("plaintext", "markdown")),
-            Attribute("content", "text", required=True),
-            Attribute("created_at", "time"),
         ),
         _written_note,
         _read_note,
@@ -155,12 +145,7 @@ ITEMS: Mapping[str, AttioItem] = {
     "tasks": AttioItem(
         "tasks",
         "task_id",
-        (
-            *_PARENT,
-            Attribute("content", "text", required=True),
-            Attribute("deadline_at", "time"),
-            Attribute("is_completed", "boolean"),
-        ),
+        parse_attributes("parent_object parent_record_id:reference content! deadline_at:time is_completed:boolean"),
         _written_task,
         _read_task,
         _same_task,
@@ -168,13 +153,8 @@ ITEMS: Mapping[str, AttioItem] = {
     "meetings": AttioItem(
         "meetings",
         "meeting_id",
-        (
-            *_PARENT,
-            Attribute("title", "text", required=True),
-            Attribute("description", "text"),
-            Attribute("start", "time", required=True),
-            Attribute("end", "time"),
-            Attribute("participants", "email", many=True),
+        parse_attributes(
+            "parent_object parent_record_id:reference title! description start:time! end:time participants:email*"
         ),
         _written_meeting,
         _read_meeting,

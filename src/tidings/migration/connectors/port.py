@@ -99,6 +99,15 @@ class Attribute(NamedTuple):
     options: Sequence[str] = ()  # for type select
 
 
+def parse_attributes(text: str) -> list[Attribute]:
+    """Parse attributes: `name:kind`, with `*` for a list and `!` for required; without a kind, text."""
+    found = []
+    for word in text.split():
+        name, _, kind = word.rstrip("*!").partition(":")
+        found.append(Attribute(name, kind or "text", required=word.endswith("!"), many=word.endswith("*")))
+    return found
+
+
 class SystemLimits(NamedTuple):
     """Rate limits and capacity of a system."""
 

@@ -2,9 +2,9 @@
 
 Both share the quotas, by default 900 calls per minute and 100,000 per month, reported in the headers of every
 answer. `POST /sandbox/affinity` sets them and generates the content; `GET` returns it for comparison. Version
-1 alternates between two shapes of errors, and redirects a download to another host. Version 2 answers as the
-header `X-Affinity-Api-Version` says, by default as its oldest. Faults apply to the channel `affinity` with the
-kind of record as recipient; a fault's code is an HTTP status, or `month` for an exhausted monthly quota.
+1 alternates between two shapes of errors; version 2 answers as the header `X-Affinity-Api-Version` says, by
+default as its oldest. Faults apply to the channel `affinity` with the kind of record as recipient; a fault's code
+is an HTTP status, or `month` for an exhausted monthly quota.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from tidings.sandbox.affinity_data import (
     as_version_2,
     defective_persons,
     field_metadata,
-    file_content,
     generate_records,
 )
 from tidings.sandbox.faults import FaultKind, SandboxFault
@@ -61,12 +60,11 @@ _MONTH_SECONDS = 30 * 86_400
 
 
 class AffinityRoute(NamedTuple):
-    """One route: the kind of record that it returns, the version, and the name of its records if it differs."""
+    """One route: the kind of record that it returns, and the version."""
 
     path: str
     kind: str
     version: int = 1
-    name: str | None = None
 
 
 class AffinityError(Exception):
@@ -126,7 +124,6 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
         *found,
         Route("/affinity/rate-limit", crm.rate_limit, methods=["GET"]),
         Route("/affinity/v2/rate-limit", crm.rate_limit_2, methods=["GET"]),
-        Route("/affinity-files/{id:int}", crm.signed_file, methods=["GET"]),
         Route("/sandbox/affinity", crm.show, methods=["GET"]),
         Route("/sandbox/affinity", with_error_response(crm.tell), methods=["POST"]),
     ]
@@ -180,11 +177,7 @@ class _AffinityProvider:
                     types, version = asked.lists.get("fieldTypes", ()), asked.headers.get(VERSION_HEADER, "")
                     shown = as_version_2(call.kind, one, types, version, self._context(call, one))
                     return SandboxJson(shown, headers=headers)
-                if "/download/" not in call.path:
-                    return SandboxJson(as_version_1(call.kind, one, asked.query, alone=True), headers=headers)
-                host = asked.headers.get("host", "localhost").replace("127.0.0.1", "localhost")  # another host
-                place = f"http://{host}/affinity-files/{one['id']}?signature=valid"
-                return Response(status_code=302, headers={**headers, "location": place})
+                return SandboxJson(as_version_1(call.kind, one, asked.query, alone=True), headers=headers)
             except AffinityError as failed:
                 return self._error(call, failed.status, headers, failed.param)
 
@@ -199,12 +192,6 @@ class _AffinityProvider:
         if request.headers.get(VERSION_HEADER, OLDEST_VERSION) < HIDDEN_SINCE:
             return self._error(AffinityRoute("", "", 2), 404, {})
         return SandboxJson(self._quotas.described(self._seconds, "orgPerMonth", "callerPerMinute"))
-
-    async def signed_file(self, request: Request) -> Response:
-        """Return the content of a file; like other storage, it refuses a request with a second credential."""
-        if "authorization" in request.headers or request.query_params.get("signature") != "valid":
-            return Response("Only one auth mechanism allowed", status_code=400)
-        return Response(file_content(request.path_params["id"]), media_type="application/octet-stream")
 
     async def show(self, request: Request) -> Response:
         """Return the content, or counts alone with `?counts`; defective records; counted calls."""
@@ -261,8 +248,8 @@ class _AffinityProvider:
         size, start = _size(asked.query.get("limit"), 100), _start(asked.query.get("cursor"))
         rest = {name: values for name, values in asked.lists.items() if name != "cursor"}
         version = asked.headers.get(VERSION_HEADER, OLDEST_VERSION)
-        types = rest.get("includes" if call.kind == "notes" else "fieldTypes", ())
-        if call.kind != "notes" and not {*types} <= {*FIELD_TYPES, *(["list"] if "list" in asked.path else [])}:
+        types = rest.get("fieldTypes", ())
+        if not {*types} <= {*FIELD_TYPES, *(["list"] if "list" in asked.path else [])}:
             raise AffinityError(400, "fieldTypes")
         found = [
             as_version_2(call.kind, one, types, version, self._context(call, one)) for one in held[start : start + size]
@@ -275,15 +262,11 @@ class _AffinityProvider:
         return {"data": found, "pagination": {"prevUrl": None, "nextUrl": url}}
 
     def _context(self, call: AffinityRoute, one: Mapping[str, Any]) -> Mapping[Any, Any] | None:
-        """Return what a record of version 2 shows of others: an entry its entity, a note its persons."""
-        if call.kind == "notes":
-            return {id_: found for id_ in one["person_ids"] if (found := self._entity("persons", id_))}
+        """Return the entity of a list entry, which version 2 shows with it."""
         if call.kind != "list_entries":
             return None
-        return self._entity("opportunities" if one["entity_type"] == 8 else "persons", one["entity_id"])
-
-    def _entity(self, kind: str, id_: int) -> Mapping[str, Any] | None:
-        held, place = self._content[kind], id_ % 100_000 - 1  # ids are consecutive
+        held = self._content["opportunities" if one["entity_type"] == 8 else "persons"]
+        place = one["entity_id"] % 100_000 - 1  # ids are consecutive
         return held[place] if place < len(held) else None
 
     def _error(
@@ -318,7 +301,8 @@ def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[s
     if start + size < len(held):
         said = sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
         following = _token(start + size, "&".join(said))
-    return {call.name or call.kind: list(map(shown, held[start : start + size])), "next_page_token": following}
+    name = call.path.rpartition("/")[2].replace("-", "_")
+    return {name: list(map(shown, held[start : start + size])), "next_page_token": following}
 
 
 def _key(asked: ProviderRequest, version: int) -> str:
@@ -364,18 +348,12 @@ CALLS: Sequence[AffinityRoute] = (
     AffinityRoute("/notes/{id}", "notes"),
     AffinityRoute("/lists", "lists"),
     AffinityRoute("/lists/{list}/list-entries", "list_entries"),
-    AffinityRoute("/reminders", "activities", name="reminders"),
-    AffinityRoute("/entity-files", "files", name="entity_files"),
-    AffinityRoute("/entity-files/{id}", "files"),
-    AffinityRoute("/entity-files/download/{id}", "files"),
+    AffinityRoute("/reminders", "activities"),
     AffinityRoute("/v2/persons/fields", FIELDS, 2),
     AffinityRoute("/v2/companies/fields", FIELDS, 2),
     AffinityRoute("/v2/lists/{list}/fields", FIELDS, 2),
     AffinityRoute("/v2/persons", "persons", 2),
     AffinityRoute("/v2/companies", "organizations", 2),
-    AffinityRoute("/v2/opportunities", "opportunities", 2),
-    AffinityRoute("/v2/notes", "notes", 2),
-    AffinityRoute("/v2/lists", "lists", 2),
     AffinityRoute("/v2/lists/{list}/list-entries", "list_entries", 2),
     AffinityRoute("/v2/lists/{list}/list-entries/{id}", "list_entries", 2),
     *(AffinityRoute(f"/v2/{kind}", "activities", 2) for kind in EVENTS),

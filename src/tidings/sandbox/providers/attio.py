@@ -90,7 +90,7 @@ class _AttioProvider:
 
         def read(asked: ProviderRequest) -> ProviderArrival:
             to = _recipient(call, asked)
-            said = orjson.dumps([call.method, call.path, asked.path, asked.query, asked.fields], default=len).decode()
+            said = orjson.dumps([call.method, call.path, asked.path, asked.query, asked.fields]).decode()
             token = asked.headers.get("authorization", "").removeprefix("Bearer").strip()
             problem, fault = ("unauthorized" if is_wrong(token) else None), None
             window = self._writes if call.writes else self._reads
@@ -123,7 +123,7 @@ class _AttioProvider:
                 code = "missing_value" if by_id and wrong.status == 400 else wrong.code  # the only word there
                 return _error(code, wrong.status, wrong.message, wrong.path)
             body = made if made == {} or (isinstance(made, dict) and "pagination" in made) else {"data": made}
-            return SandboxJson(body, status_code=201 if call.path == "/files/upload" else 200)
+            return SandboxJson(body)
 
         return answer
 
