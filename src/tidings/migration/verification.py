@@ -87,11 +87,11 @@ async def verify(
     """Compare everything. `tell` gets every difference, also those that do not fit into the report."""
     reports = {one.name: _empty_report(one) for one in job.types}
     for name in dict.fromkeys(one.target for one in job.types):
-        check = _TypeCheck(name, [one for one in job.types if one.target == name], reports, mapper, tell)
+        check = _TypeCheck(target, [one for one in job.types if one.target == name], reports, mapper, tell)
         with SortedRuns(largest=largest_run) as runs:
             by_id = target.strategy(name) is WriteStrategy.RECONCILE
             for one in check.types:
-                await check.read_source(one, source, target, ledger, runs, by_id=by_id)
+                await check.read_source(one, source, ledger, runs, by_id=by_id)
             await check.read_target(target, runs, by_id=by_id)
             await check.compare(runs)
     behind = {name: (reason, await source.count(name)) for name, reason in job.not_migrated.items()}
@@ -108,26 +108,20 @@ class _TypeCheck:
 
     def __init__(
         self,
-        target: str,
+        target: RecordTarget,
         types: Sequence[TypeMap],
         reports: Mapping[str, TypeVerification],
         mapper: Mapper,
         tell: Tell | None,
     ) -> None:
-        self.types, self._target = types, target
+        self.types, self._target = types, types[0].target
+        self._canonical = target.canonical if isinstance(target, SupportsCanonicalForm) else None
         self._maps = {one.name: one for one in types}
         self._reports, self._mapper = reports, mapper
         self._on_difference = tell
 
     async def read_source(
-        self,
-        type_: TypeMap,
-        source: RecordSource,
-        target: RecordTarget,
-        ledger: JobRecords,
-        runs: SortedRuns,
-        *,
-        by_id: bool,
+        self, type_: TypeMap, source: RecordSource, ledger: JobRecords, runs: SortedRuns, *, by_id: bool
     ) -> None:
         """Map every record of a type into the runs, page by page; repaired ones in their repaired form."""
         report, cursor = self._reports[type_.name], None
@@ -141,7 +135,7 @@ class _TypeCheck:
             repaired = await ledger.repaired_fields(type_.name, ids) if ids else {}
             expected = [Record(type_.name, one.id, one.fields) for one in records]
             expected += [Record(type_.name, id_, fields) for id_, fields in repaired.items()]
-            await self._take(type_, expected, target, ledger, runs, by_id=by_id)
+            await self._take(type_, expected, ledger, runs, by_id=by_id)
             for one in unreadable:
                 bad = _ExpectedRecord(type_.name, one.id, None, DifferenceCode.REJECTED, one.reason, None)
                 runs.add(f" {type_.name} {one.id}", "ours", *bad)
@@ -157,14 +151,7 @@ class _TypeCheck:
             )
 
     async def _take(
-        self,
-        type_: TypeMap,
-        records: Sequence[Record],
-        target: RecordTarget,
-        ledger: JobRecords,
-        runs: SortedRuns,
-        *,
-        by_id: bool,
+        self, type_: TypeMap, records: Sequence[Record], ledger: JobRecords, runs: SortedRuns, *, by_id: bool
     ) -> None:
         asked = {link for one in records for link in self._mapper.references(one)}
         asked |= {(type_.name, one.id) for one in records} if by_id else set()
@@ -173,8 +160,8 @@ class _TypeCheck:
         for record in records:
             group = self._group(type_, record)
             expected = self._expected(record, group, known, states.get(record.id))
-            if expected.fields is not None and isinstance(target, SupportsCanonicalForm):
-                expected = expected._replace(fields=dict(await target.canonical(type_.target, expected.fields)))
+            if expected.fields is not None and self._canonical is not None:
+                expected = expected._replace(fields=dict(await self._canonical(type_.target, expected.fields)))
             key = known.get((type_.name, record.id)) if by_id else self._mapper.key(record)
             runs.add(f" {type_.name} {record.id}" if key is None else key, "ours", *expected)
 

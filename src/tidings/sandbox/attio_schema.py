@@ -191,44 +191,30 @@ class AttioCollection:
     by_parent: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
 
-def _shelf(slug: str, *slots: AttioAttribute) -> AttioCollection:
-    key = AttioAttribute("affinity_id", "text", unique=slug != "pipeline")
-    return AttioCollection(slug, {slot.slug: slot for slot in (*slots, key)})
+def _shelf(slug: str, text: str, **options: tuple[str, ...]) -> AttioCollection:
+    """Parse attributes: `name:type`, with `*` for many, `^` for unique and `!` for required; also `affinity_id`."""
+    found = {}
+    for word in f"{text} affinity_id:text{'' if slug == 'pipeline' else '^'}".split():
+        name, _, kind = word.rstrip("*^!").partition(":")
+        flags = {"unique": "^" in word, "many": "*" in word, "required": "!" in word}
+        found[name] = AttioAttribute(name, kind, **flags, options=options.get(name, ()))
+    return AttioCollection(slug, found)
 
 
 def standard_objects() -> dict[str, AttioCollection]:
     """Return Attio's standard objects, each with an attribute for the id in Affinity."""
-    people = _shelf(
-        "people",
-        AttioAttribute("name", "personal-name"),
-        AttioAttribute("email_addresses", "email-address", unique=True, many=True),
-        AttioAttribute("phone_numbers", "phone-number", many=True),
-        AttioAttribute("company", "record-reference"),
-        AttioAttribute("job_title", "text"),
-        AttioAttribute("description", "text"),
-        AttioAttribute("primary_location", "location"),
-    )
-    companies = _shelf(
-        "companies",
-        AttioAttribute("name", "text"),
-        AttioAttribute("domains", "domain", unique=True, many=True),
-        AttioAttribute("description", "text"),
-        AttioAttribute("categories", "select", many=True, options=("B2B", "SaaS", "Logistics")),
-        AttioAttribute("primary_location", "location"),
-    )
-    deals = _shelf(
-        "deals",
-        AttioAttribute("name", "text", required=True),
-        AttioAttribute("stage", "status", required=True, options=("Lead", "In Progress", "Won", "Lost")),
-        AttioAttribute("owner", "actor-reference", required=True),
-        AttioAttribute("value", "currency"),
-        AttioAttribute("associated_company", "record-reference"),
-        AttioAttribute("associated_people", "record-reference", many=True),
-    )
-    return {shelf.slug: shelf for shelf in (people, companies, deals)}
+    people = "name:personal-name email_addresses:email-address*^ phone_numbers:phone-number* company:record-reference "
+    people += "job_title:text description:text primary_location:location"
+    companies = "name:text domains:domain*^ description:text categories:select* primary_location:location"
+    deals = "name:text! stage:status! owner:actor-reference! value:currency associated_company:record-reference "
+    deals += "associated_people:record-reference*"
+    return {
+        "people": _shelf("people", people),
+        "companies": _shelf("companies", companies, categories=("B2B", "SaaS", "Logistics")),
+        "deals": _shelf("deals", deals, stage=("Lead", "In Progress", "Won", "Lost")),
+    }
 
 
 def standard_lists() -> dict[str, AttioCollection]:
     """Return the lists of a new workspace."""
-    stage = AttioAttribute("stage", "status", options=("New", "Contacted", "Won", "Lost"))
-    return {"pipeline": _shelf("pipeline", stage)}
+    return {"pipeline": _shelf("pipeline", "stage:status", stage=("New", "Contacted", "Won", "Lost"))}
