@@ -18,7 +18,8 @@ from tidings.cli.program import full_program
 from ..contract.channels.conftest import Sandbox, serving
 
 PAGE = Path(__file__).parents[2] / "docs/reference/job-files.md"
-CONTENT = {"organizations": 5, "persons": 20, "opportunities": 4}
+CONNECTORS = PAGE.parents[1] / "how-to/connectors.md"
+CONTENT = {"organizations": 5, "persons": 20, "opportunities": 4, "activities": 15, "notes": 12}
 
 Command = Callable[..., Any]
 
@@ -111,6 +112,54 @@ async def test_every_link_of_the_documented_job_arrives_and_a_lost_one_is_report
     people = next(one for one in lost["types"] if one["type"] == "people")
     assert not lost["passed"] and people["relations"] == {"company": {"source": 20, "target": 19}}
     assert [one["source_id"] for one in people["differences"]] == [person["values"]["affinity_id"][0]]
+
+
+ACTIVITIES = """
+[types.tasks]
+from = "activities/reminders"
+ignore = ["activity", "emails", "at"]
+
+[types.tasks.fields]
+content = { path = "content", required = true }
+deadline_at = { path = "due_date", type = "time" }
+parent_object = { constant = "people" }
+parent_record_id = { path = "person_ids.0", reference = "people" }
+
+[types.calls]
+from = "activities/calls"
+to = "notes"
+
+[types.calls.fields]
+title = { path = "title", default = "Call" }
+content = { expression = "join(', ', emails)", required = true }
+created_at = { path = "at", type = "time" }
+parent_object = { constant = "people" }
+parent_record_id = { path = "person_ids.0", reference = "people" }
+"""
+
+
+async def test_activities_become_meetings_tasks_and_notes(tmp_path: Path, tidings: Command) -> None:
+    """The documented map of meetings; reminders become tasks, calls notes; a second run writes nothing."""
+    meetings = re.search(r"```toml\n(\[types.meetings\].*?)```", CONNECTORS.read_text(encoding="utf-8"), re.DOTALL)
+    assert meetings is not None
+    async with serving() as sandbox:
+        await fill(sandbox)
+        job = documented_job(sandbox).partition("[types.deals]")[0]
+        (tmp_path / "job.toml").write_text(f"{job}\n{meetings[1]}\n{ACTIVITIES}")
+        assert not [one for one in (await tidings("lint", "job.toml"))["items"] if one["level"] == "error"]
+        done = await tidings("run", "job.toml")
+        again = await tidings("run", "job.toml")
+        here = await content(sandbox, "attio")
+        verified = await tidings("verify", done["id"])
+
+    assert done["counts"] == {"written": 34} and again["counts"] == {"unchanged": 34}
+    assert [one["title"] for one in here["meetings"]] == ["Meeting 1", "Meeting 6", "Meeting 11"]
+    assert here["meetings"][0]["participants"][1]["email_address"] == "person-1@company-1.example"
+    assert [one["content_plaintext"] for one in here["tasks"]] == ["Reminder 5", "Reminder 10", "Reminder 15"]
+    assert [one["title"] for one in here["notes"]] == ["Call 2", "Call 7", "Call 12"]
+    assert verified["passed"], verified
+    relations = {one["type"]: one["relations"] for one in verified["types"]}
+    assert relations["tasks"] == relations["calls"] == {"parent_record_id": {"source": 3, "target": 3}}
 
 
 async def test_a_relation_that_cannot_be_read_is_an_error_of_lint_and_stops_a_run(

@@ -178,7 +178,7 @@ async def test_relations_are_read_with_one_parameter_or_with_one_call_each(sandb
     names = [{one.name for one in await reader.attributes("persons") or ()} for reader in (current, complete)]
     calls = [(await reader.page("persons", None)).calls for reader in (current, complete)]
     assert isinstance(current, SupportsCallEstimate) and isinstance(complete, SupportsCallEstimate)
-    estimates = [reader.calls("persons", 30) for reader in (current, complete)]
+    estimates = [reader.calls_to_read("persons", 30) for reader in (current, complete)]
     await current.close()
     await complete.close()
 

@@ -211,7 +211,7 @@ async def _budget(
     here, more = await _quota(opened.source, "source")
     notes += more
     if isinstance(opened.source, SupportsCallEstimate):
-        cost = {name: opened.source.calls(opened.job.type(name).source, n) for name, n in read.items()}
+        cost = {name: opened.source.calls_to_read(opened.job.type(name).source, n) for name, n in read.items()}
         parts = ", ".join(f"{name} {n:,}" for name, n in cost.items())
         notes.append(
             f"reading the source once takes {sum(cost.values()):,} calls ({parts}); verification reads it again"

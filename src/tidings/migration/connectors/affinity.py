@@ -109,7 +109,7 @@ class AffinitySource:
     async def attributes(self, type_: str) -> Sequence[Attribute]:
         """Return the built-in fields, and the custom ones if they are read."""
         name, part = _named(type_)
-        found = attributes_of(name, alone=self._alone)
+        found = attributes_of(name, part, alone=self._alone)
         has_columns = name in (ENTRIES, "opportunities")
         if not self._settings.custom_fields or not (has_columns or name in _ENTITIES):
             return found
@@ -130,7 +130,7 @@ class AffinitySource:
         """Return None: Affinity does not count."""
         return None
 
-    def calls(self, type_: str, records: int) -> int:
+    def calls_to_read(self, type_: str, records: int) -> int:
         """Return the calls that reading so many records takes."""
         name, _ = _named(type_)
         total = max(1, -(-records // self._size(name)))

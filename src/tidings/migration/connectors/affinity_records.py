@@ -12,7 +12,6 @@ from .port import Attribute, ConnectorError, ErrorKind, parse_attributes
 
 MONTH: Final = 31 * 86_400  # seconds
 NESTED: Final = 100  # values of one field, and entries of one preview, that a response has at most
-ACTIVITIES: Sequence[str] = ("meetings", "calls", "emails", "chat-messages", "reminders")
 _ATTENDING = ("from", "organizer", "attendeesPreview", "toParticipantsPreview", "ccParticipantsPreview")
 _HTML = (2, 3)  # types of notes that are HTML
 _ENTITY_TYPES = {"person": 0, "company": 1, "opportunity": 8}
@@ -30,14 +29,25 @@ _ATTRIBUTES: Mapping[str, str] = {
     "mentioned_person_ids:reference*",
     "activities": "activity! at:time title person_ids:reference* emails:email*",
 }
+_OF_KIND: Mapping[str, str] = {
+    "meetings": "startTime:time endTime:time allDay:boolean",
+    "calls": "startTime:time endTime:time allDay:boolean",
+    "emails": "sentAt:time subject direction:select",
+    "chat-messages": "sentAt:time direction:select",
+    "reminders": "content due_date:time completed_at:time status:number",
+}
+ACTIVITIES: Sequence[str] = tuple(_OF_KIND)
 _OWN = {"persons": "organization_ids:reference*", "organizations": "person_ids:reference*"}
 _KINDS = {"number": "number", "formula-number": "number", "datetime": "time", "dropdown": "select"}
 _KINDS |= {"ranked-dropdown": "select", "person": "reference", "company": "reference", "location": "json"}
 
 
-def attributes_of(type_: str, *, alone: bool) -> list[Attribute]:
-    """Return the built-in attributes of a type; `alone`: each record is read by a call of its own."""
-    return parse_attributes(f"{_ATTRIBUTES[type_]} {_OWN.get(type_, '') if alone else ''}")
+def attributes_of(type_: str, kind: str | None, *, alone: bool) -> list[Attribute]:
+    """Return the built-in attributes of a type or kind; `alone`: each record is read by a call of its own."""
+    more = _OWN.get(type_, "") if alone else ""
+    if type_ == "activities":
+        more = " ".join(dict.fromkeys(" ".join(_OF_KIND[one] for one in ([kind] if kind else _OF_KIND)).split()))
+    return parse_attributes(f"{_ATTRIBUTES[type_]} {more}")
 
 
 def field_attribute(one: Mapping[str, Any]) -> Attribute:

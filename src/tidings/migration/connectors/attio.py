@@ -77,7 +77,8 @@ class AttioTarget:
         self.limits = SystemLimits(settings.reads_per_second, settings.writes_per_second, concurrency=8)
         self._known: dict[str, Mapping[str, Attribute]] = {}
         self._kinds: dict[str, Mapping[str, str]] = {}  # Attio's own types of the attributes
-        self._members: Mapping[str, str] | None = None
+        self._members: Mapping[str, str] | None = None  # ids by address
+        self._objects: Mapping[str, str] | None = None  # slugs by id
         self._calls = ApiClient(
             f"{settings.url}/v2",
             headers={"authorization": f"Bearer {settings.key}"},
@@ -245,12 +246,20 @@ class AttioTarget:
             body = (await self._calls.read(f"/{item.path}?{urlencode(query)}")).body
             found = _data(body)
             for one in found:
-                yield one
+                yield {**one, "parent_object": await self._linked_object(one)} if item.path == "tasks" else one
             offset += len(found)
             paging = body.get("pagination")
             query["cursor" if paging else "offset"] = paging.get("next_cursor") if paging else offset
             if len(found) < item.page or (paging and not paging.get("next_cursor")):
                 return
+
+    async def _linked_object(self, task: Mapping[str, Any]) -> str | None:
+        """Return the slug of the object that a task is linked to; the task has its id."""
+        if self._objects is None:
+            rows = _data((await self._calls.read("/objects")).body)
+            self._objects = {_id(one, "object_id"): str(one.get("api_slug")) for one in rows}
+        link = next(iter(task.get("linked_records") or ()), {})
+        return self._objects.get(link.get("target_object_id", ""))
 
     async def _entries_of(self, type_: str, fields: Fields) -> Sequence[TargetRecord]:
         parent = _parent(fields)

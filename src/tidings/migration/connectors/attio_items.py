@@ -87,7 +87,7 @@ def _written_task(fields: Fields) -> Mapping[str, Any]:
 
 def _read_task(one: Mapping[str, Any]) -> Fields:
     link: Mapping[str, Any] = next(iter(one.get("linked_records") or ()), {})
-    own = {name: one.get(name) for name in ("deadline_at", "is_completed")}
+    own = {name: one.get(name) for name in ("deadline_at", "is_completed", "parent_object")}
     return {**own, "content": one.get("content_plaintext"), "parent_record_id": link.get("target_record_id")}
 
 
@@ -118,6 +118,9 @@ def _written_meeting(fields: Fields) -> Mapping[str, Any]:
 def _read_meeting(one: Mapping[str, Any]) -> Fields:
     found = {name: (one.get(name) or {}).get("datetime") for name in ("start", "end")}
     found |= {name: one.get(name) for name in ("title", "description")}
+    links = sorted(one.get("linked_records") or (), key=lambda link: link.get("object_slug") == "companies")
+    link: Mapping[str, Any] = next(iter(links), {})  # Attio itself adds companies
+    found |= {"parent_object": link.get("object_slug"), "parent_record_id": link.get("record_id")}
     return {**found, "participants": [person.get("email_address") for person in one.get("participants") or ()]}
 
 

@@ -164,7 +164,7 @@ class SupportsQuota(Protocol):
 class SupportsCallEstimate(Protocol):
     """Optional for sources with a monthly quota."""
 
-    def calls(self, type_: str, records: int) -> int:
+    def calls_to_read(self, type_: str, records: int) -> int:
         """Return the calls that reading so many records takes."""
 
 
