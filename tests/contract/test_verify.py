@@ -19,7 +19,7 @@ from tidings.migration.record_states import RecordState
 from tidings.migration.verification import verify
 from tidings.migration.verification_report import LISTED, DifferenceCode, RecordDifference, VerificationReport
 
-PEOPLE = {
+PEOPLE: dict[str, Any] = {
     "from": "persons",
     "group": "country",
     "skip": "archived",

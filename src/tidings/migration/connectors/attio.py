@@ -258,7 +258,7 @@ class AttioTarget:
         if self._objects is None:
             rows = _data((await self._calls.read("/objects")).body)
             self._objects = {_id(one, "object_id"): str(one.get("api_slug")) for one in rows}
-        link = next(iter(task.get("linked_records") or ()), {})
+        link: Mapping[str, Any] = next(iter(task.get("linked_records") or ()), {})
         return self._objects.get(link.get("target_object_id", ""))
 
     async def _entries_of(self, type_: str, fields: Fields) -> Sequence[TargetRecord]:
