@@ -66,10 +66,11 @@ async def test_an_outside_watcher_sees_the_same_figures(home: House) -> None:
     found = {
         name: float(value) for name, _, value in (line.rpartition(" ") for line in text.splitlines() if line[:1] != "#")
     }
-    assert found["scheduler_silent_seconds"] == 310
-    assert found['alerts_open{severity="critical"}'] == 1
-    assert found["messages_overdue"] == found["missed_runs"] == found["persistent_errors_total"] == 0
-    assert found["database_free_bytes"] > 0 and "database_response_seconds" in found
+    assert found["tidings_scheduler_silent_seconds"] == 310
+    assert found['tidings_alerts_open{severity="critical"}'] == 1
+    for name in ("messages_overdue", "missed_runs", "persistent_errors_total"):
+        assert found[f"tidings_{name}"] == 0
+    assert found["tidings_database_free_bytes"] > 0 and "tidings_database_response_seconds" in found
 
 
 async def test_the_command_line_lists_and_takes_on(

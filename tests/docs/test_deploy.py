@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,11 +153,30 @@ def test_commands_of_the_units_and_manifests_can_be_run() -> None:
         for container in manifest["spec"]["template"]["spec"]["containers"]
     ]
     found = [line.split() for line in lines] + [container["args"] for container in containers]
-    assert len(found) == 5
+    assert len(found) == 6
     for words in found:
         command: Any = known
         for word in words[:2]:
             command = command.commands[word] if hasattr(command, "commands") else command
+
+
+def test_pods_are_probed_and_scraped_on_the_metrics_port() -> None:
+    """A scrape of the API's port would need a key, and a worker has no other port."""
+    manifests = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "tidings.yaml").read_text()))
+    settings = tomllib.loads(next(it for it in manifests if it["kind"] == "ConfigMap")["data"]["tidings.toml"])
+    (policy,) = [it["spec"] for it in manifests if it["kind"] == "NetworkPolicy"]
+    assert settings["metrics_port"] in {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+    roles: list[str] = []
+    for template in (it["spec"]["template"] for it in manifests if it["kind"] == "Deployment"):
+        (container,) = template["spec"]["containers"]
+        roles += container["args"][2::2]
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        annotations = template["metadata"]["annotations"]
+        assert ports["metrics"] == int(annotations["prometheus.io/port"]) == settings["metrics_port"]
+        assert annotations["prometheus.io/path"] == "/metrics"
+        for probe, path in (("readinessProbe", "/health/ready"), ("livenessProbe", "/health/live")):
+            assert container[probe]["httpGet"] == {"path": path, "port": "metrics"}
+    assert sorted(roles) == ["api", "poller", "scheduler", "worker"]
 
 
 def test_the_settings_of_the_manifest_are_read(tmp_path: Path) -> None:
@@ -231,7 +251,7 @@ def test_the_pods_are_closed() -> None:
     templates = [it["spec"]["template"] for it in manifests if it["kind"] in ("Deployment", "Job")]
     (policy,) = [it["spec"] for it in manifests if it["kind"] == "NetworkPolicy"]
     (labels,) = [rule["values"] for rule in policy["podSelector"]["matchExpressions"]]
-    assert policy["policyTypes"] == ["Ingress", "Egress"] and len(templates) == 2
+    assert policy["policyTypes"] == ["Ingress", "Egress"] and len(templates) == 3
     for template in templates:
         pod = template["spec"]
         assert template["metadata"]["labels"]["app"] in labels

@@ -32,6 +32,7 @@ sandbox_phone: the simulated phone beside the engine.
 server_process: the `serve` process: startup order, signals, graceful shutdown.
 shell_completion: names and ids for shell completion.
 table_layout: column widths of tables on a terminal.
+telemetry: log, metrics, StatsD, OpenTelemetry and the metrics port of a process.
 """
 
 from __future__ import annotations

@@ -83,6 +83,9 @@ class Settings:
     database: str = _setting("sqlite:///data/tidings.db", parsers.database, "database URL")
     host: str = _setting("127.0.0.1", parsers.text, "address to listen on")
     port: int = _setting(8020, parsers.integer(0, 65_535), "port to listen on; 0 for any free port")
+    metrics_port: int | None = _setting(
+        None, parsers.integer(0, 65_535), "port for /metrics and health checks without a key, in every role"
+    )
     public_url: str | None = _setting(None, parsers.public, "public URL of this server, for callbacks")
     api_keys: tuple[str, ...] = _setting((), parsers.keys, "API keys with admin rights; may be empty on loopback")
     encryption_keys: tuple[str, ...] = _setting(

@@ -155,7 +155,10 @@ class Settler:
         self._results.append(unwritable._replace(outcome=outcome))
 
     def _emit_all(self, batch: list[AttemptResult], decisions: list[TaskDecision], answers: list[SettleResult]) -> None:
-        counts = Counter([decision.what for decision in decisions])
+        tenants = Counter([(r.task.tenant, d.what) for r, d in zip(batch, decisions, strict=True)])
+        counts: Counter[str] = Counter()
+        for (_, what), n in tenants.items():
+            counts[what] += n
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
                 if decision.what not in _NOT_LOGGED:
@@ -165,9 +168,9 @@ class Settler:
                 if answer is SettleResult.CLAIM_LOST:
                     self._late.append(result)
                     self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
-        times = [result.seconds * 1000 for result in batch]
+        times = [result.seconds for result in batch]
         lags = [(r.claimed_at - r.task.due_at) / SECOND for r in batch if r.task.attempts == 1]
-        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), sum(times), lags, times))
+        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), sum(times) * 1000, lags, times, tenants))
 
 
 def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[Step]:

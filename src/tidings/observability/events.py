@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, dataclass_transform
 
@@ -25,7 +25,8 @@ class BatchSettled(Event):
     outcomes: dict[str, int]
     duration_ms: float
     lags: Sequence[float] = field(default=(), repr=False)  # seconds from due to started, of first attempts
-    times: Sequence[float] = field(default=(), repr=False)  # milliseconds of each attempt
+    times: Sequence[float] = field(default=(), repr=False)  # seconds of each attempt
+    tenants: Mapping[tuple[str, str], int] = field(default_factory=dict, repr=False)  # attempts by tenant and outcome
 
 
 class AttemptFailed(Event):

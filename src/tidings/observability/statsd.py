@@ -27,10 +27,11 @@ class StatsdSink:
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
         self._socket.connect(address)
+        self._counting = counters.EventCounter()
 
     def take(self, event: Event) -> None:
         """Send one event; errors are ignored."""
-        for packet in pack_lines(statsd_lines(event)):
+        for packet in pack_lines(statsd_lines(event, self._counting)):
             with contextlib.suppress(OSError):
                 self._socket.send(packet)
 
@@ -39,17 +40,15 @@ class StatsdSink:
         self._socket.close()
 
 
-def statsd_lines(event: Event) -> Iterator[str]:
-    """Return one line per counter and timing. Pure."""
-    for name, n, label in counters.counter_increments(event):
-        part = "" if label is None else f".{_STRANGE.sub('_', label[1])}"
-        yield f"{PREFIX}.{name}{part}:{n}|c"
+def statsd_lines(event: Event, counting: counters.EventCounter) -> Iterator[str]:
+    """Return one line per counter and timing."""
+    for name, n, labels in counting.increments(event):
+        yield f"{'.'.join([PREFIX, name, *(_STRANGE.sub('_', label) for label in labels)])}:{n}|c"
     for name, values in counters.timings(event):
         chosen = _spread(values)
         share = "" if len(chosen) == len(values) else f"|@{len(chosen) / len(values):.6f}"
-        in_ms = 1000 if name.endswith("_seconds") else 1
         for value in chosen:
-            yield f"{PREFIX}.{name.removesuffix('_seconds').removesuffix('_ms')}:{value * in_ms:g}|ms{share}"
+            yield f"{PREFIX}.{name.removesuffix('_seconds')}:{value * 1000:g}|ms{share}"
 
 
 def pack_lines(found: Iterator[str]) -> Iterator[bytes]:

@@ -24,13 +24,14 @@ def routes(outbound: OutboundService, metrics: Metrics) -> APIRouter:
     @requires(SCRAPE, whole=True)
     async def scrape() -> Response:
         """Return all metrics in the Prometheus text format. A scrape reads a bounded number of rows."""
-        await _read_gauges(outbound, metrics)
+        await read_gauges(outbound, metrics)
         return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     return router
 
 
-async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
+async def read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
+    """Read the gauges of the database."""
     asked = outbound.clock.monotonic()
     now: int = (await outbound.store.read("now"))[0]["now"]
     answered = outbound.clock.monotonic() - asked

@@ -1,0 +1,97 @@
+"""Telemetry of a `serve` process, whatever its roles: log, metrics, StatsD, OpenTelemetry, and the metrics port."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from ..api.metrics_application import Check, create_metrics_application
+from ..api.routes.health import readiness_problem
+from ..api.routes.metrics import read_gauges
+from ..app import App, TransportProcess
+from ..config import Settings
+from ..dispatch.dispatcher_runtime import DispatcherRuntime
+from ..dispatch.roles import ProcessRole, ProcessShare
+from ..dispatch.transport import Transport
+from ..model.errors import Invalid
+from ..observability.events import Emit
+from ..observability.log import fan_out, log_sink
+from ..observability.metrics import Metrics
+from ..observability.sinks import optional_sinks
+from .http_server import HttpServer
+from .ports import accept_on, bind, display_host, port_of
+
+_REMEDY = "stop the other process, or choose another port with --metrics-port"
+_READS_DATABASE = frozenset({ProcessRole.API, ProcessRole.SCHEDULER})  # enough for a fleet
+
+
+def check_addresses(settings: Settings, share: ProcessShare) -> None:
+    """Raise Invalid for --port or --host without effect, and for two uses of one port."""
+    if ProcessRole.API in share.roles:
+        if settings.metrics_port and settings.metrics_port == settings.port:
+            problem = f"port and metrics_port are both {settings.port}"
+            raise Invalid(problem, remedy="change one of them, or scrape /metrics of the API", field="metrics_port")
+        return
+    for name in ("port", "host") if settings.metrics_port is None else ("port",):
+        if settings.origins.get(name) == f"--{name}":
+            raise Invalid(
+                f"--{name} has no effect without the role api: this process serves no API",
+                remedy=f"remove --{name}, add --role api, or use --metrics-port for metrics and health checks",
+                field=name,
+            )
+
+
+class Telemetry:
+    """The sinks of one process, and its optional port with /metrics, /health/live and /health/ready."""
+
+    def __init__(self, settings: Settings, share: ProcessShare) -> None:
+        self._settings = settings
+        self._share = share
+        self.metrics = Metrics()
+        self.log = log_sink(form=settings.log_format, level=settings.log_level)
+        port = settings.metrics_port
+        self._listening = None if port is None else bind(settings.host, port, remedy=_REMEDY)
+        self._sinks = optional_sinks(statsd=settings.statsd, otel=settings.otel)
+        self._checks: list[Check] = []
+        self._gauges: Callable[[], Awaitable[None]] | None = None
+        self._server: HttpServer | None = None
+
+    def emit(self, *also: Emit) -> Emit:
+        """Return the function that passes events to all sinks, and to `also`."""
+        return fan_out(self.log, self.metrics.take, *(sink.take for sink in self._sinks), *also)
+
+    @property
+    def url(self) -> str | None:
+        """Where the metrics are; None without a metrics port."""
+        if self._listening is None:
+            return None
+        return f"http://{display_host(self._settings.host)}:{port_of(self._listening)}/metrics"
+
+    async def start(self, app: App | None, transport: TransportProcess | None) -> None:
+        """Serve the metrics port, if there is one. The process is ready when these parts are."""
+        if self._listening is None:
+            return
+        if app is not None:
+            self._checks.append(partial(readiness_problem, app.outbound))
+            if self._share.roles & _READS_DATABASE:
+                self._gauges = partial(read_gauges, app.outbound, self.metrics)
+        for part in (None if app is None else app.dispatcher, None if transport is None else transport.transport):
+            if part is not None:
+                self._checks.append(partial(_broker_problem, part))
+        application = create_metrics_application(self.metrics, self._checks, self._gauges)
+        self._server = HttpServer(application, self._listening)
+        accept_on(self._listening, remedy=_REMEDY)
+        await self._server.begin()
+
+    async def close(self) -> None:
+        """Send what is left, and close the sinks and the port."""
+        if self._server is not None:
+            await self._server.end()
+        if self._listening is not None:
+            self._listening.close()
+        for sink in self._sinks:
+            sink.close()
+
+
+async def _broker_problem(part: DispatcherRuntime | Transport) -> str | None:
+    return None if part.problem is None else "RabbitMQ does not answer"  # the log has the reason, with its host
