@@ -111,6 +111,8 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "max_connections": "100",
         "log_format": "json",
         "log_level": "debug",
+        "log_output": "stdout",
+        "log_successes": "false",
         "sandbox": "false",
         "sandbox_port": "9001",
         "events_private": "true",

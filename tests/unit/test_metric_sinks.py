@@ -44,7 +44,7 @@ EVENTS: list[Event] = [
     ),
     AttemptFailed(1, 7, "default", "q", 3, "retry:temporary", "temporary", "503", 5.0),
     AttemptFailed(1, 7, "default", "q", 2, "retry:temporary", "temporary", "503", 5.0),
-    ClaimLost(1, 7, "q", "done"),
+    ClaimLost(1, 7, "q", "done", "default"),
     StoreError("claim: now", "no answer"),
     TasksExpired(3),
     TasksReaped(1, 2, 4, 0),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-import sys
-from typing import Any
 
 import structlog
 
+from ..observability.log import LogOptions
 
-def configure_library_logs(*, form: str, level: str) -> None:
-    """Write warnings and errors of `logging` to stderr, as JSON or text like our own log."""
-    text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    pretty = structlog.dev.ConsoleRenderer(timestamp_key="time")
-    renderer: Any = pretty if text else structlog.processors.JSONRenderer()
-    handler = logging.StreamHandler()
+
+def configure_library_logs(options: LogOptions) -> None:
+    """Write warnings and errors of `logging` to the log, as JSON or text like our own lines."""
+    handler = logging.StreamHandler(options.stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[
@@ -24,11 +21,11 @@ def configure_library_logs(*, form: str, level: str) -> None:
             ],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *([] if text else [structlog.processors.format_exc_info]),
-                renderer,
+                *([structlog.processors.format_exc_info] if options.is_json else []),
+                options.renderer,
             ],
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[options.level.upper()]))

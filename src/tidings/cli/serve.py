@@ -48,6 +48,7 @@ def serve(
     log_format: Annotated[
         str | None, option("auto|json|text", "Log format; auto is text on a terminal, otherwise JSON.")
     ] = None,
+    log_output: Annotated[str | None, option("stderr|stdout", "Where the log goes. [stderr]")] = None,
     log_level: Annotated[str | None, option("LEVEL", "debug, info, warning or error. [info]")] = None,
     config: ConfigFile = None,
 ) -> None:
@@ -61,7 +62,7 @@ def serve(
     """
     chosen = engine.settings(
         config, database, host=host, port=port, metrics_port=metrics_port, concurrency=concurrency,
-        log_format=log_format, log_level=log_level, sandbox=False if no_sandbox else None,
+        log_format=log_format, log_output=log_output, log_level=log_level, sandbox=False if no_sandbox else None,
         max_messages_per_process=max_messages_per_process,
         max_memory_per_process=max_memory_per_process,
     )  # fmt: skip

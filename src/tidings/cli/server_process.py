@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import AsyncExitStack
+import sys
+from contextlib import AsyncExitStack, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,20 +38,21 @@ async def serve(settings: Settings, share: ProcessShare, *, config: Path | None)
     """Run until a signal or the recycler stops the process; return the exit code."""
     check_addresses(settings, share)
     telemetry = Telemetry(settings, share)
+    configure_library_logs(settings.log)
     stop = _stop_signal()
     recycler = Recycler(settings.max_messages_per_process, settings.max_memory_per_process, stop.set)
-    watching = asyncio.create_task(recycler.watch(telemetry.log))
-    configure_library_logs(form=settings.log_format, level=settings.log_level)
     emit = telemetry.emit(recycler.take)
-    try:
-        if ProcessRole.API in share.roles:
-            await _serve(settings, share, stop, emit, telemetry, config=config)
-        else:
-            await fleet.run_roles(settings, share, stop, emit, telemetry)
-    finally:
-        watching.cancel()
-        await telemetry.close()
-    banner.stopped()
+    watching = asyncio.create_task(recycler.watch(telemetry.log))
+    with redirect_stdout(sys.stdout if settings.log_output == "stderr" else sys.stderr):  # the log may have it alone
+        try:
+            if ProcessRole.API in share.roles:
+                await _serve(settings, share, stop, emit, telemetry, config=config)
+            else:
+                await fleet.run_roles(settings, share, stop, emit, telemetry)
+        finally:
+            watching.cancel()
+            await telemetry.close()
+        banner.stopped()
     return recycler.code
 
 

@@ -48,7 +48,7 @@ class Telemetry:
         self._settings = settings
         self._share = share
         self.metrics = Metrics()
-        self.log = log_sink(form=settings.log_format, level=settings.log_level)
+        self.log = log_sink(settings.log)
         port = settings.metrics_port
         self._listening = None if port is None else bind(settings.host, port, remedy=_REMEDY)
         self._sinks = optional_sinks(statsd=settings.statsd, otel=settings.otel)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..inbound.llm.settings import ModelSettings
     from ..inbound.sources.settings import SourceSettings
     from ..inbound.workflow.settings import WorkflowSettings
+    from ..observability.log import LogOptions
 
 DEFAULT_CHANNELS = MappingProxyType({"phone": "sandbox", "console": "console"})
 
@@ -118,6 +119,10 @@ class Settings:
         "auto", parsers.choice("auto", "json", "text"), "auto: text on a terminal, otherwise json"
     )
     log_level: str = _setting("info", parsers.choice("debug", "info", "warning", "error"), "minimum log level")
+    log_output: str = _setting("stderr", parsers.choice("stderr", "stdout"), "stream of the log")
+    log_successes: bool | None = _setting(
+        None, parsers.flag, "log each successful attempt; default: if the log is JSON"
+    )
     sandbox: bool = _setting(True, parsers.flag, "run the simulated phone if a channel uses it")
     sandbox_port: int = _setting(8025, parsers.integer(0, 65_535), "port of the simulated phone")
     events_private: bool = _setting(
@@ -172,6 +177,13 @@ class Settings:
         """The SQLite file; None for PostgreSQL."""
         is_file = self.database.startswith("sqlite:///")
         return Path(self.database.removeprefix("sqlite:///")) if is_file else None
+
+    @property
+    def log(self) -> LogOptions:
+        """How the log is written."""
+        from ..observability.log import LogOptions  # commands without a log do not import structlog
+
+        return LogOptions(self.log_format, self.log_level, self.log_output, self.log_successes)
 
     @property
     def dispatched(self) -> frozenset[str]:

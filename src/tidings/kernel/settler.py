@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
-from ..model.errors import StoreUnusable, TemporaryError, error_text
+from ..model.errors import StoreUnusable, TemporaryError, traceback_text
 from ..model.outcome import Done, Outcome, Reject, Unknown
 from ..model.task import Category, SettleResult, Task, TaskId, TaskState
 from ..model.time import SECOND
@@ -21,7 +22,7 @@ from ..store.port import AttemptTally, Step, ordering_keys
 from .channel_states import ChannelStates
 from .crash_points import crash_point
 from .decisions import DisconnectChannel, PauseChannel, TaskDecision, ThrottleChannel, decide, sanitize_text
-from .handler import collect_effects
+from .handler import NamingHandler, collect_effects
 from .node_context import NodeContext
 from .task_actions import record_late_result
 
@@ -38,6 +39,7 @@ class AttemptResult(NamedTuple):
     outcome: Outcome
     claimed_at: int
     seconds: float
+    content: Any = None  # as its handler loaded it, to name it in the log
 
 
 class Settler:
@@ -51,6 +53,7 @@ class Settler:
         settled: Callable[[bool], None],  # called after each batch; True: new tasks may be claimable
     ) -> None:
         self._store, self._clock, self._node, self._lanes, self._handlers, self._emit = context
+        self._naming = {kind: one for kind, one in context.handlers.items() if isinstance(one, NamingHandler)}
         self._channel_states = channel_states
         self._settled = settled
         self._results: deque[AttemptResult] = deque()
@@ -93,11 +96,11 @@ class Settler:
                 await self.step(largest)
                 pause, largest = 0.05, _MAX_BATCH
             except (TemporaryError, StoreUnusable) as error:
-                self._emit(StoreError("settle", error.problem))
+                self._emit(StoreError.of("settle", error))
                 await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
             except Exception as error:  # one unwritable result must not block the others
-                self._emit(StoreError("settle", error_text(error)))
+                self._emit(StoreError.of("settle", error))
                 if largest == 1:
                     self._replace_unwritable(error)
                     await asyncio.sleep(pause)
@@ -162,15 +165,47 @@ class Settler:
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
                 if decision.what not in _NOT_LOGGED:
-                    self._emit(_attempt_failed(self._node.id, result, decision))
+                    self._emit(self._attempt_failed(result, decision))
         if SettleResult.CLAIM_LOST in answers:
             for result, decision, answer in zip(batch, decisions, answers, strict=True):
                 if answer is SettleResult.CLAIM_LOST:
                     self._late.append(result)
-                    self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
+                    task, ids = result.task, self._ids(result)
+                    self._emit(ClaimLost(self._node.id, task.id, task.queue, decision.what, task.tenant, ids))
         times = [result.seconds for result in batch]
         lags = [(r.claimed_at - r.task.due_at) / SECOND for r in batch if r.task.attempts == 1]
-        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), sum(times) * 1000, lags, times, tenants))
+        total, successes = sum(times) * 1000, partial(self._successes, batch)
+        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), total, lags, times, tenants, successes))
+
+    def _successes(self, batch: list[AttemptResult]) -> Iterator[dict[str, Any]]:
+        for result in batch:
+            if type(result.outcome) is Done:
+                task = result.task
+                yield {
+                    **self._ids(result), "task": task.id, "tenant": task.tenant, "queue": task.queue,
+                    "attempt": task.attempts, "duration_ms": round(result.seconds * 1000, 3),
+                }  # fmt: skip
+
+    def _attempt_failed(self, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:
+        task, move = result.task, decision.move
+        return AttemptFailed(
+            self._node.id,
+            task.id,
+            task.tenant,
+            task.queue,
+            task.attempts,
+            decision.what,
+            None if move.category is None else move.category.value,
+            move.detail or "",
+            result.seconds * 1000,
+            self._ids(result),
+            traceback_text(getattr(result.outcome, "error", None)),
+        )
+
+    def _ids(self, result: AttemptResult) -> Mapping[str, str]:
+        """Return the public ids of what a task is about."""
+        handler = self._naming.get(result.task.kind)
+        return {} if handler is None else handler.log_ids(result.content)
 
 
 def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[Step]:
@@ -215,18 +250,3 @@ def _extra_outcomes(result: AttemptResult, decision: TaskDecision) -> list[str]:
         return ["late"]
     is_persistent = result.task.attempts >= _MANY_ATTEMPTS and decision.move.category is Category.TEMPORARY
     return ["again", "persistent"] if is_persistent else ["again"]
-
-
-def _attempt_failed(node: int, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:
-    task, move = result.task, decision.move
-    return AttemptFailed(
-        node,
-        task.id,
-        task.tenant,
-        task.queue,
-        task.attempts,
-        decision.what,
-        None if move.category is None else move.category.value,
-        move.detail or "",
-        result.seconds * 1000,
-    )

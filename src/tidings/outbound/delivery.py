@@ -156,6 +156,11 @@ class Delivery:
         early = None if has_turn else await self._early(task, message)
         return early or message
 
+    def log_ids(self, content: Any) -> Mapping[str, str]:
+        """Return the message's id."""
+        message = content.content if type(content) is ReservedSlot else content
+        return {"message": message.id} if type(message) is Message else {}
+
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
         """Apply a transport's outcome; the sender's own retry delay wins."""
         message = content.content if type(content) is ReservedSlot else content
