@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..model.errors import StoreUnusable, TemporaryError, traceback_text
+from ..model.message import Message
 from ..model.outcome import Done, Outcome, Reject, Unknown
 from ..model.task import Category, SettleResult, Task, TaskId, TaskState
 from ..model.time import SECOND
@@ -22,7 +23,7 @@ from ..store.port import AttemptTally, Step, ordering_keys
 from .channel_states import ChannelStates
 from .crash_points import crash_point
 from .decisions import DisconnectChannel, PauseChannel, TaskDecision, ThrottleChannel, decide, sanitize_text
-from .handler import NamingHandler, collect_effects
+from .handler import NamingHandler, ReservedSlot, collect_effects
 from .node_context import NodeContext
 from .task_actions import record_late_result
 
@@ -39,7 +40,18 @@ class AttemptResult(NamedTuple):
     outcome: Outcome
     claimed_at: int
     seconds: float
-    content: Any = None  # as its handler loaded it, to name it in the log
+    content: Any = None  # as its handler loaded it
+
+    @property
+    def ended_at(self) -> int:
+        """When the attempt ended."""
+        return self.claimed_at + int(self.seconds * SECOND)
+
+    @property
+    def due_at(self) -> int:
+        """When the task was due: a retry moves the due time of its task, but not that of its message."""
+        content = self.content.content if type(self.content) is ReservedSlot else self.content
+        return content.scheduled_at if self.task.attempts > 1 and type(content) is Message else self.task.due_at
 
 
 class Settler:
@@ -236,7 +248,7 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
         entry = sums.setdefault((task.queue, decision.what), [0, 0.0])
         entry[0] += 1
         entry[1] += result.seconds
-        if task.attempts > 1 or result.claimed_at - task.due_at > _LATE:
+        if task.attempts > 1 or result.ended_at - task.due_at > _LATE:
             for what in _extra_outcomes(result, decision):
                 sums.setdefault((task.queue, what), [0, 0.0])[0] += 1
     return [AttemptTally(queue, what, int(n), round(seconds * 1000)) for (queue, what), (n, seconds) in sums.items()]
@@ -244,9 +256,11 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
 
 def _extra_outcomes(result: AttemptResult, decision: TaskDecision) -> list[str]:
     """Return further outcomes to count; rare, so that an ordinary batch writes nothing more."""
+    task = result.task
     if decision.what in _NOT_LOGGED[1:]:
         return []
-    if result.task.attempts == 1:
-        return ["late"]
-    is_persistent = result.task.attempts >= _MANY_ATTEMPTS and decision.move.category is Category.TEMPORARY
-    return ["again", "persistent"] if is_persistent else ["again"]
+    sent_late = ["sent_late"] if decision.what == "done" and result.ended_at - result.due_at > _LATE else []
+    if task.attempts == 1:
+        return ["late", *sent_late] if result.claimed_at - task.due_at > _LATE else sent_late
+    is_persistent = task.attempts >= _MANY_ATTEMPTS and decision.move.category is Category.TEMPORARY
+    return ["again", "persistent"] if is_persistent else ["again", *sent_late]

@@ -66,7 +66,7 @@ class Delivery:
         rows = await self._store.load("message_load", list(attempts))
         loaded = {
             row[0]: (row[7:11] != _CLEAR and check_send(row[4], *row[7:11], now=self._now))
-            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], row[11])
+            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], *row[11:13])
             for row in rows
         }
         if shadowed := [row for row in rows if loaded[row[0]] is SHADOWED]:
