@@ -472,12 +472,12 @@ def test_processes_that_died_are_found_without_alarm() -> None:
     on_server = check_nodes(nodes, is_worked_on=None, lease=lease, now=NOW)
     on_file = check_nodes(nodes[:1], is_worked_on=False, lease=lease, now=NOW)
 
-    assert [(found.status, found.what) for found in on_server] == [
+    assert [(found.status, found.message) for found in on_server] == [
         (FindingSeverity.OK, "a works"),
         (FindingSeverity.WARNING, "b has been silent for 1 min 40 s"),
         (FindingSeverity.WARNING, "c has been silent for 5 min"),
     ]
-    assert [found.what for found in on_file] == ["no process is working", "a has been silent for 0 s"]
+    assert [found.message for found in on_file] == ["no process is working", "a has been silent for 0 s"]
 
 
 @pytest.mark.parametrize(
@@ -522,7 +522,7 @@ def test_only_what_could_go_out_counts_as_overdue() -> None:
 
     found = check_backlog(waiting, queues, is_worked_on=True, now=NOW)
 
-    assert [one.what for one in found] == ["at least 1,000 overdue on late, the oldest by 2 min"]
+    assert [one.message for one in found] == ["at least 1,000 overdue on late, the oldest by 2 min"]
     assert check_backlog({}, queues, is_worked_on=True, now=NOW)[0].status is FindingSeverity.OK
 
 

@@ -16,10 +16,12 @@ from urllib.request import urlopen
 
 import pytest
 
+from tidings.testing.rabbitmq import RabbitBroker
+
 from ..dispatch.cleaning import clean
 from ..encryption import KEY
 from ..launcher import fork_server
-from .program import PATIENCE, Serving, environment, post, run, until
+from .program import PATIENCE, Serving, environment, free_port, post, run, until
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("rabbitmq")]
 CHANNELS = '[channels.mail]\nkind = "noop"\n\n[channels.phone]\nkind = "noop"\n'
@@ -56,6 +58,17 @@ def scraped(url: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
+def enable_management(broker: RabbitBroker) -> str:
+    """Start the management plug-in of a running broker; gives its URL."""
+    port = free_port()
+    assert broker._home is not None
+    plugins = broker._home / "plugins"
+    plugins.write_text("[rabbitmq_management].\n")
+    listen = f'application:set_env(rabbitmq_management, tcp_config, [{{port, {port}}}, {{ip, "127.0.0.1"}}])'
+    broker.control("eval", f'{listen}, rabbit_plugins:ensure("{plugins}").')
+    return f"http://guest:guest@127.0.0.1:{port}"
+
+
 def status(url: str) -> int:
     try:
         with urlopen(url, timeout=PATIENCE) as answer:
@@ -64,9 +77,10 @@ def status(url: str) -> int:
         return error.code
 
 
-def test_every_role_exports_metrics_and_health_checks(tmp_path: Path, postgres_url: str, rabbit_url: str) -> None:
+def test_every_role_exports_metrics_and_health_checks(tmp_path: Path, postgres_url: str, rabbit: RabbitBroker) -> None:
     """A message through a worker and one through a transport: each process shows its part, and StatsD gets it."""
-    asyncio.run(clean(rabbit_url, "phone"))
+    asyncio.run(clean(rabbit.url, "phone"))
+    management = enable_management(rabbit)
     (tmp_path / "tidings.toml").write_text(CHANNELS)
     with ExitStack() as stack:
         statsd = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -74,9 +88,11 @@ def test_every_role_exports_metrics_and_health_checks(tmp_path: Path, postgres_u
         statsd.settimeout(PATIENCE)
         env = {
             "TIDINGS_DATABASE": postgres_url,
-            "TIDINGS_BROKER": rabbit_url,
+            "TIDINGS_BROKER": rabbit.url,
+            "TIDINGS_BROKER_MANAGEMENT": management,
             "TIDINGS_BROKER_CHANNELS": "phone",
             "TIDINGS_ENCRYPTION_KEYS": KEY,
+            "TIDINGS_HEARTBEAT_INTERVAL": "500ms",
             "TIDINGS_STATSD": f"127.0.0.1:{statsd.getsockname()[1]}",
         }
         roles = {"api": ("api",), "scheduler": ("scheduler", "poller"), "worker": ("worker",),
@@ -100,9 +116,15 @@ def test_every_role_exports_metrics_and_health_checks(tmp_path: Path, postgres_u
         until(lambda: count("worker", "tidings_messages_succeeded_total") == 1, "the worker's message")
         until(lambda: count("dispatcher", "tidings_messages_succeeded_total") == 1, "the dispatcher's message")
         until(lambda: count("transport", "tidings_transport_attempts_total") == 1, "the transport's attempt")
+
+        def timed() -> list[str]:
+            return [name for name in scraped(urls["api"]) if re.match(r"tidings_worker_attempt_seconds.*p99", name)]
+
+        until(lambda: len(timed()) == 2, "the durations of the worker and the dispatcher")
         pushed = ""
-        while "tidings.messages_succeeded_total:1|c" not in pushed:
-            pushed = statsd.recv(65_536).decode()
+        for words in ("messages_succeeded_total:1|c", "database_connections:", "broker_memory_bytes."):
+            while f"tidings.{words}" not in pushed:
+                pushed += statsd.recv(65_536).decode() + "\n"
 
         found = {name: scraped(url) for name, url in urls.items()}
         for name, url in urls.items():
@@ -110,6 +132,12 @@ def test_every_role_exports_metrics_and_health_checks(tmp_path: Path, postgres_u
             assert found[name]["tidings_process_cpu_seconds_total"] > 0
             assert all(metric.startswith("tidings_") for metric in found[name])
         assert found["api"]["tidings_nodes_live"] == found["scheduler"]["tidings_nodes_live"] == 3
+        for name in ("api", "scheduler"):
+            assert 0 < found[name]["tidings_database_connections"] < found[name]["tidings_database_connections_max"]
+            assert any(sample.startswith("tidings_worker_cpu_ratio") for sample in found[name])
+            memory = {sample: found[name][sample] for sample in found[name] if "broker_memory" in sample}
+            assert len(memory) == 2 and all(value > 1 << 20 for value in memory.values())
+        assert found["worker"]['tidings_tenant_attempts_total{outcome="succeeded",tenant="default"}'] == 1
         assert "tidings_nodes_live" not in found["worker"] | found["transport"]  # they cost the database nothing
 
         texts = [exposition(url) for url in urls.values()]

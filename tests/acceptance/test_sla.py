@@ -39,7 +39,7 @@ def answer(message: Message) -> Outcome:
 async def test_the_report_counts_messages_sent_on_time_by_day_and_channel(home: House) -> None:
     """A quick retry is on time, a slow one and a late start are not; failures and internal queues are left out."""
     home.script("out", answer)
-    first = iso(home.clock.now())[:10]
+    first = str(iso(home.clock.now()))[:10]
     for to in ("ada", "soon", "later", "nobody"):
         await home.accept(to=to)
     await home.work()
@@ -59,7 +59,7 @@ async def test_the_report_counts_messages_sent_on_time_by_day_and_channel(home: 
     await home.accept(to="ada", channel="careful", **{"in": "1d"})
     home.clock.advance(86_400 + 90)
     await home.work()
-    second = {"day": iso(home.clock.now())[:10], "channel": "careful", "sent": 1, "on_time": 0, "share": 0.0}
+    second = {"day": str(iso(home.clock.now()))[:10], "channel": "careful", "sent": 1, "on_time": 0, "share": 0.0}
     assert (await home.http.get("/v1/sla")).json()["items"] == [second, expected]
     assert (await home.http.get("/v1/sla?days=1")).json()["items"] == [second]
     assert (await home.http.get("/v1/sla?channel=out")).json()["items"] == [expected]

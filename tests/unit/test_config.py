@@ -127,6 +127,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "broker_channels": "phone,console",
         "trusted_proxies": "127.0.0.1,10.0.0.0/8",
         "broker_message_ttl": "5s",
+        "broker_management": "https://monitor:secret@rabbit:15671",
         "metrics_port": "9020",
         "replica": "postgresql://standby/tidings",
         "max_messages_per_process": "1000",

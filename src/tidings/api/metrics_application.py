@@ -38,12 +38,17 @@ def create_metrics_application(metrics: Metrics, checks: Sequence[Check], gauges
                              503 if reasons else 200)  # fmt: skip
 
     async def scrape(_: Request) -> Response:
-        if gauges is not None:
-            try:
-                async with asyncio.timeout(_READ_TIMEOUT):
-                    await gauges()
-            except (TidingsError, TimeoutError):
-                metrics.forget_gauges()
+        await refresh_gauges(metrics, gauges)
         return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     return Starlette(routes=[Route("/metrics", scrape), Route("/health/live", live), Route("/health/ready", ready)])
+
+
+async def refresh_gauges(metrics: Metrics, gauges: Gauges | None) -> None:
+    """Read the gauges of the database; remove them if that fails."""
+    if gauges is not None:
+        try:
+            async with asyncio.timeout(_READ_TIMEOUT):
+                await gauges()
+        except (TidingsError, TimeoutError):
+            metrics.forget_gauges()

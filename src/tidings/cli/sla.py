@@ -32,7 +32,8 @@ async def sla(
         return
     columns = [
         *Column.plain("day", "channel"),
-        *(Column(name.replace("_", " "), lambda row, name=name: row[name], right=True) for name in ("sent", "on_time")),
+        Column("sent", lambda row: row["sent"], right=True),
+        Column("on time", lambda row: row["on_time"], right=True),
         Column("share", lambda row: row["share"], lambda row: f"{row['share']:.2%}", right=True),
     ]
     ctx.listing(rows, columns, nothing="no messages sent in these days")

@@ -141,6 +141,9 @@ class Settings:
         False, parsers.flag, "allow amqp:// without TLS to another machine, on a trusted network"
     )
     broker_channels: tuple[str, ...] = _setting((), parsers.names, "channels that use RabbitMQ; default: all")
+    broker_management: str | None = _setting(
+        None, parsers.management, "RabbitMQ's management API, for the metric of its memory"
+    )
     broker_message_ttl: timedelta = _setting("10s", parsers.duration, "how long a message waits for a transport")
     replica: str | None = _setting(None, parsers.replica, "PostgreSQL standby for lists and exports; never for claims")
     max_messages_per_process: int | None = _setting(
@@ -221,14 +224,17 @@ class Settings:
                 remedy=f"Use some of: {', '.join(sorted(self.channels))}",
                 field="broker_channels",
             )
-        parts = [(url, urlsplit(url)) for url in self.broker]
-        plain = [url for url, its in parts if its.scheme == "amqp" and not is_loopback(its.hostname or "")]
-        if plain and not self.broker_allow_plaintext:
-            raise Misconfigured(
-                f"broker is {mask_url(plain[0])!r}: messages and the password would be sent in clear text",
-                remedy="Use amqps://, or set broker_allow_plaintext = true on a trusted network",
-                field="broker",
-            )
+        used = [("broker", url) for url in self.broker] + [("broker_management", self.broker_management or "")]
+        for name, url in used:
+            parts = urlsplit(url)
+            if parts.scheme in ("amqp", "http") and not (
+                is_loopback(parts.hostname or "") or self.broker_allow_plaintext
+            ):
+                raise Misconfigured(
+                    f"{name} is {mask_url(url)!r}: messages and the password would be sent in clear text",
+                    remedy=f"Use {parts.scheme}s://, or set broker_allow_plaintext = true on a trusted network",
+                    field=name,
+                )
         if self.replica and self.database_path is not None:
             raise Misconfigured(
                 "replica is set, but the database is a SQLite file",

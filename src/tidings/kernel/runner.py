@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..model.task import Task, TaskId
 from ..model.time import SECOND
@@ -160,12 +160,13 @@ class TaskRunner:
         return self._settler.ids
 
     @property
-    def load(self) -> dict[str, int]:
-        """How busy this node is."""
+    def load(self) -> dict[str, Any]:
+        """How busy this node is, and how long its latest attempts took."""
         return {
             "slots": self._tunables.slots,
             "in_flight": self._capacity.in_progress,
             "unwritten": self._settler.unwritten,
+            "durations_ms": self._settler.percentiles,
         }
 
     def overrun(self) -> None:

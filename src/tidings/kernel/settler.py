@@ -30,6 +30,7 @@ from .task_actions import record_late_result
 _MAX_BATCH = 1000  # results per transaction
 _NOT_LOGGED = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
 _LATE = 60 * SECOND  # from due to started, of a first attempt
+_PERCENTILES = (50, 95, 99)
 _MANY_ATTEMPTS = 3  # attempts from which on a temporary error is counted as persistent
 
 
@@ -70,6 +71,7 @@ class Settler:
         self._settled = settled
         self._results: deque[AttemptResult] = deque()
         self._late: deque[AttemptResult] = deque()
+        self._times: deque[float] = deque(maxlen=_MAX_BATCH)  # seconds of the latest attempts
         self._news = asyncio.Event()
         self._is_finishing = False
 
@@ -77,6 +79,12 @@ class Settler:
     def unwritten(self) -> int:
         """Number of results that are not durable yet."""
         return len(self._results)
+
+    @property
+    def percentiles(self) -> dict[str, float]:
+        """Milliseconds of the latest attempts: p50, p95 and p99."""
+        times = sorted(self._times)
+        return {f"p{n}": round(times[len(times) * n // 100] * 1000, 3) for n in _PERCENTILES if times}
 
     @property
     def ids(self) -> set[TaskId]:
@@ -185,6 +193,7 @@ class Settler:
                     task, ids = result.task, self._ids(result)
                     self._emit(ClaimLost(self._node.id, task.id, task.queue, decision.what, task.tenant, ids))
         times = [result.seconds for result in batch]
+        self._times.extend(times)
         lags = [(r.claimed_at - r.task.due_at) / SECOND for r in batch if r.task.attempts == 1]
         total, successes = sum(times) * 1000, partial(self._successes, batch)
         self._emit(BatchSettled(self._node.id, len(batch), dict(counts), total, lags, times, tenants, successes))

@@ -89,6 +89,7 @@ class Worker:
         self._observers = observers
         self._observing: list[asyncio.Task[None]] = []
         self._memory_limit = memory_limit
+        self._cpu = memory_usage.CpuUsage()
         self._loops: list[asyncio.Task[None]] = []
         self._running: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -232,9 +233,9 @@ class Worker:
 
     @property
     def load(self) -> dict[str, Any]:
-        """How busy this node is, and the fraction of its memory in use."""
+        """How busy this node is, and its use of CPU and memory."""
         fraction = memory_usage.usage_fraction(self._memory_limit)
-        used = {} if fraction is None else {"memory": round(fraction, 4)}
+        used = {"cpu": round(self._cpu.fraction(), 3)} | ({} if fraction is None else {"memory": round(fraction, 4)})
         return {**self.runner.load, **used, **self._also_load()}
 
     async def _recover(self, rewound: RewindDetected) -> None:

@@ -6,7 +6,7 @@ A batch costs little more than its buckets. All names have the prefix `tidings_`
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, disable_created_metrics
 from prometheus_client.core import HistogramMetricFamily, Metric
@@ -92,6 +92,13 @@ class Metrics:
         """Remove the gauges' values: they could not be read."""
         while self._gauges:
             self._registry.unregister(self._gauges.popitem()[1])
+
+    def gauges(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """Return name, label values and value of each gauge, without the prefix."""
+        for family in self._registry.collect():
+            if family.type == "gauge":
+                for sample in family.samples:
+                    yield sample.name.removeprefix(PREFIX), tuple(sample.labels.values()), sample.value
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -1,4 +1,4 @@
-"""The StatsD sink: counters and timings over UDP, one or two packets per batch, without retransmission.
+"""The StatsD sink: counters, timings and gauges over UDP, without retransmission.
 
 Of a large batch's timings only a sample is sent, with its sample rate.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from . import counters
 from .events import Event
@@ -31,7 +31,14 @@ class StatsdSink:
 
     def take(self, event: Event) -> None:
         """Send one event; errors are ignored."""
-        for packet in pack_lines(statsd_lines(event, self._counting)):
+        self._send(statsd_lines(event, self._counting))
+
+    def push_gauges(self, gauges: Iterable[tuple[str, tuple[str, ...], float]]) -> None:
+        """Send the current values of gauges; errors are ignored."""
+        self._send(f"{_name(name, labels)}:{value:g}|g" for name, labels, value in gauges if value >= 0)
+
+    def _send(self, lines: Iterable[str]) -> None:
+        for packet in pack_lines(lines):
             with contextlib.suppress(OSError):
                 self._socket.send(packet)
 
@@ -43,7 +50,7 @@ class StatsdSink:
 def statsd_lines(event: Event, counting: counters.EventCounter) -> Iterator[str]:
     """Return one line per counter and timing."""
     for name, n, labels in counting.increments(event):
-        yield f"{'.'.join([PREFIX, name, *(_STRANGE.sub('_', label) for label in labels)])}:{n}|c"
+        yield f"{_name(name, labels)}:{n}|c"
     for name, values in counters.timings(event):
         chosen = _spread(values)
         share = "" if len(chosen) == len(values) else f"|@{len(chosen) / len(values):.6f}"
@@ -51,7 +58,11 @@ def statsd_lines(event: Event, counting: counters.EventCounter) -> Iterator[str]
             yield f"{PREFIX}.{name.removesuffix('_seconds')}:{value * 1000:g}|ms{share}"
 
 
-def pack_lines(found: Iterator[str]) -> Iterator[bytes]:
+def _name(name: str, labels: Iterable[str]) -> str:
+    return ".".join([PREFIX, name, *(_STRANGE.sub("_", label) for label in labels)])
+
+
+def pack_lines(found: Iterable[str]) -> Iterator[bytes]:
     """Pack lines into as few packets as possible. Pure."""
     packet = b""
     for line in found:

@@ -38,7 +38,7 @@ async def sla_report(
     now: int = (await store.read("now"))[0]["now"]
     since = now // DAY * DAY - (days - 1) * DAY
     rows = await store.read("daily_deliveries_page", since=since, channel=channel, limit=_MAX_ROWS)
-    found = [(iso(row["day"])[:10], row["queue"], int(row["sent"]), int(row["late"])) for row in rows]
+    found = [(str(iso(row["day"]))[:10], row["queue"], int(row["sent"]), int(row["late"])) for row in rows]
     return [
         DailyDelivery(day, queue, sent, sent - late, round((sent - late) / sent, 5))
         for day, queue, sent, late in found
