@@ -14,8 +14,13 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import httpx
 import pytest
 
+from tidings.api.metrics_application import create_metrics_application
+from tidings.model.errors import StoreUnavailable
+from tidings.observability.events import TasksExpired
+from tidings.observability.metrics import Metrics
 from tidings.testing.rabbitmq import RabbitBroker
 
 from ..dispatch.cleaning import clean
@@ -180,3 +185,25 @@ def test_a_port_without_effect_is_refused(tmp_path: Path, words: tuple[str, ...]
     done = run("serve", *words, folder=tmp_path)
     assert done.returncode == 2 and problem in done.stderr, done.stderr
     assert not list(tmp_path.iterdir())
+
+
+async def test_metrics_without_a_database_are_the_counters_alone() -> None:
+    """A scrape during an outage must not report the gauges of the last one."""
+    metrics = Metrics()
+    metrics.take(TasksExpired(2))
+    reachable = True
+
+    async def gauges() -> None:
+        if not reachable:
+            raise StoreUnavailable("no answer", remedy="check it")
+        metrics.gauge("nodes_live", "Live nodes.", {(): 3})
+
+    application = create_metrics_application(metrics, [], gauges)
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as caller:
+        assert "tidings_nodes_live 3.0" in (await caller.get("/metrics")).text
+        reachable = False
+        text = (await caller.get("/metrics")).text
+        assert "tidings_nodes_live" not in text and "tidings_messages_expired_total 2.0" in text
+        reachable = True
+        assert "tidings_nodes_live 3.0" in (await caller.get("/metrics")).text

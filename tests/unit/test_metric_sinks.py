@@ -26,7 +26,6 @@ from tidings.observability.events import (
     TransportAttempts,
 )
 from tidings.observability.metrics import Metrics
-from tidings.observability.sinks import optional_sinks
 from tidings.observability.statsd import MAX_PACKET, StatsdSink, statsd_lines
 
 EVENTS: list[Event] = [
@@ -162,10 +161,9 @@ def test_opentelemetry_gets_what_prometheus_counts() -> None:
 
 
 def test_an_unknown_statsd_host_prevents_the_start() -> None:
-    """With what to do about it; without extras there is none."""
-    assert optional_sinks() == []
+    """With a remedy."""
     with pytest.raises(Misconfigured, match="cannot be resolved"):
-        optional_sinks(statsd=("no-such-host.invalid", 8125))
+        StatsdSink("no-such-host.invalid", 8125)
 
 
 def test_tenants_beyond_the_limit_share_one_label() -> None:

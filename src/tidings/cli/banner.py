@@ -21,11 +21,11 @@ from .sandbox_phone import SandboxPhone
 def show(
     app: App,
     phone: SandboxPhone | None,
+    metrics: str | None,
     *,
     share: ProcessShare,
     config: Path | None,
     is_open: bool,
-    metrics: str | None = None,
 ) -> None:
     """Print the addresses, the database, whether this process sends, and a `tidings send` command."""
     settings = app.settings
@@ -53,9 +53,7 @@ def show(
     sys.stdout.flush()
 
 
-def show_roles(
-    settings: Settings, share: ProcessShare, problem: str | None = None, *, metrics: str | None = None
-) -> None:
+def show_roles(settings: Settings, share: ProcessShare, problem: str | None, metrics: str | None) -> None:
     """Print the roles of a process without the API, or why it is not ready yet."""
     state = " is ready: " if problem is None else " is waiting for its broker: "
     output.say(("Tidings ", "bold"), (__version__, "bold"), state, ", ".join(sorted(share.roles)))

@@ -15,14 +15,12 @@ from .engine import sync_clock
 from .telemetry import Telemetry
 
 
-async def run_roles(
-    settings: Settings, share: ProcessShare, stop: asyncio.Event, emit: Emit, telemetry: Telemetry
-) -> None:
+async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event, telemetry: Telemetry) -> None:
     """Run the roles of this process until `stop` is set."""
     problem = app = transport = None
     async with AsyncExitStack() as stack:
         if share.works:
-            app = build(settings, emit=emit, share=share)
+            app = build(settings, emit=telemetry.emit, share=share)
             stack.push_async_callback(app.close)
             app.workflows.ready()
             await app.open()
@@ -31,10 +29,10 @@ async def run_roles(
             await start_worker(app)
             problem = None if app.dispatcher is None else app.dispatcher.problem
         if ProcessRole.TRANSPORT in share.roles:
-            transport = await start_transport(settings, share, stack, emit=emit)
+            transport = await start_transport(settings, share, stack, emit=telemetry.emit)
             problem = transport.transport.problem
         await telemetry.start(app, transport)
-        banner.show_roles(settings, share, problem, metrics=telemetry.url)
+        banner.show_roles(settings, share, problem, telemetry.url)
         await stop.wait()
 
 

@@ -20,12 +20,10 @@ from ..app import build
 from ..config import Settings
 from ..dashboard import add_dashboard
 from ..dispatch.roles import ProcessRole, ProcessShare
-from ..observability.events import Emit
 from ..wire.connection_limits import ConnectionLimits, connection_budget, sandbox_connections
 from . import banner, fleet
 from .engine import sync_clock
 from .http_server import HttpServer
-from .library_logs import configure_library_logs
 from .ports import accept_on, bind, port_of
 from .process_recycler import Recycler
 from .sandbox_phone import SandboxPhone, is_sandbox_needed, ledger_of, mail_port_of
@@ -37,18 +35,16 @@ _REMEDY = "stop the other process, or choose another port with --port"
 async def serve(settings: Settings, share: ProcessShare, *, config: Path | None) -> int:
     """Run until a signal or the recycler stops the process; return the exit code."""
     check_addresses(settings, share)
-    telemetry = Telemetry(settings, share)
-    configure_library_logs(settings.log)
     stop = _stop_signal()
     recycler = Recycler(settings.max_messages_per_process, settings.max_memory_per_process, stop.set)
-    emit = telemetry.emit(recycler.take)
+    telemetry = Telemetry(settings, share, recycler.take)
     watching = asyncio.create_task(recycler.watch(telemetry.log))
     with redirect_stdout(sys.stdout if settings.log_output == "stderr" else sys.stderr):  # the log may have it alone
         try:
             if ProcessRole.API in share.roles:
-                await _serve(settings, share, stop, emit, telemetry, config=config)
+                await _serve(settings, share, stop, telemetry, config=config)
             else:
-                await fleet.run_roles(settings, share, stop, emit, telemetry)
+                await fleet.run_roles(settings, share, stop, telemetry)
         finally:
             watching.cancel()
             await telemetry.close()
@@ -57,13 +53,7 @@ async def serve(settings: Settings, share: ProcessShare, *, config: Path | None)
 
 
 async def _serve(
-    settings: Settings,
-    share: ProcessShare,
-    stop: asyncio.Event,
-    emit: Emit,
-    telemetry: Telemetry,
-    *,
-    config: Path | None,
+    settings: Settings, share: ProcessShare, stop: asyncio.Event, telemetry: Telemetry, *, config: Path | None
 ) -> None:
     works = share.works
     path = settings.database_path
@@ -84,7 +74,7 @@ async def _serve(
         if phone is not None:
             stack.push_async_callback(phone.stop)
             settings = replace(settings, sandbox_port=phone.port)
-        app = build(settings, emit=emit, share=share)
+        app = build(settings, emit=telemetry.emit, share=share)
         stack.push_async_callback(app.close)
         if works:
             app.workflows.ready()
@@ -106,10 +96,10 @@ async def _serve(
             app.worker.start_observers()
         transport = None
         if ProcessRole.TRANSPORT in share.roles:
-            transport = await fleet.start_transport(settings, share, stack, emit=emit)
+            transport = await fleet.start_transport(settings, share, stack, emit=telemetry.emit)
         await telemetry.start(app, transport)
         is_open = await app.access.authenticator.is_open()
-        banner.show(app, phone, share=share, config=config, is_open=is_open, metrics=telemetry.url)
+        banner.show(app, phone, telemetry.url, share=share, config=config, is_open=is_open)
         await _first(stop, serving)
         dashboard.close()
         await asyncio.gather(server.end(), app.worker.stop())

@@ -16,9 +16,9 @@ from ..dispatch.roles import ProcessRole, ProcessShare
 from ..dispatch.transport import Transport
 from ..model.errors import Invalid
 from ..observability.events import Emit
-from ..observability.log import fan_out, log_sink
+from ..observability.log import configure_library_logs, fan_out, log_sink
 from ..observability.metrics import Metrics
-from ..observability.sinks import optional_sinks
+from ..observability.otel import OtelSink
 from ..observability.statsd import StatsdSink
 from .http_server import HttpServer
 from .ports import accept_on, bind, display_host, port_of
@@ -48,25 +48,23 @@ def check_addresses(settings: Settings, share: ProcessShare) -> None:
 class Telemetry:
     """The sinks of one process, and its optional port with /metrics, /health/live and /health/ready."""
 
-    def __init__(self, settings: Settings, share: ProcessShare) -> None:
+    def __init__(self, settings: Settings, share: ProcessShare, *also: Emit) -> None:
         self._settings = settings
         self._share = share
         self.metrics = Metrics()
         self.log = log_sink(settings.log)
+        configure_library_logs(settings.log)
         port = settings.metrics_port
         self._listening = None if port is None else bind(settings.host, port, remedy=_REMEDY)
-        self._sinks = optional_sinks(statsd=settings.statsd, otel=settings.otel)
+        self._statsd = [StatsdSink(*settings.statsd)] if settings.statsd else []
+        self._sinks: list[StatsdSink | OtelSink] = [*self._statsd, *([OtelSink()] if settings.otel else [])]
+        self.emit = fan_out(self.log, self.metrics.take, *(sink.take for sink in self._sinks), *also)
         url = settings.broker_management if share.roles & _READS_BROKER else None
         self._broker = None if url is None else BrokerMemoryReader(url)
-        self._statsd = [sink for sink in self._sinks if isinstance(sink, StatsdSink)]
         self._pushing: asyncio.Task[None] | None = None
         self._checks: list[Check] = []
         self._gauges: Gauges | None = None
         self._server: HttpServer | None = None
-
-    def emit(self, *also: Emit) -> Emit:
-        """Return the function that passes events to all sinks, and to `also`."""
-        return fan_out(self.log, self.metrics.take, *(sink.take for sink in self._sinks), *also)
 
     @property
     def url(self) -> str | None:

@@ -98,6 +98,24 @@ def log_sink(options: LogOptions = LogOptions()) -> events.Emit:
     return LogSink(options)
 
 
+def configure_library_logs(options: LogOptions) -> None:
+    """Write warnings and errors of `logging` to the log, as JSON or text like our own lines."""
+    handler = logging.StreamHandler(options.stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name, _stamp],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *([structlog.processors.format_exc_info] if options.is_json else []),
+                options.renderer,
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[options.level.upper()]))
+
+
 def _fields(event: events.Event) -> dict[str, Any]:
     """Return the fields of a line; public ids are fields of their own, optional fields may be missing."""
     values = {f.name: getattr(event, f.name) for f in fields(event) if f.repr}

@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..model.errors import Misconfigured
 from . import counters
 from .events import Event
 
@@ -20,10 +21,15 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class StatsdSink:
-    """Sends counters to one address, without waiting."""
+    """Sends counters to one address, without waiting. Raises Misconfigured if its host is unknown."""
 
     def __init__(self, host: str, port: int) -> None:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        except OSError as error:
+            problem = f"the statsd host {host!r} cannot be resolved ({error.strerror or error})"
+            remedy = "use a host that resolves on this machine, or its address"
+            raise Misconfigured(problem, remedy=remedy, field="statsd") from None
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
         self._socket.connect(address)
