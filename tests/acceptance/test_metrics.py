@@ -66,7 +66,7 @@ async def test_metrics_have_the_promised_names_and_count_what_happened(home: Hou
 
 
 @pytest.mark.parametrize("home", [False, True], ids=["sqlite", "postgres"], indirect=True)
-async def test_the_schedulers_health_says_who_looks_how_deep_and_what_time(home: House) -> None:
+async def test_scheduler_health_checks_polling_queue_depth_and_clocks(home: House) -> None:
     """B10: a poll within two minutes, a bounded queue, clocks that agree; 503 with the reason otherwise."""
     good = await home.http.get("/health/scheduler")
     assert (good.status_code, good.json()["healthy"]) == (200, True)

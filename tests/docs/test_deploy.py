@@ -123,7 +123,7 @@ def test_promtool_finds_nothing_wrong() -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-async def test_every_metric_that_is_named_exists(metrics: set[str]) -> None:
+async def test_every_metric_named_in_rules_and_dashboards_exists(metrics: set[str]) -> None:
     """In the rules and on the dashboard; and the reference has every metric there is."""
     expressions = [alert["expr"] for alert in alerts().values()]
     expressions += [target["expr"] for panel in panels() for target in panel["targets"]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -18,13 +17,6 @@ _MAX_RESPONSE = 1 << 20  # bytes
 _PATH = "/api/nodes?columns=name,mem_used,mem_limit"
 
 
-class BrokerMemory(NamedTuple):
-    """Memory of one node, in bytes; at the limit it blocks publishers."""
-
-    used: int
-    limit: int
-
-
 class BrokerMemoryReader:
     """Reads the memory of all nodes from a management URL, such as https://user:password@rabbit:15671."""
 
@@ -35,15 +27,15 @@ class BrokerMemoryReader:
         self._headers = {"authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
         self._client = HttpClient(connect_within=_DEADLINE)
 
-    async def read(self) -> Mapping[str, BrokerMemory]:
-        """Return the memory by node; empty if the API does not answer."""
+    async def read(self) -> Mapping[str, tuple[int, int]]:
+        """Return bytes in use and the limit, at which publishers are blocked, by node. Empty without an answer."""
         try:
             response = await self._client.request(
                 "GET", self._url, headers=self._headers, deadline=_DEADLINE, pinned=None,
                 max_response_size=_MAX_RESPONSE,
             )  # fmt: skip
             rows = orjson.loads(response.body_prefix) if response.status == 200 else []
-            return {row["name"]: BrokerMemory(row["mem_used"], row["mem_limit"]) for row in rows if "mem_used" in row}
+            return {row["name"]: (row["mem_used"], row["mem_limit"]) for row in rows if "mem_used" in row}
         except (HttpFailure, ValueError, KeyError, TypeError):
             return {}
 

@@ -143,6 +143,3 @@ def _snake(name: str) -> str:
 
 def _dumps(value: Any, **_: Any) -> str:
     return orjson.dumps(value, default=str).decode()
-
-
-EventSink = Callable[[events.Event], None]

@@ -1,4 +1,4 @@
-"""The SLA page: messages sent on time, by day and channel."""
+"""The SLA page: messages sent on time by day and channel, and the figures of the last fifteen minutes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from ...access.permissions import READ
 from ...app import App
+from ...migration import job_metrics
 from ...outbound.sla import TARGET_SECONDS
 from ..renderer import PageRenderer, ViewRoute
 
@@ -25,7 +26,10 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
         sent, on_time = sum(row.sent for row in items), sum(row.on_time for row in items)
         return renderer.page(
             "sla.html", items=items, days=days, choices=DAYS, channel=channel, sent=sent, on_time=on_time,
-            target=TARGET_SECONDS, channels=sorted(app.settings.channels),
+            target=TARGET_SECONDS, channels=sorted(app.settings.channels), health=await service.health(),
+            nodes=[node for node in await service.overview.nodes() if node["state"] == "live"],
+            connections=await service.store.read("database_connections"),
+            calls=sorted((await job_metrics.read_metrics(service.store)).calls.items()),
         )  # fmt: skip
 
     return [ViewRoute("GET", "/sla", page, READ, whole=True)]
