@@ -8,10 +8,10 @@ RUN pip install --no-cache-dir uv==0.13.8
 WORKDIR /build
 # Dependencies first: they change less often than the code.
 COPY pyproject.toml uv.lock ./
-RUN uv sync --frozen --no-default-groups --extra postgres --no-install-project
+RUN uv sync --frozen --no-default-groups --extra postgres --extra rabbitmq --extra otel --no-install-project
 COPY LICENSE NOTICE README.md ./
 COPY src src
-RUN uv sync --frozen --no-default-groups --extra postgres --no-editable
+RUN uv sync --frozen --no-default-groups --extra postgres --extra rabbitmq --extra otel --no-editable
 
 FROM python:3.13.13-slim-trixie
 RUN useradd --system --uid 10001 --home-dir /var/lib/tidings --create-home tidings \
@@ -25,7 +25,7 @@ VOLUME /var/lib/tidings/data
 EXPOSE 8020
 # Whether the process answers; whether work gets done is /health, for people and alerts.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=6 \
-    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ.get('TIDINGS_PORT', '8020') + '/health/live', timeout=4)"]
+    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + (os.environ.get('TIDINGS_METRICS_PORT') or os.environ.get('TIDINGS_PORT', '8020')) + '/health/live', timeout=4)"]
 # The engine finishes what is in flight before it goes.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["tidings"]

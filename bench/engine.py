@@ -18,7 +18,7 @@ from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import OnUnknown
 from tidings.observability.events import BatchSettled, Emit, Event
-from tidings.observability.log import fan_out, log_sink
+from tidings.observability.log import LogOptions, fan_out, log_sink
 from tidings.outbound.channels.base import Channel, ChannelTraits
 from tidings.outbound.channels.noop import NoopChannel, NoopSettings
 from tidings.outbound.delivery import Delivery
@@ -82,7 +82,7 @@ class Engine:
             self.clock,
             {CHANNEL: lane},
             {MESSAGE_KIND: Delivery(self.store, channels, now=self.clock.now)},
-            emit=fan_out(*((log_sink(form="json", level="info"),) if sinks is None else sinks), self._heard),
+            emit=fan_out(*((log_sink(LogOptions("json")),) if sinks is None else sinks), self._heard),
             tunables=RunnerOptions(slots=slots),
         )
         self.settled = 0

@@ -19,7 +19,7 @@ from tidings.api import create_api
 from tidings.app import build
 from tidings.config import ChannelSettings, Settings
 from tidings.model.task import OnUnknown
-from tidings.observability.log import log_sink
+from tidings.observability.log import LogOptions, log_sink
 from tidings.observability.metrics import Metrics
 
 from .calls import serve
@@ -32,7 +32,7 @@ AT_ONCE = 50
 
 async def drain(url: str, n: int, slots: int = 256, watched: bool = False) -> dict[str, float]:
     """n messages through claim, send and settle; `watched` as `tidings serve` is, at its default level."""
-    sinks = (log_sink(form="json", level="info"), Metrics().take) if watched else ()
+    sinks = (log_sink(LogOptions("json")), Metrics().take) if watched else ()
     channel = Marking(OnUnknown.RESEND)
     async with engine(url, channel, slots=slots, sinks=sinks) as ours:
         await ours.fill(n)

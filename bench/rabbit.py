@@ -23,7 +23,7 @@ from tidings.app import App
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.roles import ProcessRole, ProcessShare
 from tidings.observability.events import BatchSettled, Event
-from tidings.observability.log import log_sink
+from tidings.observability.log import LogOptions, log_sink
 from tidings.store.port import Step
 from tidings.store.postgres import PostgresStore
 
@@ -97,7 +97,7 @@ class Settled:
                 await self._progress.wait()
 
 
-_LOG = log_sink(form="json", level="warning")
+_LOG = log_sink(LogOptions("json", "warning"))
 
 
 def _settings(broker: str, started_marks: bool, dsn: str | None, slots: int = SLOTS) -> Settings:

@@ -97,7 +97,7 @@ def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
         case "null_byte":
             return {**person, "last_name": person["last_name"].replace("\0", " ")}
     number = person["emails"][0].partition("@company-")[2].partition(".")[0]
-    return {**person, "organization_ids": [100_000 + int(number)]}  # the company of their address
+    return {**person, "current_organization_ids": [100_000 + int(number)]}  # the company of their address
 
 
 def verified(folder: Path, job: str, bad: dict[str, str]) -> int:
@@ -122,7 +122,7 @@ def verdict(crm: str) -> int:
     )
     wanted = sorted(expected(one, bad) for one in source["content"]["persons"])
     notes = sorted((persons.get(one["parent_record_id"]), one["content_plaintext"]) for one in content["notes"])
-    meant = sorted((str(one["person_ids"][0]), one["content"]) for one in source["content"]["notes"])
+    meant = sorted(expected_notes(source["content"]["notes"]))
     print(f"The target has {len(companies)} companies, {len(found)} people and {len(notes)} notes;")
     print(f"{target['refused']} writes exceeded its rate limit and were refused.")
     is_right = found == wanted and notes == meant and len(companies) == len(source["content"]["organizations"])
@@ -138,8 +138,16 @@ def expected(person: dict[str, Any], bad: dict[str, str]) -> tuple[str, str, str
     """A person as the target must have them: id, address, company."""
     id_ = str(person["id"])
     fields = repaired(id_, person, bad[id_]) if id_ in bad else person
-    company = str(fields["organization_ids"][0]) if fields["organization_ids"] else None
+    company = str(fields["current_organization_ids"][0]) if fields["current_organization_ids"] else None
     return id_, fields["emails"][0], company
+
+
+def expected_notes(notes: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Notes as the target must have them: as text, and a reply with the person of the note it answers."""
+    known = {one["id"]: one for one in notes}
+    for one in notes:
+        subject = known.get(one["parent_id"], one)["person_ids"][0]
+        yield str(subject), re.sub(r"</?p>", "", one["content"])
 
 
 def company_of(person: dict[str, Any], companies: dict[str, str]) -> str | None:

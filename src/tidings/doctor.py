@@ -1,7 +1,7 @@
 """The doctor: checks an engine and reports findings, each with its remedy.
 
 The checks are functions of values; `run_checks` only gathers them. It changes nothing: a missing database
-is not created, and an old schema is not upgraded. `wrong` findings need a person; `note` findings resolve
+is not created, and an old schema is not upgraded. `error` findings need a person; `warning` findings resolve
 automatically, or may become wrong.
 """
 
@@ -39,30 +39,30 @@ Row = Mapping[str, Any]
 class FindingSeverity(StrEnum):
     """Severity of a finding."""
 
-    FINE = "fine"
-    NOTE = "note"
-    WRONG = "wrong"
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
 
 
 class DoctorFinding(NamedTuple):
     """The result of one check."""
 
     check: str
-    grade: FindingSeverity
-    what: str
+    status: FindingSeverity
+    message: str
     remedy: str = ""
 
 
 def _fine(check: str, what: str) -> DoctorFinding:
-    return DoctorFinding(check, FindingSeverity.FINE, what)
+    return DoctorFinding(check, FindingSeverity.OK, what)
 
 
 def _note(check: str, what: str, remedy: str) -> DoctorFinding:
-    return DoctorFinding(check, FindingSeverity.NOTE, what, remedy)
+    return DoctorFinding(check, FindingSeverity.WARNING, what, remedy)
 
 
 def _wrong(check: str, what: str, remedy: str) -> DoctorFinding:
-    return DoctorFinding(check, FindingSeverity.WRONG, what, remedy)
+    return DoctorFinding(check, FindingSeverity.ERROR, what, remedy)
 
 
 class ChannelStatus(NamedTuple):
@@ -85,7 +85,7 @@ async def run_checks(settings: Settings) -> list[DoctorFinding]:
     findings = [check_settings(settings), *_check_location(settings)]
     path = settings.database_path
     is_missing = path is not None and not path.exists()
-    if is_missing or any(finding.grade is FindingSeverity.WRONG for finding in findings[1:]):
+    if is_missing or any(finding.status is FindingSeverity.ERROR for finding in findings[1:]):
         return [*findings, *check_listen_address(settings, has_admin=False)] if is_missing else findings
     try:
         app = build(settings)

@@ -73,7 +73,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         """Open the database and start working."""
-        emit = self._emit or log_sink(form=self._settings.log_format, level=self._settings.log_level)
+        emit = self._emit or log_sink(self._settings.log)
         app = build(self._settings, emit=emit)
         try:
             await app.open()

@@ -23,7 +23,7 @@ from tidings.cli.program import program
 from tidings.config import Settings, load
 from tidings.doctor import run_checks
 from tidings.kernel.clock import ManualClock
-from tidings.observability.log import log_sink
+from tidings.observability.log import LogOptions, log_sink
 from tidings.outbound.channel_probes import probe_channel
 from tidings.outbound.channels.registry import KINDS
 from tidings.sandbox.providers.smtp import SmtpServer
@@ -164,7 +164,7 @@ async def engine(settings: Settings) -> AsyncIterator[House]:
     assert path is not None
     path.parent.mkdir(exist_ok=True)
     store = SqliteStore(path, now=clock.now, inline=True)
-    app = build(settings, clock=clock, store=store, emit=log_sink(form="json", level="debug"))
+    app = build(settings, clock=clock, store=store, emit=log_sink(LogOptions("json", "debug")))
     await app.open()
     await app.worker.node.join()
     made = House(app, clock)

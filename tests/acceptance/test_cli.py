@@ -383,8 +383,8 @@ def test_the_doctor_is_content_with_a_healthy_engine(tidings: Tidings, tmp_path:
         answer = tidings("doctor", "--json")
 
     found = {row["check"]: row for row in answer.json["items"]}
-    assert (answer.code, {row["grade"] for row in found.values()}) == (0, {"fine"})
-    assert "holds the work lock" in found["nodes"]["what"]
+    assert (answer.code, {row["status"] for row in found.values()}) == (0, {"ok"})
+    assert "holds the work lock" in found["nodes"]["message"]
     assert list(found) == [
         *("settings", "folder", "disk", "database", "clock", "nodes", "channels", "messages", "dead letters")
     ]
@@ -406,7 +406,7 @@ def test_the_doctor_names_what_a_person_must_mend(tidings: Tidings, monkeypatch:
 
     answer = tidings("doctor", "--json")
 
-    wrong = [(row["what"], row["remedy"]) for row in answer.json["items"] if row["grade"] == "wrong"]
+    wrong = [(row["message"], row["remedy"]) for row in answer.json["items"] if row["status"] == "error"]
     assert answer.code == 1
     assert wrong[0] == ("phone is paused: for tea", "fix the cause, then run: tidings channels resume phone")
     assert wrong[1][0].startswith("1 overdue on console, the oldest by ")
@@ -434,30 +434,30 @@ def test_the_same_commands_work_on_postgres(tidings: Tidings, postgres_url: str)
 
 
 @pytest.mark.parametrize(
-    ("drift", "behind", "grade"),
+    ("drift", "behind", "status"),
     [
-        (0, 0, FindingSeverity.FINE),
-        (0.9, 0, FindingSeverity.FINE),
-        (-2, 0, FindingSeverity.NOTE),
-        (11, 0, FindingSeverity.WRONG),
-        (0, 3600, FindingSeverity.WRONG),
+        (0, 0, FindingSeverity.OK),
+        (0.9, 0, FindingSeverity.OK),
+        (-2, 0, FindingSeverity.WARNING),
+        (11, 0, FindingSeverity.ERROR),
+        (0, 3600, FindingSeverity.ERROR),
     ],
 )
-def test_clocks_that_disagree_are_found(drift: float, behind: int, grade: FindingSeverity) -> None:
+def test_clocks_that_disagree_are_found(drift: float, behind: int, status: FindingSeverity) -> None:
     """B13: over 1 s is worth knowing, over 10 s is wrong; on SQLite a clock that was set back counts."""
     found = check_clock(timedelta(seconds=drift), seen=NOW + behind * SECOND, now=NOW)
 
-    assert found.grade is grade
-    assert bool(found.remedy) is (grade is not FindingSeverity.FINE)
+    assert found.status is status
+    assert bool(found.remedy) is (status is not FindingSeverity.OK)
 
 
 @pytest.mark.parametrize(
-    ("free", "grade"),
-    [(10 << 20, FindingSeverity.WRONG), (500 << 20, FindingSeverity.NOTE), (9 << 30, FindingSeverity.FINE)],
+    ("free", "status"),
+    [(10 << 20, FindingSeverity.ERROR), (500 << 20, FindingSeverity.WARNING), (9 << 30, FindingSeverity.OK)],
 )
-def test_a_disk_that_runs_full_is_found(free: int, grade: FindingSeverity) -> None:
+def test_a_disk_that_runs_full_is_found(free: int, status: FindingSeverity) -> None:
     """Before it is too late to accept anything."""
-    assert check_disk(Path("data"), free).grade is grade
+    assert check_disk(Path("data"), free).status is status
 
 
 def test_processes_that_died_are_found_without_alarm() -> None:
@@ -472,12 +472,12 @@ def test_processes_that_died_are_found_without_alarm() -> None:
     on_server = check_nodes(nodes, is_worked_on=None, lease=lease, now=NOW)
     on_file = check_nodes(nodes[:1], is_worked_on=False, lease=lease, now=NOW)
 
-    assert [(found.grade, found.what) for found in on_server] == [
-        (FindingSeverity.FINE, "a works"),
-        (FindingSeverity.NOTE, "b has been silent for 1 min 40 s"),
-        (FindingSeverity.NOTE, "c has been silent for 5 min"),
+    assert [(found.status, found.message) for found in on_server] == [
+        (FindingSeverity.OK, "a works"),
+        (FindingSeverity.WARNING, "b has been silent for 1 min 40 s"),
+        (FindingSeverity.WARNING, "c has been silent for 5 min"),
     ]
-    assert [found.what for found in on_file] == ["no process is working", "a has been silent for 0 s"]
+    assert [found.message for found in on_file] == ["no process is working", "a has been silent for 0 s"]
 
 
 @pytest.mark.parametrize(
@@ -522,16 +522,16 @@ def test_only_what_could_go_out_counts_as_overdue() -> None:
 
     found = check_backlog(waiting, queues, is_worked_on=True, now=NOW)
 
-    assert [one.what for one in found] == ["at least 1,000 overdue on late, the oldest by 2 min"]
-    assert check_backlog({}, queues, is_worked_on=True, now=NOW)[0].grade is FindingSeverity.FINE
+    assert [one.message for one in found] == ["at least 1,000 overdue on late, the oldest by 2 min"]
+    assert check_backlog({}, queues, is_worked_on=True, now=NOW)[0].status is FindingSeverity.OK
 
 
 def test_dead_letters_are_wrong_until_a_person_decides() -> None:
     """Counted, with those in doubt apart."""
     groups = [{"count": 3, "unknown": True}, {"count": 2, "unknown": False}]
 
-    assert check_dead_letters(groups)[1:3] == (FindingSeverity.WRONG, "5 waiting for a person, 3 of them uncertain")
-    assert check_dead_letters([]).grade is FindingSeverity.FINE
+    assert check_dead_letters(groups)[1:3] == (FindingSeverity.ERROR, "5 waiting for a person, 3 of them uncertain")
+    assert check_dead_letters([]).status is FindingSeverity.OK
 
 
 # -- what a terminal shows

@@ -43,26 +43,30 @@ async def test_metrics_have_the_promised_names_and_count_what_happened(home: Hou
     for to in ("ada", "bob", "cyd"):
         await home.http.post("/v1/messages", json={"channel": "out", "to": to, "text": "hello"})
     before = await scraped(home, metrics)
-    assert (before["scheduled_messages_due"], before['queue_depth{channel="out"}']) == (3, 3)
+    assert (before["tidings_scheduled_messages_due"], before['tidings_queue_depth{channel="out"}']) == (3, 3)
     home.clock.advance(2)
     await home.work()
     after = await scraped(home, metrics)
-    assert after["messages_processed_total"] == 3
-    assert after["messages_succeeded_total"] == 1
-    assert after["messages_failed_total"] == 1
-    assert after['errors_by_category_total{category="permanent"}'] == 1
-    assert after['errors_by_category_total{category="temporary"}'] == 1
-    assert after["processing_time_ms_count"] == 3
-    assert after["schedule_execution_lag_seconds_count"] == after["scheduled_messages_processed_total"] == 3
-    assert after['schedule_execution_lag_seconds_bucket{le="1.0"}'] == 0
-    assert after['schedule_execution_lag_seconds_bucket{le="5.0"}'] == 3
-    assert after["duplicate_detections_total"] == 0
-    assert after["scheduled_messages_due"] == 0
-    assert {"nodes_live", "oldest_due_seconds", "clock_drift_seconds"} <= after.keys()
+    assert after["tidings_messages_processed_total"] == 3
+    assert after["tidings_messages_succeeded_total"] == 1
+    assert after["tidings_messages_failed_total"] == 1
+    assert after['tidings_errors_by_category_total{category="permanent"}'] == 1
+    assert after['tidings_errors_by_category_total{category="temporary"}'] == 1
+    assert after["tidings_processing_time_seconds_count"] == 3
+    assert (
+        after["tidings_schedule_execution_lag_seconds_count"]
+        == after["tidings_scheduled_messages_processed_total"]
+        == 3
+    )
+    assert after['tidings_schedule_execution_lag_seconds_bucket{le="1.0"}'] == 0
+    assert after['tidings_schedule_execution_lag_seconds_bucket{le="5.0"}'] == 3
+    assert after["tidings_duplicate_detections_total"] == 0
+    assert after["tidings_scheduled_messages_due"] == 0
+    assert {"tidings_nodes_live", "tidings_oldest_due_seconds", "tidings_clock_drift_seconds"} <= after.keys()
 
 
 @pytest.mark.parametrize("home", [False, True], ids=["sqlite", "postgres"], indirect=True)
-async def test_the_schedulers_health_says_who_looks_how_deep_and_what_time(home: House) -> None:
+async def test_scheduler_health_checks_polling_queue_depth_and_clocks(home: House) -> None:
     """B10: a poll within two minutes, a bounded queue, clocks that agree; 503 with the reason otherwise."""
     good = await home.http.get("/health/scheduler")
     assert (good.status_code, good.json()["healthy"]) == (200, True)

@@ -366,7 +366,7 @@ def test_the_command_line_runs_repairs_and_verifies_without_a_server(
         migrate("records", id_, "--state", "lost")
 
 
-async def test_the_figures_of_migrations_are_in_the_metrics(house: House, tmp_path: Path) -> None:
+async def test_migrations_have_metrics(house: House, tmp_path: Path) -> None:
     """C10: jobs, records, errors by kind, how long it took, calls of the month."""
     id_ = await made(house, tmp_path)
     await house.http.post(f"/v1/migrations/{id_}/run")

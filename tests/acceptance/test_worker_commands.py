@@ -63,6 +63,6 @@ def test_the_log_names_each_failed_attempt(tmp_path: Path) -> None:
     assert (failed["level"], failed["logger"], failed["tenant"]) == ("warning", "tidings", "default")
     assert (failed["attempt"], failed["category"], failed["queue"]) == (1, "permanent", "phone")
     assert failed["time"].endswith("Z") and failed["duration_ms"] > 0
-    assert isinstance(failed["node"], int) and isinstance(failed["task"], int)
+    assert isinstance(failed["node"], int) and failed["message"] == id_
     (batch,) = [fact for fact in facts if fact["event"] == "batch_settled"]
     assert (batch["record_count"], batch["outcomes"]) == (1, {"failed:permanent": 1})

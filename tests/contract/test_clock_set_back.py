@@ -188,12 +188,12 @@ async def test_doctor_and_health_say_that_the_clock_was_set_back(store: Store, c
     now = clock.now()
     [mark] = await store.read("clock_high")
     [found] = await store.read("clock_affected", at=now)
-    assert check_clock(timedelta(0), seen=mark["high"], now=now).grade is FindingSeverity.WRONG
+    assert check_clock(timedelta(0), seen=mark["high"], now=now).status is FindingSeverity.ERROR
     [finding] = check_clock_change(found, now=now)
-    assert "set back by 1 h: 2 messages and 0 schedules" in finding.what
+    assert "set back by 1 h: 2 messages and 0 schedules" in finding.message
     assert "the clock was set back by 1 h" in (await check_scheduler_health(store, clock)).reasons
     await beat(world)
     await world.step()
     [found] = await store.read("clock_affected", at=now)
-    assert "1 messages" in check_clock_change(found, now=now)[0].what
+    assert "1 messages" in check_clock_change(found, now=now)[0].message
     assert (await check_scheduler_health(store, clock)).healthy

@@ -306,19 +306,19 @@ class TestDoctor:
         assert [check_standbys(row) for row in await store.read("replication")] == [[]]
 
     @pytest.mark.parametrize(
-        ("seen", "grade", "what"),
+        ("seen", "status", "what"),
         [
-            ({"names": ""}, FindingSeverity.NOTE, "all asynchronous"),
-            ({"names": "", "hidden": 1}, FindingSeverity.NOTE, "all asynchronous"),
-            ({"commits": "local", "synchronous": 1}, FindingSeverity.NOTE, "all asynchronous"),
-            ({"hidden": 1}, FindingSeverity.NOTE, "this role may not see"),
-            ({"synchronous": 1}, FindingSeverity.FINE, "synchronous: 1"),
+            ({"names": ""}, FindingSeverity.WARNING, "all asynchronous"),
+            ({"names": "", "hidden": 1}, FindingSeverity.WARNING, "all asynchronous"),
+            ({"commits": "local", "synchronous": 1}, FindingSeverity.WARNING, "all asynchronous"),
+            ({"hidden": 1}, FindingSeverity.WARNING, "this role may not see"),
+            ({"synchronous": 1}, FindingSeverity.OK, "synchronous: 1"),
         ],
     )
     def test_standbys_are_told_apart_as_far_as_the_role_may_see(
-        self, seen: dict[str, object], grade: FindingSeverity, what: str
+        self, seen: dict[str, object], status: FindingSeverity, what: str
     ) -> None:
         """An ordinary role sees that they are there, and no more."""
         row = {"standbys": 1, "hidden": 0, "synchronous": 0, "names": "db2", "commits": "on", **seen}
         [finding] = check_standbys(row)
-        assert finding.grade is grade and what in finding.what
+        assert finding.status is status and what in finding.message

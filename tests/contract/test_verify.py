@@ -19,7 +19,7 @@ from tidings.migration.record_states import RecordState
 from tidings.migration.verification import verify
 from tidings.migration.verification_report import LISTED, DifferenceCode, RecordDifference, VerificationReport
 
-PEOPLE = {
+PEOPLE: dict[str, Any] = {
     "from": "persons",
     "group": "country",
     "skip": "archived",
@@ -122,6 +122,24 @@ async def test_verification_treats_equal_values_in_other_forms_as_equal(world: W
     assert (people.source, people.target, people.same, people.listed) == (2, 2, 2, [])
     assert people.groups == {name: {"source": 1, "target": 1, "same": 1} for name in ("DE", "FR")}
     assert report.text().startswith("passed")
+
+
+async def test_a_link_that_was_left_out_and_never_written_fails_verification(world: World) -> None:
+    """`unresolved = "leave"` writes the record without the link: no field differs, but a link is lost."""
+    leave = {"path": "company", "reference": "companies", "unresolved": "leave"}
+    world.types["people"] = {**PEOPLE, "fields": {**PEOPLE["fields"], "company": leave}}
+    world.write(world.there, "persons", [person("1"), person("2", company=7), person("3", company=None)])
+    lost = {name: value for name, value in moved("2").items() if name != "company"}
+    alone = {name: value for name, value in moved("3").items() if name != "company"}
+    world.write(world.here, "people", [moved("1"), lost, alone])
+
+    report = await world.verify()
+
+    people = report.types[1]
+    assert (people.same, people.listed, people.relations) == (3, [], {"company": {"source": 2, "target": 1}})
+    assert not report.passed and report.unexplained == 1
+    assert "relation company: source 2, target 1, 1 lost" in report.text()
+    assert report.plainly()["types"][1]["relations"] == people.relations
 
 
 async def test_each_planted_difference_is_found_with_its_reason(world: World) -> None:

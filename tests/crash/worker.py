@@ -28,7 +28,7 @@ from tidings.drill.producer import DrillProducer
 from tidings.kernel import attempts, crash_points, retry, settler, start_marks
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
-from tidings.observability.log import log_sink
+from tidings.observability.log import LogOptions, log_sink
 from tidings.outbound.broadcasts import delivery_windows
 from tidings.outbound.channels.sandbox import SandboxChannel
 from tidings.store.postgres_steps import PostgresSteps
@@ -155,7 +155,7 @@ async def work(options: dict[str, Any]) -> None:
     """Open, work, and close in order when asked."""
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
-    emit = log_sink(form="json", level="debug")
+    emit = log_sink(LogOptions("json", "debug"))
     roles = options.get("roles")
     share = ProcessShare() if roles is None else ProcessShare(frozenset(map(ProcessRole, roles)))
     if roles == ["transport"]:

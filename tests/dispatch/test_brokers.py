@@ -167,5 +167,5 @@ def test_the_doctor_names_the_brokers_in_use() -> None:
         for at in ("b:5671", "a:5671")
     ]
     finding = check_broker(rows, {"phone"})[0]
-    assert finding.grade is FindingSeverity.FINE
-    assert finding.what == "every dispatcher reaches RabbitMQ (a:5671, b:5671)"
+    assert finding.status is FindingSeverity.OK
+    assert finding.message == "every dispatcher reaches RabbitMQ (a:5671, b:5671)"

@@ -85,24 +85,24 @@ def test_other_broker_errors_are_reported_as_they_are(error: Exception, words: s
 
 
 @pytest.mark.parametrize(
-    ("nodes", "grade", "said"),
+    ("nodes", "status", "said"),
     [
-        ([], FindingSeverity.NOTE, "no dispatcher is running for phone"),
+        ([], FindingSeverity.WARNING, "no dispatcher is running for phone"),
         (
             [("dispatcher@a:1", "RabbitMQ does not respond (x)")],
-            FindingSeverity.WRONG,
+            FindingSeverity.ERROR,
             "dispatcher@a:1: RabbitMQ does not",
         ),
-        ([("dispatcher@a:1", "connected")], FindingSeverity.FINE, "reaches"),
+        ([("dispatcher@a:1", "connected")], FindingSeverity.OK, "reaches"),
     ],
 )
 def test_the_doctor_tells_how_the_broker_stands(
-    nodes: list[tuple[str, str]], grade: FindingSeverity, said: str
+    nodes: list[tuple[str, str]], status: FindingSeverity, said: str
 ) -> None:
     """`tidings doctor` must not call an engine fine that can give nothing away."""
     rows = [{"name": name, "state": "live", "info": orjson.dumps({"broker": word})} for name, word in nodes]
 
     finding = check_broker(rows, {"phone"})[0]
 
-    assert finding.grade is grade and said in finding.what
+    assert finding.status is status and said in finding.message
     assert not check_broker(rows, ())

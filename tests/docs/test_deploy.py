@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,11 @@ from .pages import ROOT, named, page
 DEPLOY = ROOT / "deploy"
 RULES_FILE = DEPLOY / "prometheus" / "tidings.rules.yml"
 NO_METRICS = {"sum", "max", "min", "by", "rate", "increase", "and", "or", "absent", "histogram_quantile"}
-LABELS = {"le", "node", "channel", "category", "severity"}
+LABELS = {"le", "node", "channel", "category", "severity", "tenant", "outcome", "broker", "system"}
+ELSEWHERE = dict.fromkeys(  # of PostgreSQL and RabbitMQ: tests/acceptance/test_fleet_metrics.py scrapes them
+    ("tidings_database_connections", "tidings_database_connections_max",
+     "tidings_broker_memory_bytes", "tidings_broker_memory_limit_bytes"), "gauge",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -43,7 +48,7 @@ async def metrics(tmp_path: Path) -> set[str]:
             text = (await caller.get("/metrics")).text
     finally:
         await app.close()
-    told = dict(re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE))
+    told = ELSEWHERE | dict(re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE))
     return {
         part
         for name, kind in told.items()
@@ -118,7 +123,7 @@ def test_promtool_finds_nothing_wrong() -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-async def test_every_metric_that_is_named_exists(metrics: set[str]) -> None:
+async def test_every_metric_named_in_rules_and_dashboards_exists(metrics: set[str]) -> None:
     """In the rules and on the dashboard; and the reference has every metric there is."""
     expressions = [alert["expr"] for alert in alerts().values()]
     expressions += [target["expr"] for panel in panels() for target in panel["targets"]]
@@ -152,11 +157,30 @@ def test_commands_of_the_units_and_manifests_can_be_run() -> None:
         for container in manifest["spec"]["template"]["spec"]["containers"]
     ]
     found = [line.split() for line in lines] + [container["args"] for container in containers]
-    assert len(found) == 5
+    assert len(found) == 6
     for words in found:
         command: Any = known
         for word in words[:2]:
             command = command.commands[word] if hasattr(command, "commands") else command
+
+
+def test_pods_are_probed_and_scraped_on_the_metrics_port() -> None:
+    """A scrape of the API's port would need a key, and a worker has no other port."""
+    manifests = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "tidings.yaml").read_text()))
+    settings = tomllib.loads(next(it for it in manifests if it["kind"] == "ConfigMap")["data"]["tidings.toml"])
+    (policy,) = [it["spec"] for it in manifests if it["kind"] == "NetworkPolicy"]
+    assert settings["metrics_port"] in {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+    roles: list[str] = []
+    for template in (it["spec"]["template"] for it in manifests if it["kind"] == "Deployment"):
+        (container,) = template["spec"]["containers"]
+        roles += container["args"][2::2]
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        annotations = template["metadata"]["annotations"]
+        assert ports["metrics"] == int(annotations["prometheus.io/port"]) == settings["metrics_port"]
+        assert annotations["prometheus.io/path"] == "/metrics"
+        for probe, path in (("readinessProbe", "/health/ready"), ("livenessProbe", "/health/live")):
+            assert container[probe]["httpGet"] == {"path": path, "port": "metrics"}
+    assert sorted(roles) == ["api", "poller", "scheduler", "worker"]
 
 
 def test_the_settings_of_the_manifest_are_read(tmp_path: Path) -> None:
@@ -231,7 +255,7 @@ def test_the_pods_are_closed() -> None:
     templates = [it["spec"]["template"] for it in manifests if it["kind"] in ("Deployment", "Job")]
     (policy,) = [it["spec"] for it in manifests if it["kind"] == "NetworkPolicy"]
     (labels,) = [rule["values"] for rule in policy["podSelector"]["matchExpressions"]]
-    assert policy["policyTypes"] == ["Ingress", "Egress"] and len(templates) == 2
+    assert policy["policyTypes"] == ["Ingress", "Egress"] and len(templates) == 3
     for template in templates:
         pod = template["spec"]
         assert template["metadata"]["labels"]["app"] in labels

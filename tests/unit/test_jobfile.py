@@ -261,7 +261,7 @@ def test_the_example_of_the_reference_is_a_job(tmp_path: Path) -> None:
 
     shown = job(tmp_path, page.split("```toml\n")[1].split("```")[0])
 
-    assert shown.waves == [["companies"], ["people"]]
+    assert shown.waves == [["companies"], ["people"], ["deals"]]
 
 
 def test_a_secret_is_told_from_a_key_of_records() -> None:

@@ -64,7 +64,7 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
 )
 
 
-_ALIASES = {"upcoming": "messages"}  # a dashboard page without an area of its own
+_ALIASES = {"upcoming": "messages", "sla": "overview"}  # paths without an area of their own
 
 
 def area_of(path: str) -> str:

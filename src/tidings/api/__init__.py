@@ -9,6 +9,7 @@ body_limits: limits of request bodies in size (413) and time (408).
 csrf: CSRF and DNS rebinding protection: Host and Origin checks.
 csv_export: CSV rows and headers, with protection against formula injection.
 errors: the error envelope, Retry-After, and errors of the framework.
+metrics_application: metrics and health checks on a port of their own.
 middleware: every request: id, security headers, and the order of all checks.
 migration_repairs: export of rejected migration records, and upload of repaired ones.
 migration_streams: verification and undo of a migration as an NDJSON stream.

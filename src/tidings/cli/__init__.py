@@ -19,7 +19,6 @@ fleet: processes without the API: workers, schedulers, pollers, dispatchers, tra
 help: the sections of `tidings --help`, and examples.
 http_server: uvicorn without its signal handlers.
 import_: `tidings import`.
-library_logs: logs of libraries in our format.
 message_progress: live progress of one message (`tidings send --wait`).
 migrate_records: `tidings migrate` for records: log, export, repair, replay, undo, crosswalk.
 migration_progress: live progress of a migration.
@@ -32,6 +31,7 @@ sandbox_phone: the simulated phone beside the engine.
 server_process: the `serve` process: startup order, signals, graceful shutdown.
 shell_completion: names and ids for shell completion.
 table_layout: column widths of tables on a terminal.
+telemetry: log, metrics, StatsD, OpenTelemetry and the metrics port of a process.
 """
 
 from __future__ import annotations

@@ -18,7 +18,15 @@ from .ports import display_host
 from .sandbox_phone import SandboxPhone
 
 
-def show(app: App, phone: SandboxPhone | None, *, share: ProcessShare, config: Path | None, is_open: bool) -> None:
+def show(
+    app: App,
+    phone: SandboxPhone | None,
+    metrics: str | None,
+    *,
+    share: ProcessShare,
+    config: Path | None,
+    is_open: bool,
+) -> None:
     """Print the addresses, the database, whether this process sends, and a `tidings send` command."""
     settings = app.settings
     lines = [
@@ -27,6 +35,8 @@ def show(app: App, phone: SandboxPhone | None, *, share: ProcessShare, config: P
         ("sending", *_sending(app, share)),
         ("access", *_access(is_open=is_open)),
     ]
+    if metrics is not None:
+        lines.append(("metrics", metrics, "no API key needed"))
     if phone is not None:
         about = "simulated phone: test messages arrive here" if phone.is_ours else "run by another process"
         lines.insert(1, ("sandbox", f"{phone.url}/", about))
@@ -43,7 +53,7 @@ def show(app: App, phone: SandboxPhone | None, *, share: ProcessShare, config: P
     sys.stdout.flush()
 
 
-def show_roles(settings: Settings, share: ProcessShare, problem: str | None = None) -> None:
+def show_roles(settings: Settings, share: ProcessShare, problem: str | None, metrics: str | None) -> None:
     """Print the roles of a process without the API, or why it is not ready yet."""
     state = " is ready: " if problem is None else " is waiting for its broker: "
     output.say(("Tidings ", "bold"), (__version__, "bold"), state, ", ".join(sorted(share.roles)))
@@ -51,6 +61,8 @@ def show_roles(settings: Settings, share: ProcessShare, problem: str | None = No
         output.say(("  database  ", "dim"), mask_url(settings.database))
     if settings.broker:
         output.say(("  broker    ", "dim"), ", ".join(map(mask_url, settings.broker)))
+    if metrics is not None:
+        output.say(("  metrics   ", "dim"), metrics)
     if problem is not None:
         output.say(("  waiting   ", "dim"), problem)
     if share.queues is not None:

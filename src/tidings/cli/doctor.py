@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..doctor import DoctorFinding
 
 EXAMPLES = examples("tidings doctor", "tidings doctor --config /etc/tidings.toml")
-_MARKS = {"fine": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "bold red")}
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "bold red")}
 
 
 def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
@@ -33,16 +33,16 @@ def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFil
 
     with output.working("checking", is_shown=not as_json):
         findings = _examine(config, database)
-    rows = [{**finding._asdict(), "grade": finding.grade.value} for finding in findings]
+    rows = [{**finding._asdict(), "status": finding.status.value} for finding in findings]
     if as_json or not output.on_terminal():
-        columns = [Column(name, itemgetter(name)) for name in ("check", "grade", "what", "remedy")]
+        columns = [Column(name, itemgetter(name)) for name in ("check", "status", "message", "remedy")]
         output.listing(rows, columns, as_json=as_json, nothing="")
     else:
         for row in rows:
-            output.say(_mark(row), f" {row['check']:<14}", row["what"])
+            output.say(_mark(row), f" {row['check']:<14}", row["message"])
             if row["remedy"]:
-                output.say((f"                 → {row['remedy']}", _MARKS[row["grade"]][1]))
-    raise typer.Exit(1 if any(finding.grade is FindingSeverity.WRONG for finding in findings) else 0)
+                output.say((f"                 → {row['remedy']}", _MARKS[row["status"]][1]))
+    raise typer.Exit(1 if any(finding.status is FindingSeverity.ERROR for finding in findings) else 0)
 
 
 def _examine(config: Path | None, database: str | None) -> list[DoctorFinding]:
@@ -52,11 +52,11 @@ def _examine(config: Path | None, database: str | None) -> list[DoctorFinding]:
     try:
         chosen = engine.settings(config, database)
     except Misconfigured as error:
-        return [DoctorFinding("settings", FindingSeverity.WRONG, error.problem, error.remedy)]
+        return [DoctorFinding("settings", FindingSeverity.ERROR, error.problem, error.remedy)]
     return engine.run(run_checks(chosen))
 
 
 def _mark(row: Row) -> Text:
     from rich.text import Text
 
-    return Text(*_MARKS[row["grade"]])
+    return Text(*_MARKS[row["status"]])

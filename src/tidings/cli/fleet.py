@@ -12,14 +12,15 @@ from ..kernel.gc_tuning import tune_gc
 from ..observability.events import Emit
 from . import banner
 from .engine import sync_clock
+from .telemetry import Telemetry
 
 
-async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event, *, emit: Emit) -> None:
+async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event, telemetry: Telemetry) -> None:
     """Run the roles of this process until `stop` is set."""
-    problem = None
+    problem = app = transport = None
     async with AsyncExitStack() as stack:
         if share.works:
-            app = build(settings, emit=emit, share=share)
+            app = build(settings, emit=telemetry.emit, share=share)
             stack.push_async_callback(app.close)
             app.workflows.ready()
             await app.open()
@@ -28,8 +29,10 @@ async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event
             await start_worker(app)
             problem = None if app.dispatcher is None else app.dispatcher.problem
         if ProcessRole.TRANSPORT in share.roles:
-            problem = (await start_transport(settings, share, stack, emit=emit)).transport.problem
-        banner.show_roles(settings, share, problem)
+            transport = await start_transport(settings, share, stack, emit=telemetry.emit)
+            problem = transport.transport.problem
+        await telemetry.start(app, transport)
+        banner.show_roles(settings, share, problem, telemetry.url)
         await stop.wait()
 
 

@@ -11,7 +11,7 @@ SECTIONS = {
     "Send messages": ("send", "broadcasts", "schedules", "templates"),
     "Manage recipients": ("contacts", "lists", "suppressions"),
     "Track and fix deliveries": ("messages", "log", "dead", "channels", "rollout"),
-    "Monitor the engine": ("top", "nodes", "alerts", "doctor"),
+    "Monitor the engine": ("top", "nodes", "alerts", "sla", "doctor"),
     "Receive messages": ("inbox", "roster", "cases", "calendar", "models"),
     "Integrate and move data": ("subscriptions", "import", "migrate"),
     "Administer": ("keys", "audit", "config", "db", "version"),

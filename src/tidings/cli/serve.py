@@ -24,6 +24,9 @@ def serve(
     database: Database = None,
     host: Annotated[str | None, option("ADDRESS", "Address to listen on. [127.0.0.1]")] = None,
     port: Annotated[int | None, option("N", "Port to listen on; 0 picks a free one. [8020]")] = None,
+    metrics_port: Annotated[
+        int | None, option("N", "Also serve /metrics and health checks on this port, without an API key. [off]")
+    ] = None,
     concurrency: Annotated[int | None, option("N", "Messages sent concurrently. [100]")] = None,
     role: Annotated[
         list[str] | None, option("ROLE", "Role of this process. Repeatable. [api scheduler worker poller]")
@@ -45,6 +48,7 @@ def serve(
     log_format: Annotated[
         str | None, option("auto|json|text", "Log format; auto is text on a terminal, otherwise JSON.")
     ] = None,
+    log_output: Annotated[str | None, option("stderr|stdout", "Where the log goes. [stderr]")] = None,
     log_level: Annotated[str | None, option("LEVEL", "debug, info, warning or error. [info]")] = None,
     config: ConfigFile = None,
 ) -> None:
@@ -57,8 +61,8 @@ def serve(
     stops immediately.
     """
     chosen = engine.settings(
-        config, database, host=host, port=port, concurrency=concurrency, log_format=log_format,
-        log_level=log_level, sandbox=False if no_sandbox else None,
+        config, database, host=host, port=port, metrics_port=metrics_port, concurrency=concurrency,
+        log_format=log_format, log_output=log_output, log_level=log_level, sandbox=False if no_sandbox else None,
         max_messages_per_process=max_messages_per_process,
         max_memory_per_process=max_memory_per_process,
     )  # fmt: skip

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import AsyncExitStack
+import sys
+from contextlib import AsyncExitStack, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,42 +20,40 @@ from ..app import build
 from ..config import Settings
 from ..dashboard import add_dashboard
 from ..dispatch.roles import ProcessRole, ProcessShare
-from ..observability.events import Emit
-from ..observability.log import fan_out, log_sink
-from ..observability.metrics import Metrics
-from ..observability.sinks import optional_sinks
 from ..wire.connection_limits import ConnectionLimits, connection_budget, sandbox_connections
 from . import banner, fleet
 from .engine import sync_clock
 from .http_server import HttpServer
-from .library_logs import configure_library_logs
 from .ports import accept_on, bind, port_of
 from .process_recycler import Recycler
 from .sandbox_phone import SandboxPhone, is_sandbox_needed, ledger_of, mail_port_of
+from .telemetry import Telemetry, check_addresses
 
 _REMEDY = "stop the other process, or choose another port with --port"
 
 
 async def serve(settings: Settings, share: ProcessShare, *, config: Path | None) -> int:
     """Run until a signal or the recycler stops the process; return the exit code."""
+    check_addresses(settings, share)
     stop = _stop_signal()
     recycler = Recycler(settings.max_messages_per_process, settings.max_memory_per_process, stop.set)
-    log = log_sink(form=settings.log_format, level=settings.log_level)
-    watching = asyncio.create_task(recycler.watch(log))
-    try:
-        if ProcessRole.API in share.roles:
-            await _serve(settings, share, stop, fan_out(log, recycler.take), config=config)
-        else:
-            configure_library_logs(form=settings.log_format, level=settings.log_level)
-            await fleet.run_roles(settings, share, stop, emit=fan_out(log, recycler.take))
-    finally:
-        watching.cancel()
-    banner.stopped()
+    telemetry = Telemetry(settings, share, recycler.take)
+    watching = asyncio.create_task(recycler.watch(telemetry.log))
+    with redirect_stdout(sys.stdout if settings.log_output == "stderr" else sys.stderr):  # the log may have it alone
+        try:
+            if ProcessRole.API in share.roles:
+                await _serve(settings, share, stop, telemetry, config=config)
+            else:
+                await fleet.run_roles(settings, share, stop, telemetry)
+        finally:
+            watching.cancel()
+            await telemetry.close()
+        banner.stopped()
     return recycler.code
 
 
 async def _serve(
-    settings: Settings, share: ProcessShare, stop: asyncio.Event, emit: Emit, *, config: Path | None
+    settings: Settings, share: ProcessShare, stop: asyncio.Event, telemetry: Telemetry, *, config: Path | None
 ) -> None:
     works = share.works
     path = settings.database_path
@@ -75,13 +74,7 @@ async def _serve(
         if phone is not None:
             stack.push_async_callback(phone.stop)
             settings = replace(settings, sandbox_port=phone.port)
-        configure_library_logs(form=settings.log_format, level=settings.log_level)
-        metrics = Metrics()
-        extras = optional_sinks(statsd=settings.statsd, otel=settings.otel)
-        for extra in extras:
-            stack.callback(extra.close)
-        emit = fan_out(emit, metrics.take, *(extra.take for extra in extras))
-        app = build(settings, emit=emit, share=share)
+        app = build(settings, emit=telemetry.emit, share=share)
         stack.push_async_callback(app.close)
         if works:
             app.workflows.ready()
@@ -92,7 +85,7 @@ async def _serve(
         await sync_clock(app)
         if phone is not None:
             await phone.start()
-        api = create_api(app, metrics)
+        api = create_api(app, telemetry.metrics)
         dashboard = add_dashboard(api, app)
         server = HttpServer(api, listening, _limits(settings))
         accept_on(listening, remedy=_REMEDY)
@@ -101,10 +94,12 @@ async def _serve(
             await fleet.start_worker(app)
         else:
             app.worker.start_observers()
+        transport = None
         if ProcessRole.TRANSPORT in share.roles:
-            await fleet.start_transport(settings, share, stack, emit=emit)
+            transport = await fleet.start_transport(settings, share, stack, emit=telemetry.emit)
+        await telemetry.start(app, transport)
         is_open = await app.access.authenticator.is_open()
-        banner.show(app, phone, share=share, config=config, is_open=is_open)
+        banner.show(app, phone, telemetry.url, share=share, config=config, is_open=is_open)
         await _first(stop, serving)
         dashboard.close()
         await asyncio.gather(server.end(), app.worker.stop())

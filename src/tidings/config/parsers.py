@@ -216,6 +216,16 @@ def _broker(url: str) -> str:
     return url
 
 
+def management(raw: object) -> str:
+    """Parse the URL of RabbitMQ's management API; it may contain a user and a password."""
+    url = text(raw).rstrip("/")
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise InvalidSetting(
+            f"is {mask_url(url)!r}", "Use a URL such as https://monitor:secret@rabbit.example.com:15671"
+        )
+    return url
+
+
 def replica(raw: object) -> str:
     url = database(raw)
     if not url.startswith("postgresql://"):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..inbound.llm.settings import ModelSettings
     from ..inbound.sources.settings import SourceSettings
     from ..inbound.workflow.settings import WorkflowSettings
+    from ..observability.log import LogOptions
 
 DEFAULT_CHANNELS = MappingProxyType({"phone": "sandbox", "console": "console"})
 
@@ -83,6 +84,9 @@ class Settings:
     database: str = _setting("sqlite:///data/tidings.db", parsers.database, "database URL")
     host: str = _setting("127.0.0.1", parsers.text, "address to listen on")
     port: int = _setting(8020, parsers.integer(0, 65_535), "port to listen on; 0 for any free port")
+    metrics_port: int | None = _setting(
+        None, parsers.integer(0, 65_535), "port for /metrics and health checks without a key, in every role"
+    )
     public_url: str | None = _setting(None, parsers.public, "public URL of this server, for callbacks")
     api_keys: tuple[str, ...] = _setting((), parsers.keys, "API keys with admin rights; may be empty on loopback")
     encryption_keys: tuple[str, ...] = _setting(
@@ -115,6 +119,10 @@ class Settings:
         "auto", parsers.choice("auto", "json", "text"), "auto: text on a terminal, otherwise json"
     )
     log_level: str = _setting("info", parsers.choice("debug", "info", "warning", "error"), "minimum log level")
+    log_output: str = _setting("stderr", parsers.choice("stderr", "stdout"), "stream of the log")
+    log_successes: bool | None = _setting(
+        None, parsers.flag, "log each successful attempt; default: if the log is JSON"
+    )
     sandbox: bool = _setting(True, parsers.flag, "run the simulated phone if a channel uses it")
     sandbox_port: int = _setting(8025, parsers.integer(0, 65_535), "port of the simulated phone")
     events_private: bool = _setting(
@@ -133,6 +141,9 @@ class Settings:
         False, parsers.flag, "allow amqp:// without TLS to another machine, on a trusted network"
     )
     broker_channels: tuple[str, ...] = _setting((), parsers.names, "channels that use RabbitMQ; default: all")
+    broker_management: str | None = _setting(
+        None, parsers.management, "RabbitMQ's management API, for the metric of its memory"
+    )
     broker_message_ttl: timedelta = _setting("10s", parsers.duration, "how long a message waits for a transport")
     replica: str | None = _setting(None, parsers.replica, "PostgreSQL standby for lists and exports; never for claims")
     max_messages_per_process: int | None = _setting(
@@ -171,6 +182,13 @@ class Settings:
         return Path(self.database.removeprefix("sqlite:///")) if is_file else None
 
     @property
+    def log(self) -> LogOptions:
+        """How the log is written."""
+        from ..observability.log import LogOptions  # commands without a log do not import structlog
+
+        return LogOptions(self.log_format, self.log_level, self.log_output, self.log_successes)
+
+    @property
     def dispatched(self) -> frozenset[str]:
         """The channels whose messages go through RabbitMQ."""
         if not self.broker:
@@ -206,14 +224,17 @@ class Settings:
                 remedy=f"Use some of: {', '.join(sorted(self.channels))}",
                 field="broker_channels",
             )
-        parts = [(url, urlsplit(url)) for url in self.broker]
-        plain = [url for url, its in parts if its.scheme == "amqp" and not is_loopback(its.hostname or "")]
-        if plain and not self.broker_allow_plaintext:
-            raise Misconfigured(
-                f"broker is {mask_url(plain[0])!r}: messages and the password would be sent in clear text",
-                remedy="Use amqps://, or set broker_allow_plaintext = true on a trusted network",
-                field="broker",
-            )
+        used = [("broker", url) for url in self.broker] + [("broker_management", self.broker_management or "")]
+        for name, url in used:
+            parts = urlsplit(url)
+            if parts.scheme in ("amqp", "http") and not (
+                is_loopback(parts.hostname or "") or self.broker_allow_plaintext
+            ):
+                raise Misconfigured(
+                    f"{name} is {mask_url(url)!r}: messages and the password would be sent in clear text",
+                    remedy=f"Use {parts.scheme}s://, or set broker_allow_plaintext = true on a trusted network",
+                    field=name,
+                )
         if self.replica and self.database_path is not None:
             raise Misconfigured(
                 "replica is set, but the database is a SQLite file",

@@ -65,6 +65,7 @@ GROUPS = (
         (
             NavigationEntry("channels", "/channels", "Channels", whole=True),
             NavigationEntry("alerts", "/alerts", "Alerts", whole=True),
+            NavigationEntry("sla", "/sla", "SLA", whole=True),
             NavigationEntry("migrations", "/migrations", "Migrations"),
             NavigationEntry("rollout", "/rollout", "Rollout", whole=True),
             NavigationEntry("subscriptions", "/subscriptions", "Subscriptions"),

@@ -16,6 +16,7 @@ transport: sends batches and reports each outcome.
 wire_format: encoding of batches, reports and markers (pure).
 claim_tokens: HMAC tokens that prove a claim was dispatched.
 rabbitmq: the connection to RabbitMQ: topology, publisher confirms, consumers.
+broker_memory: memory of the RabbitMQ nodes, from the management API.
 broker_messages: received messages and their acknowledgement.
 broker_errors: connection problems as text with a remedy (pure).
 """

@@ -11,10 +11,10 @@ from typing import Any
 from ..kernel.handler import RemoteHandler
 from ..kernel.heartbeats import Node
 from ..kernel.rate_limit_slots import RateLimitWaiter
-from ..model.errors import TemporaryError, error_text
+from ..model.errors import TemporaryError
 from ..model.message import Message
-from ..model.outcome import Defer, Outcome, Retry
-from ..model.task import Category, OnUnknown, Task
+from ..model.outcome import Defer, Outcome, raised
+from ..model.task import OnUnknown, Task
 from .context import DispatchContext
 from .in_flight_tasks import InFlightTask, split_into_batches
 from .rabbitmq import BATCH_EXCHANGE, BrokerDown, PublishRefused, PublishUnconfirmed
@@ -68,7 +68,7 @@ class TaskPublisher:
         except TemporaryError as error:
             prepared = Defer(entry.claimed_at, f"the database did not respond: {error.problem}")
         except Exception as error:  # any exception of a handler is an outcome of its task
-            prepared = Retry(Category.SYSTEM, error_text(error))
+            prepared = raised(error)
         if isinstance(prepared, Message):
             return prepared
         self._end(entry, prepared)

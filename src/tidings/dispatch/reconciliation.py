@@ -60,7 +60,8 @@ async def record_late_outcomes(
             )
         else:
             await record_late_result(store, node, _task_stub(reported.key[0], channel), reported.outcome)
-        emit(ClaimLost(node, reported.key[0], channel, encode_outcome(reported.outcome)["outcome"]))
+        outcome = encode_outcome(reported.outcome)["outcome"]
+        emit(ClaimLost(node, reported.key[0], channel, outcome, row["tenant"]))
 
 
 def _task_stub(id_: int, queue: str) -> Task:

@@ -237,7 +237,7 @@ class RemoteExecutor:
                 await write()
                 return
             except TemporaryError as error:
-                self._emit(StoreError("dispatch", error.problem))
+                self._emit(StoreError.of("dispatch", error))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 2.0)
 
@@ -293,7 +293,7 @@ class RemoteExecutor:
                 now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
             )  # fmt: skip
         except TemporaryError as error:
-            self._emit(StoreError("settle", error.problem))
+            self._emit(StoreError.of("settle", error))
             return
         for entry in entries:
             self._give_up(entry)
@@ -317,7 +317,7 @@ class RemoteExecutor:
 
     def _settle(self, entry: InFlightTask, outcome: Outcome, seconds: float = 0.0) -> None:
         self._forget(entry)
-        self._runner.hand_in(AttemptResult(entry.task, outcome, entry.claimed_at, seconds))
+        self._runner.hand_in(AttemptResult(entry.task, outcome, entry.claimed_at, seconds, entry.content))
 
     def _give_up(self, entry: InFlightTask) -> None:
         """Free the task's slot without settling it."""
@@ -337,5 +337,5 @@ class RemoteExecutor:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._emit(StoreError("dispatch", repr(task.exception())))
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._emit(StoreError.of("dispatch", error))

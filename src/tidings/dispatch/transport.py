@@ -22,11 +22,11 @@ from ..kernel.clock import Clock
 from ..kernel.crash_points import crash_point
 from ..kernel.executor import LocalExecutor, ReadyTask
 from ..kernel.lanes import Lane
-from ..model.errors import error_text
+from ..model.errors import error_text, traceback_text
 from ..model.message import Message
-from ..model.outcome import Done, Outcome, Retry, Unknown
-from ..model.task import Category, Task, TaskId
-from ..observability.events import BatchUnreadable, Emit, TransportAttempts
+from ..model.outcome import Done, Outcome, Unknown, raised
+from ..model.task import Task, TaskId
+from ..observability.events import AttemptError, BatchUnreadable, Emit, TransportAttempts
 from .broker_messages import BrokerMessage
 from .rabbitmq import OUTCOME_EXCHANGE, BrokerConnection, BrokerDown, PublishRefused, PublishUnconfirmed, batch_queue
 from .wire_format import (
@@ -274,13 +274,19 @@ class Transport:
             why = "the transport stopped" if self._stopping else "its deadline passed"
             outcome = Unknown(f"{why} during the attempt")
         except Exception as error:  # any exception of a channel is an outcome of its task
-            outcome = Retry(Category.SYSTEM, error_text(error))
+            outcome = raised(error)
+            self._report_error(ready, error, self._clock.monotonic() - began)
         crash_point("sent")
         news = ReportedOutcome(ready.item.key, outcome, (self._clock.monotonic() - began) * 1000)
         self._busy -= 1
         self._sent += 1
         self._add_report(ready, news)
         self._start_soon()
+
+    def _report_error(self, ready: _ReadyItem, error: Exception, seconds: float) -> None:
+        message = ready.item.message
+        ids = (ready.batch.channel, message.tenant, message.id, message.attempt)
+        self._emit(AttemptError(*ids, error_text(error), seconds * 1000, traceback_text(error)))
 
     async def _send(self, _task: Task, ready: _ReadyItem) -> Outcome:
         sender, message = self._senders[ready.batch.channel], ready.item.message

@@ -128,6 +128,11 @@ class InboundMessageHandler:
         rows = await self._store.load("inbox_load", list(by_id))
         return {row[0]: _content(row, by_id[row[0]]) for row in rows}
 
+    def log_ids(self, content: Any) -> Mapping[str, str]:
+        """Return the id of the inbound message and its source."""
+        is_known = isinstance(content, InboxMessage | MessageChange)
+        return {"inbound": content.id, "source": content.source} if is_known else {}
+
     async def run(self, task: Task, content: Any) -> Outcome:
         """Handle one message, edit or deletion."""
         if isinstance(content, Done | Skip):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..kernel.clock import Clock
-from ..model.errors import TemporaryError, error_text
+from ..model.errors import TemporaryError, error_text, traceback_text
 from ..model.time import SECOND
 from ..observability.events import Emit, SourceError, SourceTakenOver, discard_event
 from ..store.port import Step, Store, WriteConflict
@@ -78,7 +78,7 @@ class Poller:
         except TemporaryError:
             raise  # our own database: the worker reports it, and the lease lapses or is released below
         except Exception as error:  # unexpected input from a platform must not stop other sources
-            await self._failed(lease, error_text(error))
+            await self._failed(lease, error_text(error), traceback_text(error))
         finally:
             await self._leases.free(lease, rest)
         return rest.total_seconds()
@@ -129,9 +129,9 @@ class Poller:
         for id_ in missed:
             await self._store.write(self._gap_notice(f"message {id_} was read late"))
 
-    async def _failed(self, lease: SourceLease, problem: str) -> None:
+    async def _failed(self, lease: SourceLease, problem: str, exception: str | None = None) -> None:
         """Count the failure, and notify an admin in the transaction of the third consecutive one."""
-        self._emit(SourceError(self._settings.name, lease.failures + 1, problem))
+        self._emit(SourceError(self._settings.name, lease.failures + 1, problem, exception))
         steps = [lease.failed(problem[:500])]
         if lease.failures + 1 == NOTIFY_AFTER:
             steps += self._tell(source_failing_notice(self._settings, problem))

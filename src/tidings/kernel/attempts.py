@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..model.errors import error_text
-from ..model.outcome import Defer, Outcome, Retry, Unknown
+from ..model.outcome import Defer, Outcome, Unknown, raised
 from ..model.start_check import TOO_LATE, StartedTooLate
-from ..model.task import Category
 from .crash_points import crash_point
 from .executor import ReadyTask
 from .node_context import NodeContext
@@ -53,6 +51,6 @@ class AttemptRunner:
             else:
                 outcome = Defer(job.claimed_at, f"{why} before the attempt started")
         except Exception as error:  # any exception of a handler is an outcome of its task
-            outcome = Retry(Category.SYSTEM, error_text(error))
+            outcome = raised(error)
         crash_point("sent")
-        self._hand_in(AttemptResult(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
+        self._hand_in(AttemptResult(job.task, outcome, job.claimed_at, self._clock.monotonic() - began, job.content))

@@ -50,6 +50,14 @@ class RateLimitedHandler(Protocol):
 
 
 @runtime_checkable
+class NamingHandler(Protocol):
+    """Optional interface: names the subject of a task in the log."""
+
+    def log_ids(self, content: Any) -> Mapping[str, str]:
+        """Return the public ids of this content: `message`, or `job` and `batch`, or `inbound` and `source`."""
+
+
+@runtime_checkable
 class RemoteHandler(Protocol):
     """Optional interface: attempts can run in a process without a database."""
 

@@ -34,6 +34,7 @@ class RetentionPolicy:
     history: timedelta = timedelta(days=30)  # nodes named by it are kept a little longer
     ended: timedelta = timedelta(days=90)  # done, cancelled and expired tasks with their contents
     tallies: timedelta = timedelta(days=7)
+    daily: timedelta = timedelta(days=400)  # a year and the month to compare with
 
 
 class PruneResult(NamedTuple):
@@ -77,6 +78,8 @@ class Pruner:
                 Step("prune_idempotency_keys", {"before": now}),
                 Step("prune_recipient_rate_limits", {"before": now - HOUR}),
                 Step("prune_attempt_tallies", {"before": now - micros(self._retention.tallies)}),
+                Step("prune_daily_deliveries", {"before": now - micros(self._retention.daily)}),
+                Step("daily_deliveries_add", {"before": now - 2 * MINUTE}),
                 Step("attempt_tally_pack", {"before": now - 2 * MINUTE}),
                 Step("attempt_tally_drop", {"before": now - 2 * MINUTE}),
                 Step("prune_nodes", {"before": now - micros(self._retention.history) - _LONGER}),

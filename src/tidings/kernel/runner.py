@@ -11,9 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..model.errors import error_text
 from ..model.task import Task, TaskId
 from ..model.time import SECOND
 from ..observability.events import Emit, StoreError, TasksExpired
@@ -161,12 +160,13 @@ class TaskRunner:
         return self._settler.ids
 
     @property
-    def load(self) -> dict[str, int]:
-        """How busy this node is."""
+    def load(self) -> dict[str, Any]:
+        """How busy this node is, and how long its latest attempts took."""
         return {
             "slots": self._tunables.slots,
             "in_flight": self._capacity.in_progress,
             "unwritten": self._settler.unwritten,
+            "durations_ms": self._settler.percentiles,
         }
 
     def overrun(self) -> None:
@@ -215,7 +215,7 @@ class TaskRunner:
                 elif claimed:
                     await self._hint_others()
             except Exception as error:  # the loop survives its step
-                self._emit(StoreError("claim", error_text(error)))
+                self._emit(StoreError.of("claim", error))
                 self._may_hold_untracked = True
                 await self._wait(self._woken, pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
@@ -281,8 +281,8 @@ class TaskRunner:
 
     def _started(self, starting: asyncio.Task[None]) -> None:
         self._starting.discard(starting)
-        if not starting.cancelled() and starting.exception() is not None:
-            self._emit(StoreError("starting", repr(starting.exception())))
+        if not starting.cancelled() and (error := starting.exception()) is not None:
+            self._emit(StoreError.of("starting", error))
             self._check_claims_soon()
 
     def _check_claims_soon(self) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
-from ..model.errors import StoreUnusable, TemporaryError, error_text
+from ..model.errors import StoreUnusable, TemporaryError, traceback_text
+from ..model.message import Message
 from ..model.outcome import Done, Outcome, Reject, Unknown
 from ..model.task import Category, SettleResult, Task, TaskId, TaskState
 from ..model.time import SECOND
@@ -21,13 +23,14 @@ from ..store.port import AttemptTally, Step, ordering_keys
 from .channel_states import ChannelStates
 from .crash_points import crash_point
 from .decisions import DisconnectChannel, PauseChannel, TaskDecision, ThrottleChannel, decide, sanitize_text
-from .handler import collect_effects
+from .handler import NamingHandler, ReservedSlot, collect_effects
 from .node_context import NodeContext
 from .task_actions import record_late_result
 
 _MAX_BATCH = 1000  # results per transaction
 _NOT_LOGGED = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
 _LATE = 60 * SECOND  # from due to started, of a first attempt
+_PERCENTILES = (50, 95, 99)
 _MANY_ATTEMPTS = 3  # attempts from which on a temporary error is counted as persistent
 
 
@@ -38,6 +41,18 @@ class AttemptResult(NamedTuple):
     outcome: Outcome
     claimed_at: int
     seconds: float
+    content: Any = None  # as its handler loaded it
+
+    @property
+    def ended_at(self) -> int:
+        """When the attempt ended."""
+        return self.claimed_at + int(self.seconds * SECOND)
+
+    @property
+    def due_at(self) -> int:
+        """When the task was due: a retry moves the due time of its task, but not that of its message."""
+        content = self.content.content if type(self.content) is ReservedSlot else self.content
+        return content.scheduled_at if self.task.attempts > 1 and type(content) is Message else self.task.due_at
 
 
 class Settler:
@@ -51,10 +66,12 @@ class Settler:
         settled: Callable[[bool], None],  # called after each batch; True: new tasks may be claimable
     ) -> None:
         self._store, self._clock, self._node, self._lanes, self._handlers, self._emit = context
+        self._naming = {kind: one for kind, one in context.handlers.items() if isinstance(one, NamingHandler)}
         self._channel_states = channel_states
         self._settled = settled
         self._results: deque[AttemptResult] = deque()
         self._late: deque[AttemptResult] = deque()
+        self._times: deque[float] = deque(maxlen=_MAX_BATCH)  # seconds of the latest attempts
         self._news = asyncio.Event()
         self._is_finishing = False
 
@@ -62,6 +79,12 @@ class Settler:
     def unwritten(self) -> int:
         """Number of results that are not durable yet."""
         return len(self._results)
+
+    @property
+    def percentiles(self) -> dict[str, float]:
+        """Milliseconds of the latest attempts: p50, p95 and p99."""
+        times = sorted(self._times)
+        return {f"p{n}": round(times[len(times) * n // 100] * 1000, 3) for n in _PERCENTILES if times}
 
     @property
     def ids(self) -> set[TaskId]:
@@ -93,11 +116,11 @@ class Settler:
                 await self.step(largest)
                 pause, largest = 0.05, _MAX_BATCH
             except (TemporaryError, StoreUnusable) as error:
-                self._emit(StoreError("settle", error.problem))
+                self._emit(StoreError.of("settle", error))
                 await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
             except Exception as error:  # one unwritable result must not block the others
-                self._emit(StoreError("settle", error_text(error)))
+                self._emit(StoreError.of("settle", error))
                 if largest == 1:
                     self._replace_unwritable(error)
                     await asyncio.sleep(pause)
@@ -155,19 +178,55 @@ class Settler:
         self._results.append(unwritable._replace(outcome=outcome))
 
     def _emit_all(self, batch: list[AttemptResult], decisions: list[TaskDecision], answers: list[SettleResult]) -> None:
-        counts = Counter([decision.what for decision in decisions])
+        tenants = Counter([(r.task.tenant, d.what) for r, d in zip(batch, decisions, strict=True)])
+        counts: Counter[str] = Counter()
+        for (_, what), n in tenants.items():
+            counts[what] += n
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
                 if decision.what not in _NOT_LOGGED:
-                    self._emit(_attempt_failed(self._node.id, result, decision))
+                    self._emit(self._attempt_failed(result, decision))
         if SettleResult.CLAIM_LOST in answers:
             for result, decision, answer in zip(batch, decisions, answers, strict=True):
                 if answer is SettleResult.CLAIM_LOST:
                     self._late.append(result)
-                    self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
-        times = [result.seconds * 1000 for result in batch]
+                    task, ids = result.task, self._ids(result)
+                    self._emit(ClaimLost(self._node.id, task.id, task.queue, decision.what, task.tenant, ids))
+        times = [result.seconds for result in batch]
+        self._times.extend(times)
         lags = [(r.claimed_at - r.task.due_at) / SECOND for r in batch if r.task.attempts == 1]
-        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), sum(times), lags, times))
+        total, successes = sum(times) * 1000, partial(self._successes, batch)
+        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), total, lags, times, tenants, successes))
+
+    def _successes(self, batch: list[AttemptResult]) -> Iterator[dict[str, Any]]:
+        for result in batch:
+            if type(result.outcome) is Done:
+                task = result.task
+                yield {
+                    **self._ids(result), "task": task.id, "tenant": task.tenant, "queue": task.queue,
+                    "attempt": task.attempts, "duration_ms": round(result.seconds * 1000, 3),
+                }  # fmt: skip
+
+    def _attempt_failed(self, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:
+        task, move = result.task, decision.move
+        return AttemptFailed(
+            self._node.id,
+            task.id,
+            task.tenant,
+            task.queue,
+            task.attempts,
+            decision.what,
+            None if move.category is None else move.category.value,
+            move.detail or "",
+            result.seconds * 1000,
+            self._ids(result),
+            traceback_text(getattr(result.outcome, "error", None)),
+        )
+
+    def _ids(self, result: AttemptResult) -> Mapping[str, str]:
+        """Return the public ids of what a task is about."""
+        handler = self._naming.get(result.task.kind)
+        return {} if handler is None else handler.log_ids(result.content)
 
 
 def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[Step]:
@@ -198,7 +257,7 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
         entry = sums.setdefault((task.queue, decision.what), [0, 0.0])
         entry[0] += 1
         entry[1] += result.seconds
-        if task.attempts > 1 or result.claimed_at - task.due_at > _LATE:
+        if task.attempts > 1 or result.ended_at - task.due_at > _LATE:
             for what in _extra_outcomes(result, decision):
                 sums.setdefault((task.queue, what), [0, 0.0])[0] += 1
     return [AttemptTally(queue, what, int(n), round(seconds * 1000)) for (queue, what), (n, seconds) in sums.items()]
@@ -206,24 +265,11 @@ def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[At
 
 def _extra_outcomes(result: AttemptResult, decision: TaskDecision) -> list[str]:
     """Return further outcomes to count; rare, so that an ordinary batch writes nothing more."""
+    task = result.task
     if decision.what in _NOT_LOGGED[1:]:
         return []
-    if result.task.attempts == 1:
-        return ["late"]
-    is_persistent = result.task.attempts >= _MANY_ATTEMPTS and decision.move.category is Category.TEMPORARY
-    return ["again", "persistent"] if is_persistent else ["again"]
-
-
-def _attempt_failed(node: int, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:
-    task, move = result.task, decision.move
-    return AttemptFailed(
-        node,
-        task.id,
-        task.tenant,
-        task.queue,
-        task.attempts,
-        decision.what,
-        None if move.category is None else move.category.value,
-        move.detail or "",
-        result.seconds * 1000,
-    )
+    sent_late = ["sent_late"] if decision.what == "done" and result.ended_at - result.due_at > _LATE else []
+    if task.attempts == 1:
+        return ["late", *sent_late] if result.claimed_at - task.due_at > _LATE else sent_late
+    is_persistent = task.attempts >= _MANY_ATTEMPTS and decision.move.category is Category.TEMPORARY
+    return ["again", "persistent"] if is_persistent else ["again", *sent_late]

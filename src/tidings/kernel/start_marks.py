@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from ..model.errors import TemporaryError, error_text
-from ..model.outcome import Defer, Retry
+from ..model.errors import TemporaryError
+from ..model.outcome import Defer, Retry, raised
 from ..model.task import Category, Task, TaskId
 from ..model.time import SECOND
 from ..observability.events import StoreError
@@ -52,7 +52,7 @@ class TaskStarter:
             try:
                 is_durable = await durable
             except Exception as error:  # the claim may have been written, as when the claim itself fails
-                self._emit(StoreError("claim", error_text(error)))
+                self._emit(StoreError.of("claim", error))
                 for task in tasks:
                     self._drop(task)
                 return False
@@ -108,10 +108,10 @@ class TaskStarter:
         except TemporaryError as error:
             return self._defer_unloaded(error, claimed_at)
         except Exception as error:  # any exception of a handler is an outcome of its tasks
-            return Retry(Category.SYSTEM, error_text(error))
+            return raised(error)
 
     def _defer_unloaded(self, error: TemporaryError, claimed_at: int) -> Defer:
-        self._emit(StoreError("load", error.problem))
+        self._emit(StoreError.of("load", error))
         return Defer(claimed_at, "the database did not respond")
 
     def _run_all(

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from ..model.errors import TemporaryError, error_text
+from ..model.errors import TemporaryError
 from ..observability import memory_usage
 from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreError
 from ..store.port import Step, Store
@@ -89,6 +89,7 @@ class Worker:
         self._observers = observers
         self._observing: list[asyncio.Task[None]] = []
         self._memory_limit = memory_limit
+        self._cpu = memory_usage.CpuUsage()
         self._loops: list[asyncio.Task[None]] = []
         self._running: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -162,7 +163,7 @@ class Worker:
                 await self.runner.start()
                 break
             except Exception as error:  # a serving process must also work, or report why not
-                self._emit(StoreError("start", error_text(error)))
+                self._emit(StoreError.of("start", error))
                 await asyncio.sleep(1)
         self.is_working = True
         self._emit(NodeJoined(self.node.id, self.node.name))
@@ -186,7 +187,7 @@ class Worker:
                 try:
                     delay = await actor.step()
                 except Exception as error:  # the loop survives its step
-                    self._emit(StoreError(actor.name, error_text(error)))
+                    self._emit(StoreError.of(actor.name, error))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await woken.wait()
@@ -198,7 +199,7 @@ class Worker:
             try:
                 delay = await actor.step()
             except Exception as error:  # the loop survives its step
-                self._emit(StoreError(actor.name, error_text(error)))
+                self._emit(StoreError.of(actor.name, error))
             await asyncio.sleep(delay)
 
     async def _every(
@@ -216,7 +217,7 @@ class Worker:
                 await step()
                 pause = seconds
             except Exception as error:  # the loop survives its step
-                self._emit(StoreError(where, error_text(error)))
+                self._emit(StoreError.of(where, error))
                 pause = min(seconds, again * (0.5 + self._clock.chance()))
 
     async def _heartbeat_once(self) -> None:
@@ -232,9 +233,9 @@ class Worker:
 
     @property
     def load(self) -> dict[str, Any]:
-        """How busy this node is, and the fraction of its memory in use."""
+        """How busy this node is, and its use of CPU and memory."""
         fraction = memory_usage.usage_fraction(self._memory_limit)
-        used = {} if fraction is None else {"memory": round(fraction, 4)}
+        used = {"cpu": round(self._cpu.fraction(), 3)} | ({} if fraction is None else {"memory": round(fraction, 4)})
         return {**self.runner.load, **used, **self._also_load()}
 
     async def _recover(self, rewound: RewindDetected) -> None:

@@ -168,13 +168,14 @@ class Extractor:
             where = {"job": due["job"], "type": due["type"], "round": due["round"]}
             steps.append(Step("job_record_add", {**where, "rows": to_json(extracted.rows)}))
         await self._store.write(steps)
+        await self._wait_for_turn(opened, page.calls - 1)  # calls beyond the first, after the fact
         return page.cursor is not None
 
-    async def _wait_for_turn(self, opened: OpenedJob) -> None:
-        """Wait for a slot of the source's rate limit."""
+    async def _wait_for_turn(self, opened: OpenedJob, calls: int = 1) -> None:
+        """Wait for slots of the source's rate limit."""
         if opened.source.limits.reads_per_second is None and opened.job.caps.reads_per_second is None:
             return
-        await opened.reads.wait_for_slot(self._sleep)
+        await opened.reads.wait_for_slot(self._sleep, calls)
 
     async def _known(self, due: Row, row: Row, page: RecordPage) -> dict[str, str | None]:
         """Return the stored records of a page by id; none before the first page."""
@@ -230,6 +231,8 @@ def _note(type_: str, row: Row, taken: ExtractedPage, page: RecordPage, expected
         noted = f"{taken.clashes} duplicate ids with other values"
     elif taken.again:
         noted = f"{taken.again} duplicate records: the source changed during the read"
+    elif page.notes:
+        noted = "; ".join(page.notes)[:500]
     elif page.cursor is None and expected is not None:
         given = row["extracted"] + len(taken.rows)
         if given != expected:

@@ -14,11 +14,11 @@ import orjson
 
 from ..store.port import Row, Store
 from .connector_pool import OpenedJob
-from .connectors.port import ConnectorError, ErrorKind, Fields, Record
+from .connectors.port import ConnectorError, ErrorKind, Fields, Record, SupportsCanonicalForm
 from .crosswalk import CrosswalkEntry, Link, to_json
 from .error_policy import error_fingerprint
 from .jobs import PlannedAction
-from .mapping.mapped_record import MappedRecord, RejectedRecord, TargetIdLookup
+from .mapping.mapped_record import MappedRecord, RejectedRecord, TargetIdLookup, redacted
 from .mapping.rules import OWN_ID
 from .mapping.schema_check import schema_mismatch
 from .record_states import RecordState
@@ -117,7 +117,7 @@ class RecordPreparer:
         """Map records; return those to be written. The others are in `results` with their reason."""
         records = [Record(self._type, row["source_id"], orjson.loads(row["raw"])) for row in rows]
         known, lookup = await self._known(records)
-        schema = await self._opened.schema(self._type)
+        schema, target = await self._opened.schema(self._type), self._opened.job.type(self._type).target
         items: list[PreparedRecord] = []
         for n, (row, record) in enumerate(zip(rows, records, strict=True)):
             if n % _SLICE == _SLICE - 1:
@@ -128,6 +128,16 @@ class RecordPreparer:
             if isinstance(made, RejectedRecord):
                 results.add_rejected(row, made, action=_action(made) if self._ahead else None)
                 continue
+            if isinstance(self._opened.target, SupportsCanonicalForm):
+                try:
+                    made = made._replace(fields=await self._opened.target.canonical(target, made.fields))
+                except ConnectorError as error:
+                    if error.failure is not ErrorKind.VALIDATION:
+                        raise
+                    value = redacted(made.fields.get(error.field or ""))
+                    rejected = RejectedRecord(self._type, record.id, error.field, value, "target", error.reason)
+                    results.add_rejected(row, rejected, action=_action(rejected) if self._ahead else None)
+                    continue
             items.append(_item(row, record.id, made, known.get((self._type, record.id))))
         return items
 

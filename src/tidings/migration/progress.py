@@ -10,7 +10,7 @@ import orjson
 from ..model.time import SECOND, iso
 from ..store.port import Row, Store
 from .connector_pool import OpenedJob
-from .connectors.port import SupportsQuota
+from .connectors.port import ConnectorError, Quota, Record, SupportsCallEstimate, SupportsQuota
 from .dead_letters import causes_of
 from .dry_run import estimate_calls
 from .jobs import (
@@ -28,8 +28,11 @@ from .jobs import (
     system_identity,
 )
 from .mapping.lint import LintFinding
+from .mapping.rules import TypeMap
 from .rate_limits import month_of
 from .record_states import RecordState
+
+SAMPLE = 500  # records whose links the plan report counts
 
 
 async def status_of(store: Store, view: JobView, now: int) -> JobStatus:
@@ -153,9 +156,10 @@ async def plan_report_of(
         if row["state"] == RecordState.REJECTED:  # includes unreadable records
             counts[PlannedAction.REJECTED] = row["n"]
     calls = _calls(opened, actions)
-    fits, notes = await _budget(store, opened, calls, now)
     rows = await store.read("job_type_list", job=view.n)
+    fits, notes = await _budget(store, opened, calls, {row["type"]: row["extracted"] for row in rows}, now)
     notes += [str(row["note"]) for row in rows if row["note"]]
+    notes += [note for one in opened.job.types for note in await _relations(store, view, opened, one)]
     per_second = opened.limits.writes_per_second
     return PlanReport(
         view,
@@ -168,6 +172,21 @@ async def plan_report_of(
     )
 
 
+async def _relations(store: Store, view: JobView, opened: OpenedJob, type_: TypeMap) -> list[str]:
+    """Return how many of the first records have a link, for each relation of a type."""
+    fields = [rule.name for rule in type_.fields if rule.reference is not None]
+    if not fields:
+        return []
+    rows = await store.read("job_record_sample", job=view.n, round=view.round, type=type_.name, limit=SAMPLE)
+    records = [Record(type_.name, row["source_id"], orjson.loads(row["raw"])) for row in rows]
+    linked = Counter(field for one in records for field in {link[0] for link in opened.mapper.links(one)})
+    return [
+        f"{'' if linked[field] or not rows else 'warning: '}{type_.name}.{field}: "
+        f"{linked[field]:,} of {'the first ' if len(rows) == SAMPLE else ''}{len(rows):,} records have a link"
+        for field in fields
+    ]
+
+
 def _calls(opened: OpenedJob, actions: Mapping[str, Mapping[PlannedAction, int]]) -> int:
     total = 0
     for name, counts in actions.items():
@@ -176,7 +195,9 @@ def _calls(opened: OpenedJob, actions: Mapping[str, Mapping[PlannedAction, int]]
     return total
 
 
-async def _budget(store: Store, opened: OpenedJob, calls: int, now: int) -> tuple[bool | None, list[str]]:
+async def _budget(
+    store: Store, opened: OpenedJob, calls: int, read: Mapping[str, int], now: int
+) -> tuple[bool | None, list[str]]:
     """Check the calls against the monthly quota, by our own count and by the target's. None: no quota."""
     left: int | None = None
     allowed = opened.limits.per_month
@@ -184,17 +205,31 @@ async def _budget(store: Store, opened: OpenedJob, calls: int, now: int) -> tupl
         rows = await store.read("job_system_find", system=opened.writes.name)
         used = rows[0]["used"] if rows and rows[0]["month"] == month_of(now) else 0
         left = allowed - used
-    if isinstance(opened.target, SupportsQuota):
-        quota = await opened.target.quota()
-        if quota.remaining is not None:
-            left = quota.remaining if left is None else min(left, quota.remaining)
-    notes: list[str] = []
-    if isinstance(opened.source, SupportsQuota):
-        quota = await opened.source.quota()
-        if quota.remaining is not None:
-            notes.append(f"the source allows {quota.remaining:,} more calls this month")
+    there, notes = await _quota(opened.target, "target")
+    if there.remaining is not None:
+        left = there.remaining if left is None else min(left, there.remaining)
+    here, more = await _quota(opened.source, "source")
+    notes += more
+    if isinstance(opened.source, SupportsCallEstimate):
+        cost = {name: opened.source.calls_to_read(opened.job.type(name).source, n) for name, n in read.items()}
+        parts = ", ".join(f"{name} {n:,}" for name, n in cost.items())
+        notes.append(
+            f"reading the source once takes {sum(cost.values()):,} calls ({parts}); verification reads it again"
+        )
+    if here.remaining is not None:
+        notes.append(f"the source allows {here.remaining:,} more calls this month")
     if left is None:
         return None, notes
     if calls <= left:
         return True, notes
     return False, [*notes, f"it exceeds the monthly quota: {calls:,} calls needed, {max(0, left):,} left"]
+
+
+async def _quota(system: object, side: str) -> tuple[Quota, list[str]]:
+    """Return the monthly quota of a system; without an answer, a note says why it is unknown."""
+    if isinstance(system, SupportsQuota):
+        try:
+            return await system.quota(), []
+        except ConnectorError as error:
+            return Quota(None, None, None), [f"the monthly quota of the {side} is unknown: {error.reason}"]
+    return Quota(None, None, None), []

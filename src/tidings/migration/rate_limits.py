@@ -77,14 +77,13 @@ class SystemRateLimiter:
         """
         self._lag = min(LONGEST_LAG, self._lag + late) if late else self._lag * 0.9
 
-    async def wait_for_slot(self, sleep: Sleep) -> None:
-        """Wait for a slot."""
-        while True:
-            taken = await self.take(1)
-            if taken.instants:
-                await sleep(max(0.0, (taken.instants[0] - self._clock.now()) / SECOND))
-                return
-            await sleep(min(taken.wait, 5.0))
+    async def wait_for_slot(self, sleep: Sleep, slots: int = 1) -> None:
+        """Wait for a slot, or for several."""
+        while slots > 0:
+            taken = await self.take(slots)
+            slots -= len(taken.instants)
+            last = taken.instants[-1] if taken.instants else None
+            await sleep(min(taken.wait, 5.0) if last is None else max(0.0, (last - self._clock.now()) / SECOND))
 
     def pause_step(self, until: int, reason: str) -> Step:
         """Return the step that pauses all calls to the system until an instant."""

@@ -10,7 +10,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from .connectors.port import Fields, Record, RecordPage, RecordSource, RecordTarget, UnreadableRecord, WriteStrategy
+from .connectors.port import (
+    Fields,
+    Record,
+    RecordPage,
+    RecordSource,
+    RecordTarget,
+    SupportsCanonicalForm,
+    UnreadableRecord,
+    WriteStrategy,
+)
 from .external_sort import LARGEST_RUN, SortedRuns
 from .extractor import encode_record, source_id_of
 from .field_diff import changed_fields
@@ -76,9 +85,9 @@ async def verify(
     largest_run: int = LARGEST_RUN,
 ) -> VerificationReport:
     """Compare everything. `tell` gets every difference, also those that do not fit into the report."""
-    reports = {one.name: TypeVerification(one.name) for one in job.types}
+    reports = {one.name: _empty_report(one) for one in job.types}
     for name in dict.fromkeys(one.target for one in job.types):
-        check = _TypeCheck(name, [one for one in job.types if one.target == name], reports, mapper, tell)
+        check = _TypeCheck(target, [one for one in job.types if one.target == name], reports, mapper, tell)
         with SortedRuns(largest=largest_run) as runs:
             by_id = target.strategy(name) is WriteStrategy.RECONCILE
             for one in check.types:
@@ -89,18 +98,24 @@ async def verify(
     return VerificationReport(list(reports.values()), job.mapping_hash, behind)
 
 
+def _empty_report(type_: TypeMap) -> TypeVerification:
+    fields = [rule.name for rule in type_.fields if rule.reference is not None]
+    return TypeVerification(type_.name, relations={name: {"source": 0, "target": 0} for name in fields})
+
+
 class _TypeCheck:
     """One target type, and the types of the job that are written to it."""
 
     def __init__(
         self,
-        target: str,
+        target: RecordTarget,
         types: Sequence[TypeMap],
         reports: Mapping[str, TypeVerification],
         mapper: Mapper,
         tell: Tell | None,
     ) -> None:
-        self.types, self._target = types, target
+        self.types, self._target = types, types[0].target
+        self._canonical = target.canonical if isinstance(target, SupportsCanonicalForm) else None
         self._maps = {one.name: one for one in types}
         self._reports, self._mapper = reports, mapper
         self._on_difference = tell
@@ -145,6 +160,8 @@ class _TypeCheck:
         for record in records:
             group = self._group(type_, record)
             expected = self._expected(record, group, known, states.get(record.id))
+            if expected.fields is not None and self._canonical is not None:
+                expected = expected._replace(fields=dict(await self._canonical(type_.target, expected.fields)))
             key = known.get((type_.name, record.id)) if by_id else self._mapper.key(record)
             runs.add(f" {type_.name} {record.id}" if key is None else key, "ours", *expected)
 
@@ -167,6 +184,9 @@ class _TypeCheck:
         mapped = self._mapper.map(record, lambda type_, id_: known.get((type_, id_)))
         if isinstance(mapped, MappedRecord):
             code, reason = _excuse(state)
+            for link in mapped.relations if code is None else ():
+                if link.target_id is None or link.field in mapped.fields:
+                    self._reports[record.type].relations[link.field]["source"] += 1
             return _ExpectedRecord(record.type, record.id, group, code, reason, dict(mapped.fields))
         code = _CODES.get(mapped.state, DifferenceCode.REJECTED)
         return _ExpectedRecord(record.type, record.id, group, code, str(mapped), None)
@@ -233,6 +253,9 @@ class _TypeCheck:
 
     def _same_or_not(self, key: str, wanted: Sequence[_ExpectedRecord], actual: Sequence[_ActualRecord]) -> None:
         first, there = wanted[0], actual[0]
+        for name, counts in self._reports[first.type].relations.items():
+            value = ((first.fields if there.fields is None else there.fields) or {}).get(name)
+            counts["target"] += len(value) if isinstance(value, list) else value is not None
         if there.fields is None:
             note = "the target does not return fields: only existence was compared"
             report = self._reports[first.type]

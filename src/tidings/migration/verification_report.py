@@ -61,7 +61,10 @@ class RecordDifference(NamedTuple):
 
 @dataclass(slots=True)
 class TypeVerification:
-    """One record type. `groups` counts source, target and same by the field that the job names."""
+    """One record type. `groups` counts source, target and same by the field that the job names.
+
+    `relations` counts the links of the records that should be in the target.
+    """
 
     type: str
     source: int = 0
@@ -70,8 +73,14 @@ class TypeVerification:
     counts: Counter[DifferenceCode] = field(default_factory=Counter)
     unexplained: int = 0
     groups: dict[str, dict[str, int]] = field(default_factory=dict)
+    relations: dict[str, dict[str, int]] = field(default_factory=dict)  # links by field, in source and target
     listed: list[RecordDifference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def lost_links(self) -> int:
+        """Return how many links of the source are missing in the target."""
+        return sum(max(0, links["source"] - links["target"]) for links in self.relations.values())
 
     def tell(self, difference: RecordDifference) -> None:
         """Count a difference, and keep it while there is room."""
@@ -90,6 +99,7 @@ class TypeVerification:
             "counts": {str(code): count for code, count in sorted(self.counts.items())},
             "unexplained": self.unexplained,
             "groups": {name: dict(counts) for name, counts in sorted(self.groups.items())},
+            "relations": {name: dict(counts) for name, counts in sorted(self.relations.items())},
             "differences": [one.plainly() for one in self.listed],
             "not_listed": self.counts.total() - len(self.listed),
             "notes": self.notes,
@@ -106,8 +116,8 @@ class VerificationReport:
 
     @property
     def unexplained(self) -> int:
-        """Return the number of unexplained differences; zero passes."""
-        return sum(one.unexplained for one in self.types)
+        """Return the number of unexplained differences and lost links; zero passes."""
+        return sum(max(one.unexplained, one.lost_links) for one in self.types)
 
     @property
     def passed(self) -> bool:
@@ -137,6 +147,10 @@ class VerificationReport:
             counts = "".join(f", {count:,} {code}" for code, count in sorted(one.counts.items()))
             yield f"{one.type}: source {one.source:,}, target {one.target:,}, same {one.same:,}{counts}"
             yield from (f"    note: {note}" for note in one.notes)
+            for name, links in sorted(one.relations.items()):
+                lost = max(0, links["source"] - links["target"])
+                numbers = f"source {links['source']:,}, target {links['target']:,}"
+                yield f"    relation {name}: {numbers}{f', {lost:,} lost' if lost else ''}"
             for name, group in sorted(one.groups.items()):
                 numbers = ", ".join(f"{what} {group[what]:,}" for what in ("source", "target", "same"))
                 yield f"    {name}: {numbers}"

@@ -22,6 +22,8 @@ Each error says what happened, to which object, and what to do next.
 
 from __future__ import annotations
 
+import traceback
+
 
 class TidingsError(Exception):
     """The root of all errors. `problem` says what happened, `remedy` what to do next."""
@@ -145,6 +147,13 @@ class Misconfigured(TidingsError):
 
     code = "misconfigured"
     exit_code = 78
+
+
+def traceback_text(error: BaseException | None) -> str | None:
+    """Return the traceback of an unexpected error; None for our own errors, whose text is enough."""
+    if error is None or isinstance(error, TidingsError):
+        return None
+    return "".join(traceback.format_exception(error)).rstrip()
 
 
 def error_text(error: BaseException) -> str:

@@ -17,6 +17,7 @@ class Message(NamedTuple):
     accepted_at: int
     attempt: int = 1
     retry_in: int | None = None  # microseconds between attempts; None: the policy decides
+    scheduled_at: int = 0
 
     @property
     def text(self) -> str:

@@ -6,9 +6,10 @@ paused, and the message keeps its place without using up an attempt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
+from .errors import error_text
 from .task import Category
 
 
@@ -27,6 +28,7 @@ class Retry:
     reason: str
     after: timedelta | None = None
     whole_channel: bool = False
+    error: Exception | None = field(default=None, repr=False, compare=False)  # what a handler raised, for the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,11 @@ class Unknown:
     evidence: str
     hold: bool = False  # a person must decide, whatever the channel's rule
     session_failed: bool = False  # the channel's session must be restarted before the next attempt
+
+
+def raised(error: Exception) -> Retry:
+    """Return the outcome of an attempt whose handler or channel raised an error."""
+    return Retry(Category.SYSTEM, error_text(error), error=error)
 
 
 Outcome = Done | Retry | Reject | Defer | Skip | Offline | Unknown

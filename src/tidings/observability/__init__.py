@@ -4,8 +4,7 @@ events: one class per event.
 log: the log sink, JSON or text.
 metrics: Prometheus metrics.
 counters: which counters and timings an event adds to (pure).
-sinks: the optional sinks that are configured.
 statsd: the StatsD sink.
 otel: the OpenTelemetry sink.
-memory_usage: memory use of this process and its limit.
+memory_usage: CPU and memory use of this process, and its memory limit.
 """

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, dataclass_transform
+
+from ..model.errors import error_text, traceback_text
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -25,7 +27,9 @@ class BatchSettled(Event):
     outcomes: dict[str, int]
     duration_ms: float
     lags: Sequence[float] = field(default=(), repr=False)  # seconds from due to started, of first attempts
-    times: Sequence[float] = field(default=(), repr=False)  # milliseconds of each attempt
+    times: Sequence[float] = field(default=(), repr=False)  # seconds of each attempt
+    tenants: Mapping[tuple[str, str], int] = field(default_factory=dict, repr=False)  # attempts by tenant and outcome
+    successes: Callable[[], Iterable[Mapping[str, Any]]] = field(default=tuple, repr=False)  # fields of a line for each
 
 
 class AttemptFailed(Event):
@@ -40,6 +44,8 @@ class AttemptFailed(Event):
     category: str | None
     reason: str
     duration_ms: float
+    ids: Mapping[str, str] = field(default_factory=dict)  # public ids; fields of their own in the log
+    exception: str | None = None  # traceback of an unexpected error
 
 
 class ClaimLost(Event):
@@ -49,6 +55,8 @@ class ClaimLost(Event):
     task: int
     queue: str
     outcome: str
+    tenant: str
+    ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class TasksExpired(Event):
@@ -130,6 +138,24 @@ class StoreError(Event):
 
     where: str
     reason: str
+    exception: str | None = None
+
+    @classmethod
+    def of(cls, where: str, error: BaseException) -> StoreError:
+        """Return the event for an error, with its traceback if it is unexpected."""
+        return cls(where, error_text(error), traceback_text(error))
+
+
+class AttemptError(Event):
+    """A channel raised an unexpected error in a transport; the dispatcher decides about the message."""
+
+    queue: str
+    tenant: str
+    message: str
+    attempt: int
+    reason: str
+    duration_ms: float
+    exception: str | None
 
 
 class ClockDrift(Event):
@@ -187,6 +213,7 @@ class SourceError(Event):
     source: str
     failures: int
     reason: str
+    exception: str | None = None
 
 
 class SourceTakenOver(Event):

@@ -1,7 +1,7 @@
 """The log sink: one line per event, as JSON or as text for a terminal.
 
-Successes are logged per batch (a line per message would cost more than the message), failures per message,
-with its ids. Events carry no secrets.
+Each attempt has a line with the public ids of its message: successes are written together, with one call per
+batch, and can be turned off. Events carry no secrets.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, TextIO
 
+import orjson
 import structlog
 
 from . import events
@@ -19,7 +21,7 @@ from . import events
 _ERRORS = (
     events.AlertRaised, events.BatchUnreadable, events.BrokerLost, events.ChannelLoggedOut,
     events.ChannelUnreachable, events.DatabaseRewound, events.ReportRefused, events.ReportUnreadable,
-    events.StoreError,
+    events.AttemptError, events.StoreError,
 )  # fmt: skip
 _WARNINGS = (
     events.AttemptFailed, events.AuthenticationFailed, events.ClaimLost, events.ClockDrift,
@@ -35,32 +37,91 @@ _LEVELS: dict[type[events.Event], int] = {
     **dict.fromkeys(_WARNINGS, logging.WARNING),
     **dict.fromkeys(_DEBUG, logging.DEBUG),
 }  # others: info
+_stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")
 
 
-def log_sink(*, form: str, level: str) -> events.Emit:
-    """Return a sink that writes JSON or text ('auto': text on a terminal) to standard error."""
-    text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    pretty = structlog.dev.ConsoleRenderer(timestamp_key="time")
-    renderer: Any = pretty if text else structlog.processors.JSONRenderer(serializer=_dumps)
-    logger = structlog.wrap_logger(
-        structlog.PrintLogger(file=sys.stderr),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+class LogOptions(NamedTuple):
+    """How the log is written."""
+
+    form: str = "auto"  # json or text; auto: text on a terminal, otherwise json
+    level: str = "info"
+    output: str = "stderr"  # or stdout
+    successes: bool | None = None  # a line for each successful attempt; None: only as JSON
+
+    @property
+    def stream(self) -> TextIO:
+        """The stream to write to."""
+        return sys.stdout if self.output == "stdout" else sys.stderr
+
+    @property
+    def is_json(self) -> bool:
+        """Whether lines are JSON objects."""
+        return self.form == "json" or (self.form == "auto" and not self.stream.isatty())
+
+    @property
+    def renderer(self) -> Any:
+        """The last processor of structlog: it turns a line's fields into text."""
+        if self.is_json:
+            return structlog.processors.JSONRenderer(serializer=_dumps)
+        return structlog.dev.ConsoleRenderer(timestamp_key="time")
+
+
+class LogSink:
+    """Writes events to a stream."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._successes = options.is_json if options.successes is None else options.successes
+        self._stream = options.stream
+        self._render: Callable[[Any], Any] = _dumps if options.is_json else partial(options.renderer, None, "")
+        self._least = logging.getLevelNamesMapping()[options.level.upper()]
+
+    def __call__(self, event: events.Event) -> None:
+        """Write one event, and a line for each success of a batch."""
+        level = _LEVELS.get(type(event), logging.INFO)
+        lines: list[dict[str, Any]] = []
+        if self._successes and self._least <= logging.INFO and isinstance(event, events.BatchSettled):
+            own = {"event": "attempt_succeeded", "level": "info", "node": event.node}
+            lines = [{**fields, **own} for fields in event.successes()]
+        if level >= self._least:
+            own = {"event": _snake(type(event).__name__), "level": logging.getLevelName(level).lower()}
+            lines.append({**_fields(event), **own})
+        if lines:
+            tail = {"logger": "tidings", **_stamp(None, "", {})}
+            for line in lines:
+                line.update(tail)
+            self._stream.write("".join([f"{self._render(line)}\n" for line in lines]))
+            self._stream.flush()
+
+
+def log_sink(options: LogOptions = LogOptions()) -> events.Emit:
+    """Return a sink that writes each event as a line of JSON or text."""
+    return LogSink(options)
+
+
+def configure_library_logs(options: LogOptions) -> None:
+    """Write warnings and errors of `logging` to the log, as JSON or text like our own lines."""
+    handler = logging.StreamHandler(options.stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name, _stamp],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *([structlog.processors.format_exc_info] if options.is_json else []),
+                options.renderer,
+            ],
+        )
     )
-    logger = logger.bind(logger="tidings")
-    least = logging.getLevelName(level.upper())
-    return lambda event: _write(logger, least, event)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[options.level.upper()]))
 
 
-def _write(logger: Any, least: int, event: events.Event) -> None:
-    level = _LEVELS.get(type(event), logging.INFO)
-    if level >= least:
-        values = {f.name: getattr(event, f.name) for f in fields(event) if f.repr}
-        logger.log(level, _snake(type(event).__name__), **values)
+def _fields(event: events.Event) -> dict[str, Any]:
+    """Return the fields of a line; public ids are fields of their own, optional fields may be missing."""
+    values = {f.name: getattr(event, f.name) for f in fields(event) if f.repr}
+    optional = {f.name for f in fields(event) if f.default is None}
+    ids = values.pop("ids", {})
+    return {**{name: it for name, it in values.items() if it is not None or name not in optional}, **ids}
 
 
 def fan_out(*sinks: events.Emit) -> events.Emit:
@@ -81,9 +142,4 @@ def _snake(name: str) -> str:
 
 
 def _dumps(value: Any, **_: Any) -> str:
-    import orjson
-
     return orjson.dumps(value, default=str).decode()
-
-
-EventSink = Callable[[events.Event], None]

@@ -1,4 +1,4 @@
-"""Memory use of this process and its limit.
+"""CPU use of this process, its memory use and its memory limit.
 
 The limit is the smallest of the container's limit, the process's rlimit, and the machine's memory.
 """
@@ -6,11 +6,26 @@ The limit is the smallest of the container's limit, the process's rlimit, and th
 from __future__ import annotations
 
 import resource
+import time
 from pathlib import Path
 
 _CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _USED = Path("/proc/self/statm")
 _MACHINE = Path("/proc/meminfo")
+
+
+class CpuUsage:
+    """CPU use of this process between two readings."""
+
+    def __init__(self) -> None:
+        self._at, self._spent = time.monotonic(), time.process_time()
+
+    def fraction(self) -> float:
+        """Return the share of one core used since the last reading; over 1 with several busy threads."""
+        at, spent = time.monotonic(), time.process_time()
+        share = (spent - self._spent) / max(at - self._at, 1e-6)
+        self._at, self._spent = at, spent
+        return share
 
 
 def used_bytes() -> int | None:

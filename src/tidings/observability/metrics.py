@@ -1,40 +1,27 @@
 """Prometheus metrics of this process, counted per batch.
 
-A batch costs little more than its buckets. Required names stay as they are; labels have few values.
+A batch costs little more than its buckets. All names have the prefix `tidings_`; labels have few values.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, disable_created_metrics
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from . import events
-from .counters import counter_increments, timings
+from .counters import COUNTERS, TIMES, EventCounter, timings
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+PREFIX = "tidings_"
 LAG_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)  # seconds
-DURATION_BUCKETS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 30_000.0)
-_COUNTERS = (
-    ("messages_processed", "Attempts whose results were stored."),
-    ("messages_succeeded", "Attempts that succeeded."),
-    ("messages_failed", "Messages that failed permanently."),
-    ("errors_by_category", "Attempts that failed.", "category"),
-    ("scheduled_messages_processed", "Messages started at their due time."),
-    ("duplicate_detections", "Messages that may have been sent twice."),
-    ("scheduler_errors", "Failed steps and database errors.", "where"),
-    ("messages_expired", "Messages that expired."),
-    ("messages_unknown", "Messages with an unknown outcome after a crash or database rewind."),
-    ("persistent_errors", "Temporary errors at the third or a later attempt."),
-    ("authentication_failures", "Rejected keys.", "reason"),
-    ("nodes_lost", "Processes declared dead."),
-    ("database_rewinds", "Detected losses of committed data (rewinds)."),
-)
+DURATION_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
+BUCKETS = {"schedule_execution_lag_seconds": LAG_BUCKETS, "processing_time_seconds": DURATION_BUCKETS}
 
 
 class BatchHistogram(Collector):
@@ -68,40 +55,50 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-
-        def counter(name: str, about: str, *labels: str) -> Counter:
-            return Counter(name, about, labels, registry=registry)
-
-        self._counters = {f"{name}_total": counter(name, *about) for name, *about in _COUNTERS}
-        self._tallies = {
-            "schedule_execution_lag_seconds": BatchHistogram(
-                "schedule_execution_lag_seconds", "Seconds from due to started.", LAG_BUCKETS
-            ),
-            "processing_time_ms": BatchHistogram("processing_time_ms", "Milliseconds per attempt.", DURATION_BUCKETS),
+        self._counting = EventCounter()
+        self._counters = {
+            name: Counter(PREFIX + name, about, labels, registry=registry)
+            for name, (about, *labels) in COUNTERS.items()
         }
-        for own in self._tallies.values():
-            registry.register(own)
-        self._stopped = Gauge("channel_stopped", "1 while the channel sends nothing.", ["channel"], registry=registry)
+        self._times = {name: BatchHistogram(PREFIX + name, about, BUCKETS[name]) for name, about in TIMES.items()}
+        for histogram in self._times.values():
+            registry.register(histogram)
+        ProcessCollector(namespace=PREFIX.rstrip("_"), registry=registry)  # CPU, memory, open files of this process
+        self._stopped = Gauge(
+            f"{PREFIX}channel_stopped", "1 while the channel sends nothing.", ["channel"], registry=registry
+        )
         self._gauges: dict[str, Gauge] = {}
 
     def take(self, event: events.Event) -> None:
         """Count one event."""
-        for name, n, label in counter_increments(event):
+        for name, n, labels in self._counting.increments(event):
             own = self._counters[name]
-            (own if label is None else own.labels(label[1])).inc(n)
+            (own.labels(*labels) if labels else own).inc(n)
         for name, values in timings(event):
-            self._tallies[name].add(values)
+            self._times[name].add(values)
         if isinstance(event, events.ChannelStopped | events.ChannelResumed):
             self._stopped.labels(event.queue).set(isinstance(event, events.ChannelStopped))
 
     def gauge(self, name: str, about: str, values: Mapping[tuple[str, ...], float], *labels: str) -> None:
         """Replace a gauge's values; labels that are no longer present are removed."""
         if name not in self._gauges:
-            self._gauges[name] = Gauge(name, about, labels, registry=self._registry)
+            self._gauges[name] = Gauge(PREFIX + name, about, labels, registry=self._registry)
         gauge = self._gauges[name]
         gauge.clear()
         for chosen, value in values.items():
             (gauge.labels(*chosen) if labels else gauge).set(value)
+
+    def forget_gauges(self) -> None:
+        """Remove the gauges' values: they could not be read."""
+        while self._gauges:
+            self._registry.unregister(self._gauges.popitem()[1])
+
+    def gauges(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """Return name, label values and value of each gauge, without the prefix."""
+        for family in self._registry.collect():
+            if family.type == "gauge":
+                for sample in family.samples:
+                    yield sample.name.removeprefix(PREFIX), tuple(sample.labels.values()), sample.value
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -23,19 +23,21 @@ class OtelSink:
     """Counts events in the instruments of its own meter."""
 
     def __init__(self, reader: MetricReader | None = None) -> None:
+        self._counting = counters.EventCounter()
         provider = self._provider = _provider(reader)
         meter = provider.get_meter("tidings", __version__)
         self._counters: dict[str, Any] = {
             name: meter.create_counter(f"{PREFIX}.{name.removesuffix('_total')}") for name in counters.COUNTERS
         }
         self._times: dict[str, Any] = {
-            name: meter.create_histogram(f"{PREFIX}.{_bare(name)}", unit=_unit(name)) for name in counters.TIMES
+            name: meter.create_histogram(f"{PREFIX}.{name.removesuffix('_seconds')}", unit="s")
+            for name in counters.TIMES
         }
 
     def take(self, event: Event) -> None:
         """Count one event."""
-        for name, n, label in counters.counter_increments(event):
-            self._counters[name].add(n, None if label is None else dict((label,)))
+        for name, n, labels in self._counting.increments(event):
+            self._counters[name].add(n, dict(zip(counters.COUNTERS[name][1:], labels, strict=True)))
         for name, values in counters.timings(event):
             record = self._times[name].record
             for value in values:
@@ -64,11 +66,3 @@ def _provider(reader: MetricReader | None) -> Any:
         ) from error
     named = Resource.create({"service.name": "tidings", "service.version": __version__})
     return MeterProvider([reader], resource=named)
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix("_seconds").removesuffix("_ms")
-
-
-def _unit(name: str) -> str:
-    return "s" if name.endswith("_seconds") else "ms"

@@ -1,4 +1,4 @@
-"""The StatsD sink: counters and timings over UDP, one or two packets per batch, without retransmission.
+"""The StatsD sink: counters, timings and gauges over UDP, without retransmission.
 
 Of a large batch's timings only a sample is sent, with its sample rate.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from ..model.errors import Misconfigured
 from . import counters
 from .events import Event
 
@@ -20,17 +21,30 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class StatsdSink:
-    """Sends counters to one address, without waiting."""
+    """Sends counters to one address, without waiting. Raises Misconfigured if its host is unknown."""
 
     def __init__(self, host: str, port: int) -> None:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        except OSError as error:
+            problem = f"the statsd host {host!r} cannot be resolved ({error.strerror or error})"
+            remedy = "use a host that resolves on this machine, or its address"
+            raise Misconfigured(problem, remedy=remedy, field="statsd") from None
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
         self._socket.connect(address)
+        self._counting = counters.EventCounter()
 
     def take(self, event: Event) -> None:
         """Send one event; errors are ignored."""
-        for packet in pack_lines(statsd_lines(event)):
+        self._send(statsd_lines(event, self._counting))
+
+    def push_gauges(self, gauges: Iterable[tuple[str, tuple[str, ...], float]]) -> None:
+        """Send the current values of gauges; errors are ignored."""
+        self._send(f"{_name(name, labels)}:{value:g}|g" for name, labels, value in gauges if value >= 0)
+
+    def _send(self, lines: Iterable[str]) -> None:
+        for packet in pack_lines(lines):
             with contextlib.suppress(OSError):
                 self._socket.send(packet)
 
@@ -39,20 +53,22 @@ class StatsdSink:
         self._socket.close()
 
 
-def statsd_lines(event: Event) -> Iterator[str]:
-    """Return one line per counter and timing. Pure."""
-    for name, n, label in counters.counter_increments(event):
-        part = "" if label is None else f".{_STRANGE.sub('_', label[1])}"
-        yield f"{PREFIX}.{name}{part}:{n}|c"
+def statsd_lines(event: Event, counting: counters.EventCounter) -> Iterator[str]:
+    """Return one line per counter and timing."""
+    for name, n, labels in counting.increments(event):
+        yield f"{_name(name, labels)}:{n}|c"
     for name, values in counters.timings(event):
         chosen = _spread(values)
         share = "" if len(chosen) == len(values) else f"|@{len(chosen) / len(values):.6f}"
-        in_ms = 1000 if name.endswith("_seconds") else 1
         for value in chosen:
-            yield f"{PREFIX}.{name.removesuffix('_seconds').removesuffix('_ms')}:{value * in_ms:g}|ms{share}"
+            yield f"{PREFIX}.{name.removesuffix('_seconds')}:{value * 1000:g}|ms{share}"
 
 
-def pack_lines(found: Iterator[str]) -> Iterator[bytes]:
+def _name(name: str, labels: Iterable[str]) -> str:
+    return ".".join([PREFIX, name, *(_STRANGE.sub("_", label) for label in labels)])
+
+
+def pack_lines(found: Iterable[str]) -> Iterator[bytes]:
     """Pack lines into as few packets as possible. Pure."""
     packet = b""
     for line in found:

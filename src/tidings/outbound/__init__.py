@@ -30,6 +30,7 @@ send_checks: last checks before a send: suppression, paused broadcast, rollout m
 sent_log: the log of sent messages, and its export.
 service: the outbound service used by the API, CLI and dashboard.
 sessions: sessions of linked devices: monitor, reconnect backoff, QR codes.
+sla: the share of messages sent within 60 seconds of their due time, by day and channel.
 summary: one snapshot of the engine for `tidings top`.
 templates: templates with variables, in immutable versions, rendered in a Jinja sandbox.
 tenant_quotas: daily message quotas and allowed channels of tenants.

@@ -68,7 +68,7 @@ class Delivery:
         rows = await self._store.load("message_load", list(attempts))
         loaded = {
             row[0]: (row[7:11] != _CLEAR and check_send(row[4], *row[7:11], now=self._now))
-            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], row[11])
+            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], attempts[row[0]], *row[11:13])
             for row in rows
         }
         if shadowed := [row for row in rows if loaded[row[0]] is SHADOWED]:
@@ -155,6 +155,11 @@ class Delivery:
             return waits
         early = None if has_turn else await self._early(task, message)
         return early or message
+
+    def log_ids(self, content: Any) -> Mapping[str, str]:
+        """Return the message's id."""
+        message = content.content if type(content) is ReservedSlot else content
+        return {"message": message.id} if type(message) is Message else {}
 
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
         """Apply a transport's outcome; the sender's own retry delay wins."""

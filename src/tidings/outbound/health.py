@@ -26,7 +26,7 @@ HEALTH_WINDOW = 15 * MINUTE
 MIN_ATTEMPTS = 10  # minimum for a meaningful rate
 MIN_SUCCESS_RATE = 0.9
 MAX_ERROR_RATE = 0.1
-NOT_ATTEMPTS = frozenset({"deferred", "released", "skipped", "offline"} | {"late", "again", "persistent"})
+NOT_ATTEMPTS = frozenset({"deferred", "released", "skipped", "offline"} | {"late", "again", "persistent", "sent_late"})
 """Tallies that are not outcomes of attempts."""
 
 

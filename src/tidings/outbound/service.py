@@ -33,6 +33,7 @@ from .rollout.service import RolloutService
 from .schedules.occurrence_builder import MessageOccurrenceBuilder
 from .schedules.service import ScheduleService
 from .sent_log import SentLog
+from .sla import DailyDelivery, sla_report
 from .templates.service import TemplateService
 from .trend_sampler import TrendSampler
 from .upcoming import Upcoming
@@ -78,6 +79,10 @@ class OutboundService:
     async def health(self) -> HealthReport:
         """The health report of the last fifteen minutes."""
         return await check_health(self.store, self.clock, lease=self.lease)
+
+    async def sla(self, *, days: int = 30, channel: str | None = None) -> list[DailyDelivery]:
+        """The share of messages sent on time, by day and channel; internal queues are left out."""
+        return await sla_report(self.store, days=days, channel=channel, without=self.rollout.own)
 
     async def ping(self) -> None:
         """Raise if the database does not answer."""

@@ -5,6 +5,8 @@ It shares no state with the engine, so its ledger can be compared with the engin
 access: Host and Origin checks, the sandbox key, and the hosts that callbacks may go to.
 affinity_data: records of the simulated Affinity.
 app: the ASGI application.
+attio_routes: routes of the simulated Attio.
+attio_schema: attributes of the simulated Attio, and the values they accept.
 attio_workspace: records of the simulated Attio, with Attio's rules.
 callback_commands: commands that set a callback address or send a receipt.
 callbacks: webhooks sent by the simulated providers.

@@ -1,119 +1,31 @@
-"""Records of the simulated Attio: objects with attributes, records, lists with entries, notes. No I/O.
+"""Records of the simulated Attio: objects, lists with entries, notes, tasks and meetings. No I/O.
 
 It keeps Attio's rules: an upsert matches by a unique attribute, adds to multi-value attributes and replaces
-others; a create rejects taken values; notes and plain list entries can be duplicated; a person's address
-creates or links a company. Content is lost when the sandbox stops.
+others; a create rejects taken values; notes, tasks, meetings and plain list entries can be duplicated; a
+person's address creates or links a company. Content is lost when the sandbox stops.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-_DOMAIN = re.compile(r"(?=.{3,253}$)[a-z0-9-]+(\.[a-z0-9-]+)+", re.ASCII)
-_EMAIL = re.compile(r"[^@\s]{1,64}@([a-z0-9-]+(?:\.[a-z0-9-]+)+)", re.ASCII)
-_PHONE = re.compile(r"\+[1-9][0-9 ().-]{5,20}", re.ASCII)
-_WORKSPACE = str(UUID(int=1))
+from .attio_schema import (
+    ACTOR,
+    EMAIL,
+    WORKSPACE,
+    AttioAttribute,
+    AttioCollection,
+    AttioError,
+    AttioRecord,
+    standard_lists,
+    standard_objects,
+)
+
 _EVERYBODYS = frozenset({"gmail.com", "outlook.com", "hotmail.com", "yahoo.com", "icloud.com"})
-
-
-class AttioError(Exception):
-    """A request that Attio rejects: status, code, message."""
-
-    def __init__(self, status: int, code: str, message: str, path: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message, self.path = status, code, message, path
-
-
-class AttioAttribute(NamedTuple):
-    """An attribute of an object or a list."""
-
-    slug: str
-    type: str
-    unique: bool = False
-    many: bool = False
-    required: bool = False
-    options: tuple[str, ...] = ()
-
-    def described(self) -> dict[str, Any]:
-        """Return it as the API describes it."""
-        return {
-            "id": {"workspace_id": _WORKSPACE, "attribute_id": self.slug},
-            "title": self.slug.replace("_", " ").title(),
-            "api_slug": self.slug,
-            "type": self.type,
-            "is_unique": self.unique,
-            "is_multiselect": self.many,
-            "is_required": self.required,
-            "is_writable": True,
-            "is_archived": False,
-        }
-
-
-@dataclass(slots=True)
-class AttioRecord:
-    """A record or a list entry."""
-
-    id: str
-    created_at: str
-    values: dict[str, list[Any]] = field(default_factory=dict)
-    parent: tuple[str, str] | None = None  # of a list entry
-    auto: bool = False  # created by Attio automatically
-
-
-@dataclass(slots=True)
-class AttioCollection:
-    """An object or a list with its records. `taken` finds records by their unique values."""
-
-    slug: str
-    slots: dict[str, AttioAttribute]
-    held: dict[str, AttioRecord] = field(default_factory=dict)
-    taken: dict[tuple[str, str], str] = field(default_factory=dict)
-    by_parent: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-
-
-def _shelf(slug: str, *slots: AttioAttribute) -> AttioCollection:
-    return AttioCollection(slug, {slot.slug: slot for slot in slots})
-
-
-def _objects() -> dict[str, AttioCollection]:
-    people = _shelf(
-        "people",
-        AttioAttribute("name", "personal-name"),
-        AttioAttribute("email_addresses", "email-address", unique=True, many=True),
-        AttioAttribute("phone_numbers", "phone-number", many=True),
-        AttioAttribute("company", "record-reference"),
-        AttioAttribute("job_title", "text"),
-        AttioAttribute("description", "text"),
-        AttioAttribute("affinity_id", "text", unique=True),
-    )
-    companies = _shelf(
-        "companies",
-        AttioAttribute("name", "text"),
-        AttioAttribute("domains", "domain", unique=True, many=True),
-        AttioAttribute("description", "text"),
-        AttioAttribute("categories", "select", many=True, options=("B2B", "SaaS", "Logistics")),
-        AttioAttribute("affinity_id", "text", unique=True),
-    )
-    deals = _shelf(
-        "deals",
-        AttioAttribute("name", "text", required=True),
-        AttioAttribute("stage", "status", options=("Lead", "In Progress", "Won", "Lost")),
-        AttioAttribute("value", "number"),
-        AttioAttribute("associated_company", "record-reference"),
-        AttioAttribute("affinity_id", "text", unique=True),
-    )
-    return {shelf.slug: shelf for shelf in (people, companies, deals)}
-
-
-def _lists() -> dict[str, AttioCollection]:
-    stage = AttioAttribute("stage", "status", options=("New", "Contacted", "Won", "Lost"))
-    return {"pipeline": _shelf("pipeline", stage, AttioAttribute("affinity_id", "text"))}
 
 
 class AttioWorkspace:
@@ -122,9 +34,10 @@ class AttioWorkspace:
     def __init__(self, wall: Callable[[], int]) -> None:
         self._wall = wall
         self._numbers = itertools.count(2)
-        self.objects, self.lists = _objects(), _lists()
+        self.objects, self.lists = standard_objects(), standard_lists()
         self.notes: dict[str, dict[str, Any]] = {}
         self.notes_by_parent: dict[tuple[str, str], list[str]] = {}
+        self.items: dict[str, dict[str, dict[str, Any]]] = {"tasks": {}, "meetings": {}}
         self.auto_companies = True
 
     def shelf(self, place: str, slug: str) -> AttioCollection:
@@ -139,14 +52,14 @@ class AttioWorkspace:
         slot = shelf.slots.get(matching)
         if slot is None or not slot.unique:
             reason = f'The attribute "{matching}" cannot be matched by: it is not unique.'
-            raise AttioError(400, "filter_error", reason)
+            raise AttioError(400, "validation_type", reason)
         values = self._checked(shelf, given)
         if not values.get(matching):
             reason = f'Required value for attribute "{matching}" is missing.'
-            raise AttioError(400, "missing_value", reason, (matching,))
+            raise AttioError(400, "validation_type", reason, (matching,))
         ids = {shelf.taken.get((matching, _key(one))) for one in values[matching]} - {None}
         if len(ids) > 1:
-            raise AttioError(400, "multiple_match_results", "More than one record matches.")
+            raise AttioError(400, "validation_type", "More than one record matches.")
         if not ids:
             return self._create(shelf, values)
         held = shelf.held[str(ids.pop())]
@@ -181,6 +94,8 @@ class AttioWorkspace:
         held = self.held(shelf, id_)
         self._release(shelf, held, held.values)
         del shelf.held[id_]
+        if held.parent is not None:
+            shelf.by_parent[held.parent].remove(id_)
 
     def query(self, shelf: AttioCollection, asked: Mapping[str, Any]) -> list[AttioRecord]:
         """Return records in creation order. A filter maps attributes to values."""
@@ -215,12 +130,25 @@ class AttioWorkspace:
         shelf.by_parent.setdefault(parent, []).append(held.id)
         return held
 
-    def delete_note(self, id_: str) -> None:
-        """Delete a note."""
+    def note(self, id_: str) -> dict[str, Any]:
+        """Return a note by its id."""
         if id_ not in self.notes:
             raise AttioError(404, "not_found", "There is no such note.")
-        note = self.notes.pop(id_)
+        return self.notes[id_]
+
+    def delete_note(self, id_: str) -> None:
+        """Delete a note."""
+        note = self.note(id_)
+        del self.notes[id_]
         self.notes_by_parent[note["parent_object"], note["parent_record_id"]].remove(id_)
+
+    def change_note(self, id_: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Change title and content of a note."""
+        note = self.note(id_)
+        note["title"] = given.get("title", note["title"])
+        text = given.get("content", note["content_plaintext"])
+        note |= {"content_plaintext": text, "content_markdown": text}
+        return note
 
     def add_note(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Create a note; repeating the call creates another."""
@@ -232,19 +160,68 @@ class AttioWorkspace:
             raise AttioError(400, "validation_type", "format must be plaintext/markdown.", ("data", "format"))
         at = given.get("created_at")
         note = {
-            "id": {"workspace_id": _WORKSPACE, "note_id": self._new_id()},
+            "id": {"workspace_id": WORKSPACE, "note_id": self._new_id()},
             "parent_object": parent[0],
             "parent_record_id": parent[1],
             "title": given["title"],
+            "meeting_id": None,
             "content_plaintext": given["content"],
             "content_markdown": given["content"],
             "tags": [],
-            "created_by_actor": {"type": "api-token", "id": _WORKSPACE},
+            "created_by_actor": ACTOR,
             "created_at": self._past(at) if at is not None else self.now(),
         }
         self.notes[note["id"]["note_id"]] = note
         self.notes_by_parent.setdefault(parent, []).append(note["id"]["note_id"])
         return note
+
+    def add_task(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a task; repeating the call creates another."""
+        for name in ("content", "format", "deadline_at", "is_completed", "linked_records", "assignees"):
+            if name not in given:
+                raise AttioError(400, "validation_type", f"{name} is required.", ("data", name))
+        links = [self._parent(_as_parent(one)) for one in given["linked_records"]]
+        task = {
+            "content_plaintext": given["content"],
+            "deadline_at": given["deadline_at"],
+            "is_completed": given["is_completed"] is True,
+            "completed_at": self.now() if given["is_completed"] else None,
+            "linked_records": [{"target_object_id": one, "target_record_id": id_} for one, id_ in links],
+            "assignees": [],
+        }
+        return self._add("tasks", "task_id", task)
+
+    def add_meeting(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a meeting; repeating the call creates another."""
+        for name in ("title", "description", "start", "end", "is_all_day", "participants"):
+            if name not in given:
+                raise AttioError(400, "validation_type", f"{name} is required.", ("data", name))
+        links = [self._parent(_as_parent(one)) for one in given.get("linked_records") or ()]
+        people = [{"email_address": None, "name": None, **one} for one in given["participants"]]
+        if any(set(one) != {"email_address", "name", "status", "is_organizer"} for one in people):
+            raise AttioError(400, "validation_type", "A participant has a status and is_organizer.", ("data",))
+        meeting = {name: given[name] for name in ("title", "description", "is_all_day")}
+        for name in ("start", "end"):
+            meeting[name] = given[name] if given["is_all_day"] else {"timezone": None, **given[name]}
+        linked = [{"object_slug": one, "object_id": one, "record_id": id_} for one, id_ in links]
+        return self._add("meetings", "meeting_id", {**meeting, "participants": people, "linked_records": linked})
+
+    def _add(self, kind: str, name: str, item: Mapping[str, Any]) -> dict[str, Any]:
+        id_ = self._new_id()
+        made = {
+            "id": {"workspace_id": WORKSPACE, name: id_},
+            **item,
+            "created_by_actor": ACTOR,
+            "created_at": self.now(),
+        }
+        self.items[kind][id_] = made
+        return made
+
+    def item(self, kind: str, id_: str) -> dict[str, Any]:
+        """Return a task or meeting by its id."""
+        if id_ not in self.items[kind]:
+            raise AttioError(404, "not_found", f"There is no such {kind[:-1]}.")
+        return self.items[kind][id_]
 
     def now(self) -> str:
         """The current time in Attio's format."""
@@ -269,7 +246,7 @@ class AttioWorkspace:
         for slot in shelf.slots.values():
             if slot.required and not values.get(slot.slug):
                 said = f'Required value for attribute "{slot.slug}" is missing.'
-                raise AttioError(400, "missing_value", said, (slot.slug,))
+                raise AttioError(400, "validation_type", said, (slot.slug,))
         held = AttioRecord(self._new_id(), self.now())
         self._change(shelf, held, values)
         shelf.held[held.id] = held
@@ -281,7 +258,7 @@ class AttioWorkspace:
                 owner = shelf.taken.get((name, _key(one)), held.id)
                 if owner != held.id:
                     said = f'The value "{_key(one)}" for attribute "{name}" conflicts with one in the system.'
-                    raise AttioError(400, "uniqueness_conflict", said, (name,))
+                    raise AttioError(400, "validation_type", said, (name,))
         self._release(shelf, held, values)
         if shelf.slug == "people" and self.auto_companies:
             self._link_company(held, values)
@@ -298,13 +275,13 @@ class AttioWorkspace:
 
     def _link_company(self, held: AttioRecord, values: dict[str, list[Any]]) -> None:
         """Link a person to the company of its email domain, which is created if needed."""
-        found = _EMAIL.fullmatch(next(iter(values.get("email_addresses", [])), ""))
-        if "company" in values or held.values.get("company") or not found or found[1] in _EVERYBODYS:
+        found = EMAIL.fullmatch(next(iter(values.get("email_addresses", [])), ""))
+        if "company" in values or held.values.get("company") or not found or found[2] in _EVERYBODYS:
             return
         companies = self.objects["companies"]
-        id_ = companies.taken.get(("domains", found[1]))
+        id_ = companies.taken.get(("domains", found[2]))
         if id_ is None:
-            made = self._create(companies, {"domains": [found[1]]})
+            made = self._create(companies, {"domains": [found[2]]})
             made.auto, id_ = True, made.id
         values["company"] = [{"target_object": "companies", "target_record_id": id_}]
 
@@ -324,22 +301,7 @@ class AttioWorkspace:
         return checked
 
     def _value(self, slot: AttioAttribute, value: Any) -> Any:
-        match slot.type:
-            case "record-reference":
-                return self._reference(slot, value)
-            case "select" | "status":
-                if value not in slot.options:
-                    said = f'Cannot find option "{value}" for attribute with slug/ID "{slot.slug}".'
-                    raise AttioError(400, "value_not_found", said, (slot.slug,))
-                return value
-            case "personal-name" if isinstance(value, dict):
-                return {part: str(value[part]) for part in ("first_name", "last_name", "full_name") if value.get(part)}
-        inner = value if not isinstance(value, dict) else next(iter(value.values()), None)
-        made = _scalar(slot.type, inner)
-        if made is None:
-            said = f'Invalid value was passed to attribute with slug "{slot.slug}".'
-            raise AttioError(400, "validation_type", said, (slot.slug,))
-        return made
+        return self._reference(slot, value) if slot.type == "record-reference" else slot.stored(value)
 
     def _reference(self, slot: AttioAttribute, value: Any) -> dict[str, str]:
         shelf = self.objects.get(str(value.get("target_object"))) if isinstance(value, dict) else None
@@ -357,28 +319,13 @@ class AttioWorkspace:
         return str(UUID(int=next(self._numbers)))
 
 
-def _scalar(kind: str, value: Any) -> Any:
-    """Return a value in Attio's stored form; None if it is invalid."""
-    match kind:
-        case "number":
-            return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-        case "checkbox":
-            return value if isinstance(value, bool) else None
-        case "email-address" | "domain":
-            form = _EMAIL if kind == "email-address" else _DOMAIN
-            low = value.strip().lower() if isinstance(value, str) else ""
-            return low if form.fullmatch(low) else None
-        case "phone-number":
-            return value if isinstance(value, str) and _PHONE.fullmatch(value) else None
-        case "date" | "timestamp":
-            try:
-                datetime.fromisoformat(str(value))
-            except ValueError:
-                return None
-            return str(value)
-        case "personal-name":
-            return {"full_name": value} if isinstance(value, str) else None
-    return value if isinstance(value, str) and "\x00" not in value else None
+def _as_parent(link: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a linked record in the form of a parent."""
+    object_, id_ = (
+        link.get("target_object") or link.get("object"),
+        link.get("target_record_id") or link.get("record_id"),
+    )
+    return {"parent_object": object_, "parent_record_id": id_}
 
 
 def _key(value: Any) -> str:
@@ -395,9 +342,9 @@ def _fits(held: AttioRecord, wanted: Mapping[str, Any]) -> bool:
 
 
 def _bound(value: Any, usual: int, most: int) -> int:
-    found = usual if value is None else int(value) if str(value).isdigit() else -1
+    found = usual if value is None else int(value) if isinstance(value, int | float) else -1
     if not 0 <= found <= most:
-        raise AttioError(400, "validation_type", f"limit or offset must be from 0 to {most}.")
+        raise AttioError(400, "filter_error", f"limit or offset must be from 0 to {most}.")
     return found
 
 

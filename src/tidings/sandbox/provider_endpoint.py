@@ -29,12 +29,16 @@ _STATUS = re.compile(r"[45][0-9][0-9]")
 
 
 class ProviderRequest(NamedTuple):
-    """One request. `fields` are those of its JSON object or form; None if it is neither."""
+    """One request. `fields` are those of its JSON object or form; None if it is neither.
+
+    `query` has the last value of each parameter, `lists` has all.
+    """
 
     path: Mapping[str, str]
     query: Mapping[str, str]
     headers: Mapping[str, str]
     fields: Mapping[str, Any] | None
+    lists: Mapping[str, Sequence[str]] = {}
 
     def text(self, name: str) -> str:
         """Return a text field, or an empty text."""
@@ -101,6 +105,7 @@ def request_of(scope: Scope, body: bytes = b"") -> ProviderRequest:
         {name: values[-1] for name, values in query.items()},
         headers,
         _fields(headers.get("content-type", ""), body),
+        query,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..model.errors import TidingsError, error_text
+from ..model.errors import TidingsError
 from ..observability.events import Emit, StoreError
 from .port import Row, Store
 
@@ -53,7 +53,7 @@ class ReplicaStore:
             return await self._standby.read(name, **params)
         except TidingsError as error:
             self._asleep_until = time.monotonic() + _AGAIN
-            self._emit(StoreError("replica", error_text(error)))
+            self._emit(StoreError.of("replica", error))
             return await self._primary.read(name, **params)
 
     async def close(self) -> None:

@@ -23,6 +23,7 @@ rollout: gradual rollout of a channel, and comparison with another sender.
 roster: the people who may write to the inbox, and their import.
 schedules: recurring messages and broadcasts, previews, occurrences.
 sessions: sign-in and sign-out for browsers.
+sla: messages sent on time, by day and channel.
 subscriptions: event subscriptions (signed webhooks).
 suppressions: the suppression list, and its import.
 templates: templates, their versions and previews.

@@ -35,7 +35,7 @@ def routes(outbound: OutboundService) -> APIRouter:
     @requires(OPEN)
     async def ready() -> Response:
         """Readiness: this process can accept messages."""
-        problem = await _problem(outbound)
+        problem = await readiness_problem(outbound)
         if problem is None:
             return json_response({"status": "ready"})
         return json_response({"status": "not ready", "reasons": [problem]}, 503)
@@ -44,7 +44,7 @@ def routes(outbound: OutboundService) -> APIRouter:
     @requires(OPEN)
     async def health() -> Response:
         """Health of the whole engine over the last fifteen minutes."""
-        problem = await _problem(outbound)
+        problem = await readiness_problem(outbound)
         if problem is not None:
             return json_response({"status": HealthStatus.DOWN, "reasons": [problem]}, 503)
         found = await outbound.health()
@@ -54,7 +54,7 @@ def routes(outbound: OutboundService) -> APIRouter:
     @requires(OPEN)
     async def scheduler() -> Response:
         """Health of the scheduler: whether due messages are claimed in time and the clock is right."""
-        problem = await _problem(outbound)
+        problem = await readiness_problem(outbound)
         if problem is not None:
             return json_response({"healthy": False, "reasons": [problem]}, 503)
         found = await check_scheduler_health(outbound.store, outbound.clock)
@@ -63,7 +63,8 @@ def routes(outbound: OutboundService) -> APIRouter:
     return router
 
 
-async def _problem(outbound: OutboundService) -> str | None:
+async def readiness_problem(outbound: OutboundService) -> str | None:
+    """Return why messages cannot be accepted or claimed now, or None."""
     try:
         async with asyncio.timeout(PING_TIMEOUT):
             await outbound.ping()

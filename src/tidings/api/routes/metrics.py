@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -11,6 +13,7 @@ from ...model.time import SECOND
 from ...observability.metrics import CONTENT_TYPE, Metrics
 from ...outbound.alerts.rules import AlertSeverity
 from ...outbound.service import OutboundService
+from ...store.port import Row
 from ..openapi_responses import ERROR_RESPONSES, response_content
 
 MAX_COUNTED = 10_000  # per channel and priority
@@ -24,13 +27,14 @@ def routes(outbound: OutboundService, metrics: Metrics) -> APIRouter:
     @requires(SCRAPE, whole=True)
     async def scrape() -> Response:
         """Return all metrics in the Prometheus text format. A scrape reads a bounded number of rows."""
-        await _read_gauges(outbound, metrics)
+        await read_gauges(outbound, metrics)
         return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     return router
 
 
-async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
+async def read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
+    """Read the gauges of the database."""
     asked = outbound.clock.monotonic()
     now: int = (await outbound.store.read("now"))[0]["now"]
     answered = outbound.clock.monotonic() - asked
@@ -38,7 +42,7 @@ async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
     due = {str(row["queue"]): int(row["due"]) for row in await outbound.store.read("counts_due", most=MAX_COUNTED)}
     counts = await outbound.overview.counts()
     oldest = await outbound.store.read("oldest_due")
-    live = sum(row["state"] == "live" for row in await outbound.store.read("node_list"))
+    live = [row for row in await outbound.overview.nodes() if row["state"] == "live"]
     metrics.gauge("scheduled_messages_due", "Messages that are due.", {(): sum(due.values())})
     by_channel: dict[tuple[str, ...], float] = {(channel,): n for channel, n in due.items()}
     metrics.gauge("queue_depth", "Due messages by channel.", by_channel, "channel")
@@ -55,10 +59,28 @@ async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
     )
     late = max([0, *(now - row["due_at"] for row in oldest if row["due_at"] is not None)]) / SECOND
     metrics.gauge("oldest_due_seconds", "Waiting time of the oldest due message.", {(): late})
-    metrics.gauge("nodes_live", "Live nodes.", {(): live})
+    metrics.gauge("nodes_live", "Live nodes.", {(): len(live)})
+    _set_node_gauges(metrics, live)
     metrics.gauge("clock_drift_seconds", "Difference between the local and the database clock.", {(): _drift(outbound)})
+    for row in await outbound.store.read("database_connections"):
+        metrics.gauge("database_connections", "Open connections to the database.", {(): row["open"]})
+        metrics.gauge("database_connections_max", "Connections that the server allows.", {(): row["allowed"]})
     await _read_alert_inputs(outbound, metrics)
     await _read_migrations(outbound, metrics)
+
+
+def _set_node_gauges(metrics: Metrics, nodes: Sequence[Row]) -> None:
+    """Set the figures that each node reports with its heartbeats."""
+    loads = {row["name"]: row["load"] for row in nodes}
+    cpu: dict[tuple[str, ...], float] = {(name,): load["cpu"] for name, load in loads.items() if "cpu" in load}
+    metrics.gauge("worker_cpu_ratio", "Share of one core that a process uses.", cpu, "node")
+    durations: dict[tuple[str, ...], float] = {
+        (name, percentile): ms / 1000
+        for name, load in loads.items()
+        for percentile, ms in load.get("durations_ms", {}).items()
+    }
+    about = "Duration of the latest attempts of a process, p50, p95 and p99."
+    metrics.gauge("worker_attempt_seconds", about, durations, "node", "percentile")
 
 
 async def _read_migrations(outbound: OutboundService, metrics: Metrics) -> None:

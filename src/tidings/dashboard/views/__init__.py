@@ -21,6 +21,7 @@ roster: the people who may write to the inbox.
 schedule_forms: the form for a schedule, with its next occurrences.
 schedules: schedules and their occurrences.
 settings: effective settings, with secrets masked.
+sla: messages sent on time, by day and channel.
 subscriptions: event subscriptions.
 suppressions: the suppression list.
 templates: templates, versions and previews.
@@ -57,6 +58,7 @@ from . import (
     schedule_forms,
     schedules,
     settings,
+    sla,
     subscriptions,
     suppressions,
     templates,
@@ -66,7 +68,7 @@ from . import (
 VIEWS = (  # a path with a fixed segment comes before one with a parameter in its place
     channels, home, messages, broadcast_forms, broadcasts, schedule_forms, schedules, upcoming, templates,
     contacts, lists, suppressions, calendar, inbox, cases, roster, dead_letters, migrations, rollout,
-    subscriptions, settings, alerts, keys, audit, docs_and_sign_in,
+    subscriptions, settings, alerts, sla, keys, audit, docs_and_sign_in,
 )  # fmt: skip
 
 

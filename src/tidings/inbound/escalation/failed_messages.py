@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...kernel.clock import Clock
-from ...kernel.handler import Handler
+from ...kernel.handler import Handler, NamingHandler
 from ...model.outcome import Outcome
 from ...model.task import Task, TaskId, TaskState, Transition
 from ...store.port import Step
@@ -27,6 +27,10 @@ class EscalatingHandler:
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
         """Load the content with the wrapped handler."""
         return await self._handler.load(tasks)
+
+    def log_ids(self, content: Any) -> Mapping[str, str]:
+        """Return the ids of the wrapped handler's content."""
+        return self._handler.log_ids(content) if isinstance(self._handler, NamingHandler) else {}
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """Run the task with the wrapped handler."""

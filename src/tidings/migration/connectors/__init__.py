@@ -1,8 +1,10 @@
 """Connectors: the systems that records come from and go to, one module each.
 
 affinity: Affinity as a source.
+affinity_records: attributes, values and errors of Affinity. Pure.
 api_client: HTTP calls of a connector: SSRF guard, Retry-After, errors by status, secrets redacted.
 attio: Attio as a target.
+attio_items: notes, tasks and meetings of Attio. Pure.
 attio_values: conversion of Attio's values and errors. Pure.
 confined_paths: file access below one folder, without following links (path traversal guard).
 csv: CSV files as source and target.

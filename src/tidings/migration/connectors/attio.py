@@ -1,11 +1,11 @@
-"""Attio as a target: records of any object, list entries and notes.
+"""Attio as a target: records of any object, list entries, notes, tasks and meetings.
 
     people, companies, ...   upserted by a unique attribute: repeating a write changes nothing
     lists/<list>             entries, upserted by their parent record
-    notes                    no key: created once, and compared by content when the outcome is unknown
+    notes, tasks, meetings   no key: created once, and compared by content when the outcome is unknown
 
-Attio stores a note's time, so a note with `created_at` is looked up before it is written. One without it is
-always created: two notes with the same text may both be intended.
+Attio stores a note's time, so a note with `created_at` is looked up before it is written; so is a meeting. Others
+are always created: two notes with the same text may both be intended.
 """
 
 from __future__ import annotations
@@ -18,13 +18,24 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from ...wire.ssrf_guard import SsrfRules
+from ..mapping.content_hash import canonical_json
 from .api_client import ApiClient
-from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
+from .attio_items import ITEMS, AttioItem
+from .attio_values import attribute_of, canonical_value, explain, first_text, linked, plain
 from .options import ANY_HOST, Connector, ConnectorReach, base_url, duration, header_value, rate, text_table
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy, invalid
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    invalid,
+    parse_attributes,
+)
 
 URL = "https://api.attio.com"
-NOTES: Final = "notes"
 LISTS: Final = "lists/"
 KEYS: Mapping[str, str] = {"people": "email_addresses", "companies": "domains"}
 REFERENCES: Mapping[str, str] = {
@@ -36,21 +47,9 @@ REFERENCES: Mapping[str, str] = {
 }
 """The object that a built-in reference of Attio points to."""
 
-NOTE_FIELDS: Sequence[Attribute] = (
-    Attribute("parent_object", "text", required=True),
-    Attribute("parent_record_id", "reference", required=True),
-    Attribute("title", "text", required=True),
-    Attribute("format", "select", options=("plaintext", "markdown")),
-    Attribute("content", "text", required=True),
-    Attribute("created_at", "time"),
-)
-ENTRY_FIELDS: Sequence[Attribute] = (
-    Attribute("parent_object", "text", required=True),
-    Attribute("parent_record_id", "reference", required=True),
-)
+ENTRY_FIELDS = parse_attributes("parent_object! parent_record_id:reference!")
 
 _RECORDS = 500  # of a page
-_NOTES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,9 @@ class AttioTarget:
         self._references = {**REFERENCES, **settings.references}
         self.limits = SystemLimits(settings.reads_per_second, settings.writes_per_second, concurrency=8)
         self._known: dict[str, Mapping[str, Attribute]] = {}
+        self._kinds: dict[str, Mapping[str, str]] = {}  # Attio's own types of the attributes
+        self._members: Mapping[str, str] | None = None  # ids by address
+        self._objects: Mapping[str, str] | None = None  # slugs by id
         self._calls = ApiClient(
             f"{settings.url}/v2",
             headers={"authorization": f"Bearer {settings.key}"},
@@ -88,20 +90,21 @@ class AttioTarget:
         )
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Return UPSERT for everything but notes, which have no key."""
-        return WriteStrategy.RECONCILE if type_ == NOTES else WriteStrategy.UPSERT
+        """Return UPSERT for records and entries; notes, tasks and meetings have no key."""
+        return WriteStrategy.RECONCILE if type_ in ITEMS else WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """Return the attributes of an object or list, with the options of selects."""
-        if type_ == NOTES:
-            return NOTE_FIELDS
+        if type_ in ITEMS:
+            return ITEMS[type_].attributes
         found = list((await self._attributes(type_)).values())
         return [*ENTRY_FIELDS, *found] if type_.startswith(LISTS) else found
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         """Find records by key, notes by parent and content, entries by parent."""
-        if type_ == NOTES:
-            return [_note(one) for one in await self._notes_of(fields) if same_note(one, fields)]
+        if type_ in ITEMS:
+            item, parent = ITEMS[type_], _parent(fields) if type_ == "notes" or fields.get(_PARENT[1]) else {}
+            return [_found(item, one) async for one in self._items(item, parent) if item.same(one, fields)]
         if type_.startswith(LISTS):
             return await self._entries_of(type_, fields)
         attribute = self._key(type_)
@@ -112,9 +115,9 @@ class AttioTarget:
         return [_written(one, attributes) for one in found]
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Upsert a record, or create a note."""
-        if type_ == NOTES:
-            return await self._write_note(fields, known)
+        """Upsert a record, or create a note, task or meeting."""
+        if type_ in ITEMS:
+            return await self._write_item(type_, fields, known)
         if type_.startswith(LISTS):
             return await self._write_entry(type_, fields, known)
         attribute = self._key(type_)
@@ -141,8 +144,8 @@ class AttioTarget:
         return results
 
     async def erase(self, type_: str, id_: str) -> None:
-        """Delete a note, an entry or a record; a missing one is fine."""
-        place = "/notes" if type_ == NOTES else _object(type_)
+        """Delete an entry, a record or anything else; a missing one is fine."""
+        place = f"/{type_}" if type_ in ITEMS else _object(type_)
         if type_.startswith(LISTS):
             place = f"{_list(type_)}/entries"
         try:
@@ -152,10 +155,12 @@ class AttioTarget:
                 raise
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """Yield everything page by page, oldest first; a note's key is a hash of its content."""
-        if type_ == NOTES:
-            async for one in self._all_notes({}):
-                yield note_key(one), _note(one)
+        """Yield everything page by page, oldest first; without a key, a hash of the content is the key."""
+        if type_ in ITEMS:
+            item = ITEMS[type_]
+            async for one in self._items(item, {}):
+                held = _found(item, one)
+                yield hashlib.sha256(canonical_json(held.fields).encode()).hexdigest()[:32], held
             return
         attributes, is_list = await self._attributes(type_), type_.startswith(LISTS)
         path, offset = (f"{_list(type_)}/entries" if is_list else _object(type_)), 0
@@ -174,15 +179,40 @@ class AttioTarget:
         """Close all connections."""
         await self._calls.close()
 
-    async def _write_note(self, fields: Fields, known: str | None) -> TargetRecord:
-        if known is not None:
-            raise ConnectorError(ErrorKind.PERMANENT, "Attio cannot change notes; delete it and run again")
-        if fields.get("created_at") is not None:
-            there = await self.find(NOTES, "", fields)
+    async def canonical(self, type_: str, fields: Fields) -> Fields:
+        """Return fields as Attio returns them: whole names and locations, members by id."""
+        if type_ in ITEMS:
+            return fields
+        await self._attributes(type_)
+        kinds = self._kinds[type_]
+        return {name: await self._canonical(name, kinds.get(name, ""), value) for name, value in fields.items()}
+
+    async def _canonical(self, name: str, kind: str, value: Any) -> Any:
+        if kind != "actor-reference" or not isinstance(value, str):
+            return canonical_value(kind, value)
+        if self._members is None:
+            rows = _data((await self._calls.read("/workspace_members")).body)
+            self._members = {str(one.get("email_address")).lower(): _id(one, "workspace_member_id") for one in rows}
+        id_ = self._members.get(value.lower(), value)
+        if id_ not in self._members.values():
+            raise invalid(f"Attio has no workspace member {value[:100]!r}: use an email address of a member", name)
+        return {"referenced_actor_type": "workspace-member", "referenced_actor_id": id_}
+
+    async def _write_item(self, type_: str, fields: Fields, known: str | None) -> TargetRecord:
+        item = ITEMS[type_]
+        if known is not None and item.changed is None:
+            raise ConnectorError(
+                ErrorKind.PERMANENT, f"Tidings cannot change {type_} in Attio; delete it and run again"
+            )
+        if known is not None and item.changed is not None:
+            path, body = f"/{type_}/{quote(known, safe='')}", {"data": item.changed(fields)}
+            return TargetRecord(_made((await self._calls.write("PATCH", path, body)).body, item.id))
+        if item.looked_up_by is not None and fields.get(item.looked_up_by) is not None:
+            there = await self.find(type_, "", fields)
             if there:
                 return there[0]
-        reply = await self._calls.write("POST", "/notes", {"data": {"format": "plaintext", **fields}})
-        return TargetRecord(_made(reply.body, "note_id"))
+        reply = await self._calls.write("POST", f"/{type_}", {"data": item.written(fields)})
+        return TargetRecord(_made(reply.body, item.id))
 
     async def _write_entry(self, type_: str, fields: Fields, known: str | None) -> TargetRecord:
         own = {name: value for name, value in fields.items() if name not in _PARENT}
@@ -205,24 +235,36 @@ class AttioTarget:
         }
         return {**values, **links}
 
-    async def _notes_of(self, fields: Fields) -> Sequence[Mapping[str, Any]]:
-        return [one async for one in self._all_notes(_parent(fields))]
-
-    async def _all_notes(self, parent: Mapping[str, str]) -> AsyncIterator[Mapping[str, Any]]:
+    async def _items(self, item: AttioItem, parent: Mapping[str, str]) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield everything of one kind, or that of one record, page by page: by offset or by cursor."""
+        query: dict[str, object] = {
+            name: parent[of] for name, of in zip(item.parent, _PARENT, strict=True) if of in parent
+        }
+        query["limit"] = item.page
         offset = 0
         while True:
-            query = urlencode({**parent, "limit": _NOTES, "offset": offset})
-            found = _data((await self._calls.read(f"/notes?{query}")).body)
+            body = (await self._calls.read(f"/{item.path}?{urlencode(query)}")).body
+            found = _data(body)
             for one in found:
-                yield one
+                yield {**one, "parent_object": await self._linked_object(one)} if item.path == "tasks" else one
             offset += len(found)
-            if len(found) < _NOTES:
+            paging = body.get("pagination")
+            query["cursor" if paging else "offset"] = paging.get("next_cursor") if paging else offset
+            if len(found) < item.page or (paging and not paging.get("next_cursor")):
                 return
+
+    async def _linked_object(self, task: Mapping[str, Any]) -> str | None:
+        """Return the slug of the object that a task is linked to; the task has its id."""
+        if self._objects is None:
+            rows = _data((await self._calls.read("/objects")).body)
+            self._objects = {_id(one, "object_id"): str(one.get("api_slug")) for one in rows}
+        link: Mapping[str, Any] = next(iter(task.get("linked_records") or ()), {})
+        return self._objects.get(link.get("target_object_id", ""))
 
     async def _entries_of(self, type_: str, fields: Fields) -> Sequence[TargetRecord]:
         parent = _parent(fields)
         record = quote(parent["parent_record_id"], safe="")
-        found = _data((await self._calls.read(f"{_object(parent['parent_object'])}/{record}/entries")).body)
+        found = _data((await self._calls.read(f"{_object(parent['parent_object'])}/{record}/entries?limit=1000")).body)
         list_ = type_.removeprefix(LISTS)
         return [
             TargetRecord(str(one.get("entry_id")))
@@ -239,6 +281,7 @@ class AttioTarget:
             for one in found:
                 options = await self._options(base, one)
                 made[str(one.get("api_slug"))] = attribute_of(one, options)
+            self._kinds[type_] = {str(one.get("api_slug")): str(one.get("type")) for one in found}
             self._known[type_] = made
         return self._known[type_]
 
@@ -259,14 +302,6 @@ class AttioTarget:
 
 
 _PARENT = ("parent_object", "parent_record_id")
-
-
-def note_key(one: Mapping[str, Any]) -> str:
-    """Return a note's key: a hash of parent, title, text and time."""
-    text = one.get("content_plaintext", one.get("content"))
-    parts = [str(one.get(name) or "") for name in (*_PARENT, "title")]
-    parts += [" ".join(str(text or "").split()), str(instant_of(one.get("created_at")))]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def _object(type_: str) -> str:
@@ -317,9 +352,8 @@ def _entry(one: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> Targe
     return TargetRecord(_id(one, "entry_id"), {**parent, **plain(one.get("entry_values"), attributes)})
 
 
-def _note(one: Mapping[str, Any]) -> TargetRecord:
-    fields = {name: one.get(name) for name in (*_PARENT, "title", "created_at")}
-    return TargetRecord(_id(one, "note_id"), {**fields, "content": one.get("content_plaintext")})
+def _found(item: AttioItem, one: Mapping[str, Any]) -> TargetRecord:
+    return TargetRecord(_id(one, item.id), item.read(one))
 
 
 def _key_of(written: TargetRecord, attribute: str | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from .api_client import ApiRefusal
@@ -42,7 +41,10 @@ _VALUE: Mapping[str, str] = {
 _KEPT: Mapping[str, Sequence[str]] = {
     "personal-name": ("first_name", "last_name", "full_name"),
     "actor-reference": ("referenced_actor_type", "referenced_actor_id"),
-    "location": ("line_1", "line_2", "line_3", "line_4", "locality", "region", "postcode", "country_code"),
+    "location": (
+        *("line_1", "line_2", "line_3", "line_4", "locality", "region", "postcode", "country_code"),
+        *("latitude", "longitude"),
+    ),
 }
 _NAMED = re.compile(r'attribute[^"]{0,60}"([\w-]{1,100})"')
 _NOW_AND_THEN = frozenset({"concurrent_write_conflict", "merge_in_progress"})
@@ -76,11 +78,41 @@ def plain(values: Any, attributes: Mapping[str, Attribute]) -> Fields:
 def _plain(one: Mapping[str, Any]) -> Any:
     kind = str(one.get("attribute_type"))
     if kind in _KEPT:
-        return {name: one[name] for name in _KEPT[kind] if one.get(name) is not None}
+        return {name: one.get(name) for name in _KEPT[kind]}
     if kind in ("select", "status"):
         chosen = one.get("option" if kind == "select" else "status")
         return chosen.get("title") if isinstance(chosen, dict) else chosen
     return one.get(_VALUE.get(kind, "value"))
+
+
+def canonical_value(kind: str, value: Any) -> Any:
+    """Return a value as Attio returns it: names and locations with all parts, addresses in lowercase."""
+    if isinstance(value, list | tuple):
+        return [canonical_value(kind, one) for one in value]
+    match kind:
+        case "personal-name" if isinstance(value, str | Mapping):
+            return _name(value)
+        case "location" if isinstance(value, str | Mapping):
+            given = {"line_1": value} if isinstance(value, str) else value
+            return {name: None if given.get(name) is None else str(given[name]) for name in _KEPT[kind]}
+        case "email-address" | "domain" if isinstance(value, str):
+            return value.strip().lower()
+        case "currency" if isinstance(value, Mapping):
+            return value.get("currency_value")
+    return value
+
+
+def _name(value: str | Mapping[str, Any]) -> dict[str, str]:
+    """Return a name with all its parts; in a text without a comma, the last word is the last name."""
+    if isinstance(value, str):
+        last, comma, first = value.partition(",")
+        if not comma:
+            first, _, last = value.strip().rpartition(" ")
+            first, last = (first, last) if first else (last, "")
+        value = {"first_name": first.strip(), "last_name": last.strip(), "full_name": None if comma else value.strip()}
+    first, last = (str(value.get(name) or "") for name in ("first_name", "last_name"))
+    full = value.get("full_name") or f"{first} {last}".strip()
+    return {"first_name": first, "last_name": last, "full_name": str(full)}
 
 
 def linked(value: Any, object_: str) -> Any:
@@ -97,35 +129,6 @@ def first_text(value: Any) -> str | None:
     if isinstance(value, Mapping):
         value = next((value[name] for name in ("domain", "email_address", "value") if name in value), None)
     return None if value is None or isinstance(value, Mapping | bool) else str(value)
-
-
-def same_note(held: Mapping[str, Any], wanted: Fields) -> bool:
-    """Return whether a note in Attio is the wanted one: title, text and, if given, its time."""
-    markdown = wanted.get("format") == "markdown"
-    text = held.get("content_markdown" if markdown else "content_plaintext")
-    if _squeezed(text) != _squeezed(wanted.get("content")):
-        return False
-    if _squeezed(held.get("title")) != _squeezed(wanted.get("title")):
-        return False
-    if wanted.get("created_at") is None:
-        return True
-    return instant_of(held.get("created_at")) == instant_of(wanted["created_at"])
-
-
-def instant_of(value: object) -> datetime | None:
-    """Parse a time to milliseconds, the precision that Attio keeps."""
-    try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    if found is None:
-        return None
-    found = found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
-    return found.replace(microsecond=found.microsecond // 1000 * 1000)
-
-
-def _squeezed(value: object) -> str:
-    return " ".join(str(value or "").split())
 
 
 def explain(refusal: ApiRefusal) -> ConnectorError:

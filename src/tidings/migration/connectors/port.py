@@ -84,6 +84,8 @@ class RecordPage(NamedTuple):
     records: Sequence[Record]
     cursor: str | None
     unreadable: Sequence[UnreadableRecord] = ()
+    calls: int = 1  # that the page took
+    notes: Sequence[str] = ()  # what the source did not return, for the plan report
 
 
 class Attribute(NamedTuple):
@@ -95,6 +97,15 @@ class Attribute(NamedTuple):
     unique: bool = False
     many: bool = False
     options: Sequence[str] = ()  # for type select
+
+
+def parse_attributes(text: str) -> list[Attribute]:
+    """Parse attributes: `name:kind`, with `*` for a list and `!` for required; without a kind, text."""
+    found = []
+    for word in text.split():
+        name, _, kind = word.rstrip("*!").partition(":")
+        found.append(Attribute(name, kind or "text", required=word.endswith("!"), many=word.endswith("*")))
+    return found
 
 
 class SystemLimits(NamedTuple):
@@ -147,6 +158,22 @@ class SupportsQuota(Protocol):
 
     async def quota(self) -> Quota:
         """Return the monthly quota, by a call that is not counted."""
+
+
+@runtime_checkable
+class SupportsCallEstimate(Protocol):
+    """Optional for sources with a monthly quota."""
+
+    def calls_to_read(self, type_: str, records: int) -> int:
+        """Return the calls that reading so many records takes."""
+
+
+@runtime_checkable
+class SupportsCanonicalForm(Protocol):
+    """Optional for targets that return values in another form than they accept."""
+
+    async def canonical(self, type_: str, fields: Fields) -> Fields:
+        """Return fields in the form in which the target returns them; it accepts this form, too."""
 
 
 @runtime_checkable

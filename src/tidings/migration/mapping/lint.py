@@ -110,6 +110,10 @@ def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[LintFinding]
             text = f"the source has no field {rule.path!r}"
             remedy = _capital(nearest(rule.path, names))
             yield _error("missing_column", one.name, rule.name, text, remedy)
+        elif rule.reference is not None and (unread := sorted(rule.reads - set(names))):
+            for path in unread if rule.expression is not None else ():
+                text = f"the links cannot be read: the source has no field {path!r}"
+                yield _error("unreadable_relation", one.name, rule.name, text, _capital(nearest(path, names)))
 
 
 def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[LintFinding]:

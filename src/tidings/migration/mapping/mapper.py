@@ -85,7 +85,11 @@ class Mapper:
 
     def references(self, record: Record) -> list[tuple[str, str]]:
         """Return type and id of each record that `lookup` will be asked for, so they can be read at once."""
-        asked: list[tuple[str, str]] = []
+        return [(type_, id_) for _, type_, id_ in self.links(record)]
+
+    def links(self, record: Record) -> list[tuple[str, str, str]]:
+        """Return the links of a record: field, linked type, source id."""
+        asked: list[tuple[str, str, str]] = []
         for rule in self._type(record.type).fields:
             if rule.reference is None:
                 continue
@@ -94,7 +98,8 @@ class Mapper:
                 made = None if is_missing(value) else convert(_translated(value, rule), rule)
             except (_MappingStopped, ConversionError):
                 continue  # `map` reports it
-            asked += [(rule.reference, str(one)) for one in (made if isinstance(made, list) else [made]) if one]
+            ids = made if isinstance(made, list) else [made]
+            asked += [(rule.name, rule.reference, str(one)) for one in ids if one]
         return asked
 
     def normalised(self, type_: str, fields: Fields) -> dict[str, Any]:

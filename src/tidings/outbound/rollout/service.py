@@ -62,12 +62,12 @@ class RolloutService:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._own = own  # internal queues
+        self.own = own  # internal queues
 
     async def all(self) -> list[Row]:
         """All channels with their mode and share."""
         rows = await self._store.read("rollout_list")
-        return [_described(row) for row in rows if row["name"] not in self._own]
+        return [_described(row) for row in rows if row["name"] not in self.own]
 
     async def show(self, name: str) -> Row:
         """One channel with its recent changes."""
@@ -183,9 +183,9 @@ class RolloutService:
     async def _find(self, name: str) -> Row:
         rows = await self._store.read("rollout_list")
         for row in rows:
-            if row["name"] == name and name not in self._own:
+            if row["name"] == name and name not in self.own:
                 return row
-        known = ", ".join(row["name"] for row in rows if row["name"] not in self._own) or "none"
+        known = ", ".join(row["name"] for row in rows if row["name"] not in self.own) or "none"
         raise NotFound(f"there is no channel {name[:60]!r}", field="name", remedy=f"known channels: {known}")
 
 

@@ -2,14 +2,16 @@
 
 Both share the quotas, by default 900 calls per minute and 100,000 per month, reported in the headers of every
 answer. `POST /sandbox/affinity` sets them and generates the content; `GET` returns it for comparison. Version
-1 alternates between two shapes of errors. Faults apply to the channel `affinity` with the kind of record as
-recipient; a fault's code is an HTTP status, or `month` for an exhausted monthly quota.
+1 alternates between two shapes of errors; version 2 answers as the header `X-Affinity-Api-Version` says, by
+default as its oldest. Faults apply to the channel `affinity` with the kind of record as recipient; a fault's code
+is an HTTP status, or `month` for an exhausted monthly quota.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -19,7 +21,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid
-from tidings.sandbox.affinity_data import KINDS, Content, as_version_2, defective_persons, generate_records
+from tidings.sandbox.affinity_data import (
+    EVENTS,
+    HIDDEN_SINCE,
+    KINDS,
+    Content,
+    as_version_1,
+    as_version_2,
+    defective_persons,
+    field_metadata,
+    generate_records,
+)
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
@@ -31,10 +43,12 @@ PER_MINUTE, PER_MONTH = 900, 100_000
 MOST = 1_000_000
 MONTH = "month"
 FIELDS = "fields"
+VERSION_HEADER, OLDEST_VERSION = "x-affinity-api-version", "2024-01-01"
+FIELD_TYPES = ("enriched", "global", "relationship-intelligence")
 
 _WORDS = {
     400: ("bad-request", "The request is not understood"),
-    401: ("authorization", "The API key is not valid"),
+    401: ("authentication", "The API key is not valid"),
     403: ("authorization", "You may not see this"),
     404: ("not-found", "It is not there, or you may not see it"),
     422: ("validation", "Invalid page_token variable"),
@@ -90,14 +104,13 @@ class AffinityQuotas:
             "x-ratelimit-limit-org-reset": str(_MONTH_SECONDS - seconds % _MONTH_SECONDS),
         }
 
-    def described(self, seconds: int) -> dict[str, Any]:
-        """Return the quotas for the rate-limit route, which is not counted."""
-        month, left = self.per_month, max(0, self.per_month - self.used_in_month)
-        reset = _MONTH_SECONDS - seconds % _MONTH_SECONDS
-        minute = {"limit": self.per_minute, "remaining": max(0, self.per_minute - self._used), "reset": 60}
+    def described(self, seconds: int, month: str, minute: str) -> dict[str, Any]:
+        """Return the quotas, under these names, for the rate-limit routes, which are not counted."""
+        reset, used = _MONTH_SECONDS - seconds % _MONTH_SECONDS, self.used_in_month
+        most, spent = self.per_minute, self._used
         return {
-            "org_monthly": {"limit": month, "remaining": left, "reset": reset, "used": self.used_in_month},
-            "api_key_per_minute": {**minute, "used": self._used},
+            month: {"limit": self.per_month, "remaining": max(0, self.per_month - used), "reset": reset, "used": used},
+            minute: {"limit": most, "remaining": max(0, most - spent), "reset": 60 - seconds % 60, "used": spent},
         }
 
 
@@ -110,7 +123,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     return [
         *found,
         Route("/affinity/rate-limit", crm.rate_limit, methods=["GET"]),
-        Route("/affinity/v2/rate-limit", crm.rate_limit, methods=["GET"]),
+        Route("/affinity/v2/rate-limit", crm.rate_limit_2, methods=["GET"]),
         Route("/sandbox/affinity", crm.show, methods=["GET"]),
         Route("/sandbox/affinity", with_error_response(crm.tell), methods=["POST"]),
     ]
@@ -157,7 +170,14 @@ class _AffinityProvider:
             if not entry.delivered:
                 return Response()
             try:
-                return SandboxJson(self._page(call, asked), headers=headers)
+                if "{id}" not in call.path:
+                    return SandboxJson(self._page(call, asked), headers=headers)
+                one = self._one(call, asked)
+                if call.version == 2:
+                    types, version = asked.lists.get("fieldTypes", ()), asked.headers.get(VERSION_HEADER, "")
+                    shown = as_version_2(call.kind, one, types, version, self._context(call, one))
+                    return SandboxJson(shown, headers=headers)
+                return SandboxJson(as_version_1(call.kind, one, asked.query, alone=True), headers=headers)
             except AffinityError as failed:
                 return self._error(call, failed.status, headers, failed.param)
 
@@ -165,7 +185,13 @@ class _AffinityProvider:
 
     async def rate_limit(self, _: Request) -> Response:
         """Return the quotas; not counted."""
-        return SandboxJson({"rate": self._quotas.described(self._seconds)})
+        return SandboxJson({"rate": self._quotas.described(self._seconds, "org_monthly", "api_key_per_minute")})
+
+    async def rate_limit_2(self, request: Request) -> Response:
+        """Return the quotas as version 2 does; older versions of the API do not have this route."""
+        if request.headers.get(VERSION_HEADER, OLDEST_VERSION) < HIDDEN_SINCE:
+            return self._error(AffinityRoute("", "", 2), 404, {})
+        return SandboxJson(self._quotas.described(self._seconds, "orgPerMonth", "callerPerMinute"))
 
     async def show(self, request: Request) -> Response:
         """Return the content, or counts alone with `?counts`; defective records; counted calls."""
@@ -194,29 +220,54 @@ class _AffinityProvider:
             self._content = generate_records(told, bad_every)
             self._bad = defective_persons(told.get("persons", 0), bad_every)
 
+    def _one(self, call: AffinityRoute, asked: ProviderRequest) -> Mapping[str, Any]:
+        found = next((one for one in self._content[call.kind] if str(one["id"]) == asked.path["id"]), None)
+        if found is None:
+            raise AffinityError(404)
+        return found
+
     def _page(self, call: AffinityRoute, asked: ProviderRequest) -> Any:
+        if "list" in asked.path and not any(str(one["id"]) == asked.path["list"] for one in self._content["lists"]):
+            raise AffinityError(404)
         if call.kind == FIELDS:
-            remark = {"id": "field-1", "name": "Remark", "type": "global", "valueType": "text"}
-            return {"data": [remark], "pagination": {"prevUrl": None, "nextUrl": None}}
+            fields = field_metadata("list_entries" if "list" in asked.path else "persons")
+            return {"data": fields, "pagination": {"prevUrl": None, "nextUrl": None}}
         held: Sequence[Mapping[str, Any]] = self._content[call.kind]
         if "list" in asked.path:
-            if not any(str(one["id"]) == asked.path["list"] for one in self._content["lists"]):
-                raise AffinityError(404)
             held = [one for one in held if str(one["list_id"]) == asked.path["list"]]
-        if call.kind == "notes" and "person_id" in asked.query:
-            held = [one for one in held if asked.query["person_id"] in map(str, one["person_ids"])]
+        if call.kind == "activities":
+            held = [one for one in held if one["kind"] == call.path.rpartition("/")[2]]
+        for name in ("person_id", "organization_id", "opportunity_id") if call.version == 1 else ():
+            if name in asked.query:
+                held = [one for one in held if asked.query[name] in map(str, [one.get(name), *one.get(f"{name}s", ())])]
+        if ids := asked.lists.get("ids"):
+            held = [one for one in held if str(one["id"]) in ids]
         return (_first if call.version == 1 else self._second)(call, asked, held)
 
     def _second(self, call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[str, Any]]) -> Any:
         size, start = _size(asked.query.get("limit"), 100), _start(asked.query.get("cursor"))
-        rest = {name: value for name, value in asked.query.items() if name != "cursor"}
-        found = [as_version_2(call.kind, one, with_fields="fieldTypes" in rest) for one in held[start : start + size]]
+        rest = {name: values for name, values in asked.lists.items() if name != "cursor"}
+        version = asked.headers.get(VERSION_HEADER, OLDEST_VERSION)
+        types = rest.get("fieldTypes", ())
+        if not {*types} <= {*FIELD_TYPES, *(["list"] if "list" in asked.path else [])}:
+            raise AffinityError(400, "fieldTypes")
+        found = [
+            as_version_2(call.kind, one, types, version, self._context(call, one)) for one in held[start : start + size]
+        ]
         url = None
         if start + size < len(held):
             path = call.path.replace("{list}", asked.path.get("list", ""))
-            query = urlencode({**rest, "cursor": _token(start + size)})
+            query = urlencode({**rest, "cursor": _token(start + size)}, doseq=True)
             url = f"http://{asked.headers.get('host', 'localhost')}/affinity{path}?{query}"
-        return {"data": found or None, "pagination": {"prevUrl": None, "nextUrl": url}}
+        return {"data": found, "pagination": {"prevUrl": None, "nextUrl": url}}
+
+    def _context(self, call: AffinityRoute, one: Mapping[str, Any]) -> Mapping[Any, Any] | None:
+        """Return the entity of a list entry, which version 2 shows with it."""
+        if call.kind != "list_entries":
+            return None
+        held = self._content["opportunities" if one["entity_type"] == 8 else "persons"]
+        place = one["entity_id"] % 100_000 - 1  # ids are consecutive
+        return held[place] if place < len(held) else None
 
     def _error(
         self, call: AffinityRoute, status: int, headers: Mapping[str, str], param: str | None = None
@@ -225,8 +276,9 @@ class _AffinityProvider:
         self._errors += 1
         body: Any = {"errors": [message]} if self._errors % 2 else [message]
         if call.version == 2:
-            named = {} if param is None else {"param": param}
+            named = {} if param is None else {"param": param, "code": "validation"}
             body = {"errors": [{"code": code, "message": message, **named}]}
+            status = 400 if named else status
         return SandboxJson(body, status_code=status, headers=dict(headers))
 
     @property
@@ -236,8 +288,9 @@ class _AffinityProvider:
 
 def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[str, Any]]) -> Any:
     """Return a page of version 1; a page token is only valid for the same query."""
+    shown = partial(as_version_1, call.kind, query=asked.query, alone=False)
     if call.kind == "lists" or (call.kind == "list_entries" and "page_size" not in asked.query):
-        return list(held)
+        return list(map(shown, held))
     size, start = _size(asked.query.get("page_size"), 500), 0
     token = asked.query.get("page_token")
     if token is not None:
@@ -248,7 +301,8 @@ def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[s
     if start + size < len(held):
         said = sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
         following = _token(start + size, "&".join(said))
-    return {call.kind: list(held[start : start + size]), "next_page_token": following}
+    name = call.path.rpartition("/")[2].replace("-", "_")
+    return {name: list(map(shown, held[start : start + size])), "next_page_token": following}
 
 
 def _key(asked: ProviderRequest, version: int) -> str:
@@ -286,17 +340,21 @@ def _start(token: str | None) -> int:
 
 CALLS: Sequence[AffinityRoute] = (
     AffinityRoute("/persons", "persons"),
+    AffinityRoute("/persons/{id}", "persons"),
     AffinityRoute("/organizations", "organizations"),
+    AffinityRoute("/organizations/{id}", "organizations"),
     AffinityRoute("/opportunities", "opportunities"),
     AffinityRoute("/notes", "notes"),
+    AffinityRoute("/notes/{id}", "notes"),
     AffinityRoute("/lists", "lists"),
     AffinityRoute("/lists/{list}/list-entries", "list_entries"),
+    AffinityRoute("/reminders", "activities"),
     AffinityRoute("/v2/persons/fields", FIELDS, 2),
     AffinityRoute("/v2/companies/fields", FIELDS, 2),
+    AffinityRoute("/v2/lists/{list}/fields", FIELDS, 2),
     AffinityRoute("/v2/persons", "persons", 2),
     AffinityRoute("/v2/companies", "organizations", 2),
-    AffinityRoute("/v2/opportunities", "opportunities", 2),
-    AffinityRoute("/v2/notes", "notes", 2),
-    AffinityRoute("/v2/lists", "lists", 2),
     AffinityRoute("/v2/lists/{list}/list-entries", "list_entries", 2),
+    AffinityRoute("/v2/lists/{list}/list-entries/{id}", "list_entries", 2),
+    *(AffinityRoute(f"/v2/{kind}", "activities", 2) for kind in EVENTS),
 )

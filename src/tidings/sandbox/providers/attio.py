@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from starlette.requests import Request
@@ -19,7 +18,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid
-from tidings.sandbox.attio_workspace import AttioAttribute, AttioCollection, AttioError, AttioRecord, AttioWorkspace
+from tidings.sandbox.attio_routes import CALLS, AttioRoute
+from tidings.sandbox.attio_schema import AttioAttribute, AttioCollection, AttioError, AttioRecord
+from tidings.sandbox.attio_workspace import AttioWorkspace
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
@@ -32,7 +33,7 @@ READS_PER_SECOND, WRITES_PER_SECOND = 100, 25
 ERRORS: Mapping[str, tuple[int, str]] = {
     "validation_type": (400, "Body payload validation error."),
     "value_not_found": (400, "Cannot find the value."),
-    "missing_value": (400, "A required value is missing."),
+    "particle_gate_violation": (400, "The workspace does not allow this."),
     "multiple_match_results": (400, "More than one record matches."),
     "merge_in_progress": (400, "The record is being merged."),
     "unauthorized": (401, "The access token is not valid."),
@@ -45,17 +46,6 @@ ERRORS: Mapping[str, tuple[int, str]] = {
 }
 _FAULTS = {FaultKind.ERROR: "internal_error", FaultKind.THROTTLED: "rate_limit_exceeded", FaultKind.GONE: "not_found"}
 _TYPES = {400: "invalid_request_error", 401: "auth_error", 403: "auth_error", 429: "rate_limit_error"}
-
-Work = Callable[[AttioWorkspace, ProviderRequest], Any]
-
-
-class AttioRoute(NamedTuple):
-    """One route: whether it counts as a write, and its function."""
-
-    path: str
-    method: str
-    writes: bool
-    work: Work
 
 
 class AttioRateWindow:
@@ -127,9 +117,13 @@ class _AttioProvider:
             if not entry.delivered:
                 return Response()
             try:
-                return SandboxJson({"data": call.work(self._content, asked)})
+                made = call.work(self._content, asked)
             except AttioError as wrong:
-                return _error(wrong.code, wrong.status, wrong.message, wrong.path)
+                by_id = call.method in ("PUT", "PATCH") and "/records/{id}" in call.path
+                code = "missing_value" if by_id and wrong.status == 400 else wrong.code  # the only word there
+                return _error(code, wrong.status, wrong.message, wrong.path)
+            body = made if made == {} or (isinstance(made, dict) and "pagination" in made) else {"data": made}
+            return SandboxJson(body)
 
         return answer
 
@@ -137,12 +131,13 @@ class _AttioProvider:
         """Return the content, or counts alone with `?counts`."""
         content, full = self._content, "counts" not in request.query_params
         shelves = {**content.objects, **{f"lists/{slug}": shelf for slug, shelf in content.lists.items()}}
-        counts = {name: len(shelf.held) for name, shelf in shelves.items()} | {"notes": len(content.notes)}
+        items = {"notes": content.notes, **content.items}
+        counts = {name: len(shelf.held) for name, shelf in shelves.items()}
+        counts |= {name: len(held) for name, held in items.items()}
         found: dict[str, Any] = {"counts": counts, "refused": self._refused}
         if full:
-            found["content"] = {
-                name: [_dumped(one) for one in shelf.held.values()] for name, shelf in shelves.items()
-            } | {"notes": list(content.notes.values())}
+            found["content"] = {name: [_dumped(one) for one in shelf.held.values()] for name, shelf in shelves.items()}
+            found["content"] |= {name: list(held.values()) for name, held in items.items()}
         return SandboxJson(found)
 
     async def tell(self, request: Request) -> Response:
@@ -217,145 +212,6 @@ def _error(
     return SandboxJson(body, status_code=status, headers=dict(headers or {}))
 
 
-def _data(asked: ProviderRequest) -> Mapping[str, Any]:
-    found = (asked.fields or {}).get("data")
-    if not isinstance(found, dict):
-        raise AttioError(400, "validation_type", "Body payload validation error.", ("data",))
-    return found
-
-
-def _shelf(content: AttioWorkspace, asked: ProviderRequest) -> AttioCollection:
-    if "list" in asked.path:
-        return content.shelf("lists", asked.path["list"])
-    return content.shelf("objects", asked.path["object"])
-
-
-def _assert(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    shelf, matching = _shelf(content, asked), asked.query.get("matching_attribute", "")
-    return _record(shelf, content.assert_record(shelf, matching, _data(asked).get("values") or {}))
-
-
-def _create(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    shelf = _shelf(content, asked)
-    return _record(shelf, content.create_record(shelf, _data(asked).get("values") or {}))
-
-
-def _changed(content: AttioWorkspace, asked: ProviderRequest, *, append: bool) -> Any:
-    shelf, data = _shelf(content, asked), _data(asked)
-    values = data.get("entry_values" if "list" in asked.path else "values") or {}
-    return _record(shelf, content.change_record(shelf, asked.path["id"], values, append=append))
-
-
-def _get(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    shelf = _shelf(content, asked)
-    return _record(shelf, content.held(shelf, asked.path["id"]))
-
-
-def _delete(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    if "object" in asked.path:
-        content.delete_record(_shelf(content, asked), asked.path["id"])
-    else:
-        content.delete_note(asked.path["id"])
-    return {}
-
-
-def _query(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    shelf = _shelf(content, asked)
-    return [_record(shelf, one) for one in content.query(shelf, asked.fields or {})]
-
-
-def _entries_of(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    parent = (asked.path["object"], asked.path["id"])
-    return [
-        {"list_id": slug, "list_api_slug": slug, "entry_id": id_, "created_at": shelf.held[id_].created_at}
-        for slug, shelf in content.lists.items()
-        for id_ in shelf.by_parent.get(parent, ())
-    ]
-
-
-def _entry(content: AttioWorkspace, asked: ProviderRequest, *, assert_: bool) -> Any:
-    shelf = _shelf(content, asked)
-    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=assert_))
-
-
-def _notes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    limit, offset = (asked.query.get(name, usual) for name, usual in (("limit", "10"), ("offset", "0")))
-    if not (limit.isdigit() and offset.isdigit() and 1 <= int(limit) <= 50):
-        raise AttioError(400, "validation_type", "limit must be from 1 to 50.")
-    ids: Sequence[str] = list(content.notes)
-    if "parent_record_id" in asked.query:
-        parent = (asked.query.get("parent_object", ""), asked.query["parent_record_id"])
-        ids = content.notes_by_parent.get(parent, [])
-    return [content.notes[id_] for id_ in ids[int(offset) : int(offset) + int(limit)]]
-
-
-def _attributes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    return [slot.described() for slot in _shelf(content, asked).slots.values()]
-
-
-def _options(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    slot = _shelf(content, asked).slots.get(asked.path["attribute"])
-    if slot is None:
-        reason = "not_found"
-        raise AttioError(404, reason, f'Could not find attribute with slug/ID "{asked.path["attribute"]}".')
-    return [{"id": {"option_id": title}, "title": title, "is_archived": False} for title in slot.options]
-
-
-def _slugs(content: AttioWorkspace, _: ProviderRequest, *, kind: str) -> Any:
-    return [{"id": {f"{kind}_id": slug}, "api_slug": slug} for slug in getattr(content, f"{kind}s")]
-
-
-def _record(shelf: AttioCollection, held: AttioRecord) -> dict[str, Any]:
-    values = {
-        name: [_told(shelf.slots[name].type, one, held.created_at) for one in given]
-        for name, given in held.values.items()
-    }
-    if held.parent is not None:
-        ids = {"list_id": shelf.slug, "entry_id": held.id}
-        parent = {"parent_object": held.parent[0], "parent_record_id": held.parent[1]}
-        return {"id": ids, **parent, "created_at": held.created_at, "entry_values": values}
-    ids = {"workspace_id": "sandbox", "object_id": shelf.slug, "record_id": held.id}
-    return {"id": ids, "created_at": held.created_at, "web_url": f"/{shelf.slug}/{held.id}", "values": values}
-
-
-def _told(kind: str, value: Any, since: str) -> dict[str, Any]:
-    """Return a value in Attio's response form, with its history."""
-    names = {"email-address": "email_address", "domain": "domain", "phone-number": "original_phone_number"}
-    inner = value if isinstance(value, dict) else {names.get(kind, "value"): value}
-    if kind in ("select", "status"):
-        inner = {"option" if kind == "select" else "status": {"title": value}}
-    return {"active_from": since, "active_until": None, **inner, "attribute_type": kind}
-
-
 def _dumped(held: AttioRecord) -> dict[str, Any]:
     parent = {} if held.parent is None else {"parent": list(held.parent)}
     return {"id": held.id, **parent, "auto": held.auto, "values": held.values}
-
-
-_OBJECT, _LIST = "/objects/{object}", "/lists/{list}"
-
-CALLS: Sequence[AttioRoute] = (
-    AttioRoute(f"{_OBJECT}/records", "PUT", True, _assert),
-    AttioRoute(f"{_OBJECT}/records", "POST", True, _create),
-    AttioRoute(f"{_OBJECT}/records/query", "POST", False, _query),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "GET", False, _get),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PUT", True, partial(_changed, append=False)),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PATCH", True, partial(_changed, append=True)),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "DELETE", True, _delete),
-    AttioRoute(f"{_OBJECT}/records/{{id}}/entries", "GET", False, _entries_of),
-    AttioRoute(f"{_OBJECT}/attributes", "GET", False, _attributes),
-    AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/options", "GET", False, _options),
-    AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/statuses", "GET", False, _options),
-    AttioRoute(f"{_LIST}/entries", "POST", True, partial(_entry, assert_=False)),
-    AttioRoute(f"{_LIST}/entries", "PUT", True, partial(_entry, assert_=True)),
-    AttioRoute(f"{_LIST}/entries/query", "POST", False, _query),
-    AttioRoute(f"{_LIST}/entries/{{id}}", "PUT", True, partial(_changed, append=False)),
-    AttioRoute(f"{_LIST}/attributes", "GET", False, _attributes),
-    AttioRoute(f"{_LIST}/attributes/{{attribute}}/options", "GET", False, _options),
-    AttioRoute(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
-    AttioRoute("/notes", "GET", False, _notes),
-    AttioRoute("/notes", "POST", True, lambda content, asked: content.add_note(_data(asked))),
-    AttioRoute("/notes/{id}", "DELETE", True, _delete),
-    AttioRoute("/objects", "GET", False, partial(_slugs, kind="object")),
-    AttioRoute("/lists", "GET", False, partial(_slugs, kind="list")),
-)

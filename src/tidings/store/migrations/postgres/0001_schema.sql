@@ -224,6 +224,15 @@ create table attempt_tallies (
 create index attempt_tallies_at on attempt_tallies (at);
 create index attempt_tallies_unpacked on attempt_tallies (at) where not packed;
 
+-- Messages sent by day and queue, for the SLA report: all of them, and those sent late.
+create table daily_deliveries (
+  day   bigint not null,
+  queue text not null,
+  sent  bigint not null,
+  late  bigint not null,
+  primary key (day, queue)
+);
+
 
 -- Nodes and coordination.
 

@@ -1,3 +1,3 @@
 -- The standing of one task.
-select id, state, claim_no, attempts, unknown, queue, ordering_key, node, due_at, expires_at, cancel_requested
+select id, tenant, state, claim_no, attempts, unknown, queue, ordering_key, node, due_at, expires_at, cancel_requested
 from tasks where id = :id

@@ -1,4 +1,4 @@
-"""The faces of alerts: API, page, metrics and command line show the same and do the same (B11, C11)."""
+"""Alerts in the API, on the dashboard, in the metrics and on the command line (B11, C11)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ async def home(sqlite_url: str) -> AsyncIterator[House]:
         yield built
 
 
-async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
-    """By the API and on the page; a second taker is told who was first."""
+async def test_an_alert_is_listed_shown_and_acknowledged(home: House) -> None:
+    """In the API and on the dashboard; a second acknowledgment is refused with the name of the first person."""
     (alert,) = (await home.http.get("/v1/alerts")).json()["items"]
     assert (alert["rule"], alert["state"], alert["severity"]) == ("scheduler_silent", "raised", "critical")
     page = (await home.http.get("/alerts")).text
@@ -58,21 +58,22 @@ async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
     assert (await home.http.get("/v1/alerts?old=1")).status_code == 422
 
 
-async def test_an_outside_watcher_sees_the_same_figures(home: House) -> None:
-    """What the rules look at is in the metrics."""
+async def test_metrics_contain_the_inputs_of_the_alert_rules(home: House) -> None:
+    """Prometheus sees the values that the engine compares."""
     api = create_api(home.app, Metrics())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as caller:
         text = (await caller.get("/metrics")).text
     found = {
         name: float(value) for name, _, value in (line.rpartition(" ") for line in text.splitlines() if line[:1] != "#")
     }
-    assert found["scheduler_silent_seconds"] == 310
-    assert found['alerts_open{severity="critical"}'] == 1
-    assert found["messages_overdue"] == found["missed_runs"] == found["persistent_errors_total"] == 0
-    assert found["database_free_bytes"] > 0 and "database_response_seconds" in found
+    assert found["tidings_scheduler_silent_seconds"] == 310
+    assert found['tidings_alerts_open{severity="critical"}'] == 1
+    for name in ("messages_overdue", "missed_runs", "persistent_errors_total"):
+        assert found[f"tidings_{name}"] == 0
+    assert found["tidings_database_free_bytes"] > 0 and "tidings_database_response_seconds" in found
 
 
-async def test_the_command_line_lists_and_takes_on(
+async def test_the_command_line_lists_and_acknowledges_alerts(
     home: House, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`tidings alerts list` and `ack`, beside the process that raised one."""
@@ -89,7 +90,7 @@ async def test_the_command_line_lists_and_takes_on(
     assert "there is no alert no-such" in str(refused.exception)
 
 
-async def test_a_channel_for_alerts_that_is_not_there_stops_the_start(sqlite_url: str) -> None:
+async def test_an_unknown_alert_channel_prevents_the_start(sqlite_url: str) -> None:
     """Both settings or neither, and a channel that exists."""
     from tidings.config import Settings
     from tidings.model.errors import Misconfigured

@@ -1,0 +1,2 @@
+-- Delete the counts of old days.
+delete from daily_deliveries where day < :before

@@ -1,0 +1,204 @@
+"""The documented job file, run as a user runs it: from the simulated Affinity to the simulated Attio (C13)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from tidings.cli.program import full_program
+
+from ..contract.channels.conftest import Sandbox, serving
+
+PAGE = Path(__file__).parents[2] / "docs/reference/job-files.md"
+CONNECTORS = PAGE.parents[1] / "how-to/connectors.md"
+CONTENT = {"organizations": 5, "persons": 20, "opportunities": 4, "activities": 15, "notes": 12}
+
+Command = Callable[..., Any]
+
+
+async def fill(sandbox: Sandbox) -> None:
+    async with httpx.AsyncClient(base_url=sandbox.url) as client:
+        (await client.post("/sandbox/affinity", json=CONTENT)).raise_for_status()
+        limits = {"reads_per_second": 10_000, "writes_per_second": 10_000}
+        (await client.post("/sandbox/attio", json=limits)).raise_for_status()
+
+
+async def content(sandbox: Sandbox, system: str) -> Any:
+    async with httpx.AsyncClient(base_url=sandbox.url) as client:
+        return (await client.get(f"/sandbox/{system}")).json()["content"]
+
+
+def documented_job(sandbox: Sandbox) -> str:
+    """The first job file of the page, at the sandbox's address and without its limits."""
+    found = re.search(r"```toml\n(name = .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    job = found[1].replace(
+        'kind = "affinity"', f'kind = "affinity"\nurl = "{sandbox.url}/affinity"\nreads_per_second = 1000'
+    )
+    return job.replace('kind = "attio"', f'kind = "attio"\nurl = "{sandbox.url}/attio"\nwrites_per_second = 1000')
+
+
+@pytest.fixture
+def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, and its answer as JSON."""
+    monkeypatch.setenv("AFFINITY_KEY", "simulated")
+    monkeypatch.setenv("ATTIO_KEY", "simulated")
+    monkeypatch.chdir(tmp_path)
+
+    async def run(*words: str, code: int = 0) -> Any:
+        given = ["migrate", *words, "--json", "--database", f"sqlite:///{tmp_path}/t.db"]
+        result = await asyncio.to_thread(CliRunner().invoke, full_program(), given)
+        assert result.exit_code == code, (words, result.output, result.exception)
+        return json.loads(result.stdout)
+
+    return run
+
+
+def linked(people: list[Any], companies: list[Any]) -> dict[str, str]:
+    """Who is linked to which company, by the ids of the source."""
+    names = {one["id"]: one["values"]["affinity_id"][0] for one in companies}
+    return {
+        one["values"]["affinity_id"][0]: names[one["values"]["company"][0]["target_record_id"]]
+        for one in people
+        if one["values"].get("company")
+    }
+
+
+async def test_every_link_of_the_documented_job_arrives_and_a_lost_one_is_reported(
+    tmp_path: Path, tidings: Command
+) -> None:
+    """Lint, plan, run and verify agree on the relations; then one is removed in the target."""
+    async with serving() as sandbox:
+        await fill(sandbox)
+        (tmp_path / "job.toml").write_text(documented_job(sandbox))
+        findings = (await tidings("lint", "job.toml"))["items"]
+        plan = await tidings("plan", "job.toml")
+        id_ = (await tidings("list"))["items"][0]["id"]
+        await tidings("approve", id_)
+        done = await tidings("run", id_)
+        there, here = await content(sandbox, "affinity"), await content(sandbox, "attio")
+        verified = await tidings("verify", id_)
+        person = here["people"][0]
+        async with httpx.AsyncClient(headers={"authorization": "Bearer simulated"}) as client:
+            place = f"{sandbox.url}/attio/v2/objects/people/records/{person['id']}"
+            (await client.put(place, json={"data": {"values": {"company": []}}})).raise_for_status()
+        lost = await tidings("verify", id_, code=1)
+
+    assert [one for one in findings if one["level"] == "error"] == []
+    notes = " ".join(plan["notes"])
+    assert "people.company: 20 of 20 records have a link" in notes
+    assert "deals.associated_company: 4 of 4 records have a link" in notes
+    assert "reading the source once takes 9 calls (companies 2, people 2, deals 5)" in notes
+    assert "more calls this month" in notes and "field-2 (Salary) is hidden" in notes
+    assert done["counts"] == {"written": 29}
+    employers = {str(one["id"]): str(one["current_organization_ids"][0]) for one in there["persons"]}
+    assert linked(here["people"], here["companies"]) == employers and len(employers) == 20
+    first, last = there["persons"][0]["first_name"], there["persons"][0]["last_name"]
+    names = {one["values"]["affinity_id"][0]: one["values"]["name"][0] for one in here["people"]}
+    assert names["200001"] == {"first_name": first, "last_name": last, "full_name": f"{first} {last}"}
+    deals = {one["values"]["affinity_id"][0]: one["values"] for one in here["deals"]}
+    assert (deals["300001"]["stage"], deals["300001"]["value"]) == (["In Progress"], [1000])
+    relations = {one["type"]: one["relations"] for one in verified["types"]}
+    assert verified["passed"] and relations["people"] == {"company": {"source": 20, "target": 20}}
+    assert relations["deals"]["associated_company"] == {"source": 4, "target": 4}
+    people = next(one for one in lost["types"] if one["type"] == "people")
+    assert not lost["passed"] and people["relations"] == {"company": {"source": 20, "target": 19}}
+    assert [one["source_id"] for one in people["differences"]] == [person["values"]["affinity_id"][0]]
+
+
+ACTIVITIES = """
+[types.tasks]
+from = "activities/reminders"
+ignore = ["activity", "emails", "at"]
+
+[types.tasks.fields]
+content = { path = "content", required = true }
+deadline_at = { path = "due_date", type = "time" }
+parent_object = { constant = "people" }
+parent_record_id = { path = "person_ids.0", reference = "people" }
+
+[types.calls]
+from = "activities/calls"
+to = "notes"
+
+[types.calls.fields]
+title = { path = "title", default = "Call" }
+content = { expression = "join(', ', emails)", required = true }
+created_at = { path = "at", type = "time" }
+parent_object = { constant = "people" }
+parent_record_id = { path = "person_ids.0", reference = "people" }
+"""
+
+
+async def test_activities_become_meetings_tasks_and_notes(tmp_path: Path, tidings: Command) -> None:
+    """The documented map of meetings; reminders become tasks, calls notes; a second run writes nothing."""
+    meetings = re.search(r"```toml\n(\[types.meetings\].*?)```", CONNECTORS.read_text(encoding="utf-8"), re.DOTALL)
+    assert meetings is not None
+    async with serving() as sandbox:
+        await fill(sandbox)
+        job = documented_job(sandbox).partition("[types.deals]")[0]
+        (tmp_path / "job.toml").write_text(f"{job}\n{meetings[1]}\n{ACTIVITIES}")
+        assert not [one for one in (await tidings("lint", "job.toml"))["items"] if one["level"] == "error"]
+        done = await tidings("run", "job.toml")
+        again = await tidings("run", "job.toml")
+        here = await content(sandbox, "attio")
+        verified = await tidings("verify", done["id"])
+
+    assert done["counts"] == {"written": 34} and again["counts"] == {"unchanged": 34}
+    assert [one["title"] for one in here["meetings"]] == ["Meeting 1", "Meeting 6", "Meeting 11"]
+    assert here["meetings"][0]["participants"][1]["email_address"] == "person-1@company-1.example"
+    assert [one["content_plaintext"] for one in here["tasks"]] == ["Reminder 5", "Reminder 10", "Reminder 15"]
+    assert [one["title"] for one in here["notes"]] == ["Call 2", "Call 7", "Call 12"]
+    assert verified["passed"], verified
+    relations = {one["type"]: one["relations"] for one in verified["types"]}
+    assert relations["tasks"] == relations["calls"] == {"parent_record_id": {"source": 3, "target": 3}}
+
+
+async def test_a_relation_that_cannot_be_read_is_an_error_of_lint_and_stops_a_run(
+    tmp_path: Path, tidings: Command
+) -> None:
+    """By path or by expression: the list of persons has no organization_ids, and version 2 has no relations."""
+    async with serving() as sandbox:
+        await fill(sandbox)
+        job = documented_job(sandbox)
+        path, expression = '{ path = "current_organization_ids.0"', '{ expression = "organization_ids[0]"'
+        (tmp_path / "path.toml").write_text(job.replace(path, '{ path = "organization_ids.0"'))
+        (tmp_path / "expression.toml").write_text(job.replace(path, expression).replace('name = "aff', 'name = "2 aff'))
+        by_path = (await tidings("lint", "path.toml", code=1))["items"]
+        by_expression = (await tidings("lint", "expression.toml", code=1))["items"]
+        stopped = await tidings("run", "path.toml", code=1)
+        here = await content(sandbox, "attio")
+
+    errors = [one for one in (*by_path, *by_expression) if one["level"] == "error"]
+    assert [(one["type"], one["field"], one["code"]) for one in errors] == [
+        ("people", "company", "missing_column"),
+        ("people", "company", "unreadable_relation"),
+    ]
+    assert all("current_organization_ids" in one["remedy"] for one in errors)
+    assert stopped["state"] == "paused" and here["people"] == []
+
+
+async def test_a_plan_without_an_answer_about_the_quota_is_still_a_plan(
+    tmp_path: Path, tidings: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report says that the quota is unknown, and why."""
+    monkeypatch.setattr("tidings.sandbox.providers.affinity._AffinityProvider.rate_limit", _broken)
+    async with serving() as sandbox:
+        await fill(sandbox)
+        (tmp_path / "job.toml").write_text(documented_job(sandbox))
+        plan = await tidings("plan", "job.toml")
+
+    assert any(one.startswith("the monthly quota of the source is unknown: HTTP 500") for one in plan["notes"])
+    assert plan["actions"]["people"] == {"create": 20}
+
+
+async def _broken(*_: object) -> Any:
+    raise RuntimeError("on purpose")
