@@ -334,10 +334,13 @@ def check_session_storage(name: str, folder: Path | None, storage: SessionStorag
     """Check what the server of a session persists: without it, a new container must be linked again."""
     how = "mount a volume there, back it up, and set session_dir; see docs/how-to/whatsapp-session.md"
     if folder is not None:
-        files = [entry.stat().st_mtime for entry in os.scandir(folder)] if folder.is_dir() else []
+        try:
+            files = [entry.stat().st_mtime for entry in os.scandir(folder)]
+        except OSError as error:
+            remedy = "correct session_dir, or make the folder readable"
+            return _wrong("sessions", f"{name}: {folder} cannot be read ({error.strerror})", remedy)
         if not files:
-            remedy = "mount the server's volume there, or correct session_dir"
-            return _wrong("sessions", f"{name}: {folder} is missing or empty", remedy)
+            return _wrong("sessions", f"{name}: {folder} is empty", "mount the server's volume there")
         age = humanize(timedelta(seconds=max(0, now // SECOND - round(max(files)))))
         return _fine("sessions", f"{name}: its session is in {folder}, last changed {age} ago")
     if storage is None:

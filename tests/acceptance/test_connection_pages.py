@@ -134,23 +134,23 @@ def test_a_terminal_qr_code_is_dark_on_light() -> None:
 
 async def test_the_doctor_checks_what_a_gateway_persists(home: House, tmp_path: Path) -> None:
     """E7: by what WAHA says of itself, and by the folder that the settings name; the check sends nothing."""
-    found = {finding.what: finding for finding in await run_checks(home.app.settings) if finding.check == "sessions"}
-    assert {what: finding.severity for what, finding in found.items()} == {
-        "wa: the server keeps its session in the folder /app/.sessions": "note",
-        "gate: the server does not say where it keeps its session": "note",
-        "evo: the server does not say where it keeps its session": "note",
+    found = {finding.message: finding for finding in await run_checks(home.app.settings) if finding.check == "sessions"}
+    assert {what: finding.status for what, finding in found.items()} == {
+        "wa: the server keeps its session in the folder /app/.sessions": "warning",
+        "gate: the server does not say where it keeps its session": "warning",
+        "evo: the server does not say where it keeps its session": "warning",
     }
     assert all("session_dir" in finding.remedy for finding in found.values())
 
     now = round(time.time() * SECOND)
     folder = tmp_path / "sessions"
     database = SessionStorage("WHATSAPP_SESSIONS_POSTGRESQL_URL", True)
-    assert check_session_storage("wa", None, database, now=now).severity == "fine"
-    assert check_session_storage("wa", folder, None, now=now).severity == "wrong"
+    assert check_session_storage("wa", None, database, now=now).status == "ok"
+    assert check_session_storage("wa", folder, None, now=now).status == "error"
     folder.mkdir()
-    assert check_session_storage("wa", folder, None, now=now).severity == "wrong"
+    assert check_session_storage("wa", folder, None, now=now).status == "error"
     (folder / "default").mkdir()
-    assert check_session_storage("wa", folder, None, now=now).severity == "fine"
+    assert check_session_storage("wa", folder, None, now=now).status == "ok"
 
 
 async def test_sandbox_sessions_survive_a_restart(tmp_path: Path) -> None:
