@@ -162,6 +162,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
 async def test_a_poison_record_becomes_the_only_dead_letter(moving: Moving) -> None:
     """The kernel gives its batch up; halves of it are tried until one record is left (F31)."""
     moving.quarantine_after, moving.at_once = 2, 1
+    moving.start()
     moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])
 
     def deadly(_type: str, key: str, _fields: Fields) -> ConnectorError | None:

@@ -28,7 +28,7 @@ TYPES: dict[str, Any] = {
 
 
 @pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+async def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
     """Two companies, one of them there already under its key, and five people; planned, approved and run."""
     world = Moving(store, clock, tmp_path, monkeypatch)
     world.give("companies", [{"id": "1", "name": "C1"}, {"id": "2", "name": "C2"}])

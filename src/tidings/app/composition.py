@@ -192,7 +192,7 @@ def build(
             store, channels, now=clock.now, listeners=listeners, readers=readers, destinations=destinations
         ),
         ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
-        batch_handler.KIND: batch_handler.BatchHandler(store, clock, connections),
+        batch_handler.KIND: batch_handler.BatchHandler(store, clock, connections, emit=emit),
         **working.handlers,
     }
     guard = _guard(settings, store, clock, accepting, figures, emit)

@@ -23,6 +23,7 @@ from ..model.errors import CallerError, Misconfigured, StoreFull, StoreUnavailab
 from ..model.outcome import Defer, Done, Outcome
 from ..model.task import Task, TaskId, Transition
 from ..model.time import SECOND, micros
+from ..observability.events import Emit, discard_event
 from ..store.port import Row, Step, Store, WriteConflict
 from .batch_attempt import BatchAttempt, BatchStop, MigrationBatch
 from .connector_pool import ConnectorPool
@@ -57,8 +58,17 @@ class BatchHandler:
 
     listens = False
 
-    def __init__(self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        connections: ConnectorPool,
+        *,
+        emit: Emit = discard_event,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._store, self._clock, self._connections, self._sleep = store, clock, connections, sleep
+        self._emit = emit
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, MigrationBatch]:
         """Load the batches of these tasks."""
@@ -76,16 +86,18 @@ class BatchHandler:
             return Done(batch.state)
         try:
             async with self._connections.use(batch.job, batch.version) as opened:
-                attempt = BatchAttempt(self._store, self._clock, task, batch, opened)
-                await attempt.begin()
+                attempt = BatchAttempt(self._store, self._clock, task, batch, opened, self._emit)
+                self._emit(await attempt.begin())
                 try:
                     async with asyncio.timeout(opened.job.caps.hard.total_seconds()):
                         stop = await self._work(attempt)
                 except TimeoutError:
                     attempt.forget()
-                    stop = BatchStop(BatchState.RETRYING, self._clock.now(), "hard time limit reached")
+                    stop = BatchStop(BatchState.FAILED, self._clock.now(), "hard time limit reached")
                 await attempt.note(opened.writes, opened.looks, at_once=True)
-                return await attempt.end(stop)
+                outcome, finished = await attempt.end(stop)
+                self._emit(finished)
+                return outcome
         except WriteConflict:
             return Defer(self._clock.now() + SECOND, "another worker holds this batch")
         except (StoreUnavailable, StoreFull) as error:

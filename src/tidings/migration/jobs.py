@@ -40,14 +40,18 @@ ENDED = frozenset({JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED})
 
 
 class BatchState(StrEnum):
-    """The state of a batch."""
+    """The state of a batch.
+
+    pending ─▶ processing ─▶ completed | failed ─▶ retrying ─▶ completed | failed_final
+    A batch that is released (its turn is over, its job is paused) returns to pending, or to failed after a failure.
+    """
 
     PENDING = "pending"
-    PROCESSING = "processing"
-    RETRYING = "retrying"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    FAILED_FINAL = "failed_final"
+    PROCESSING = "processing"  # the first attempt is running
+    COMPLETED = "completed"  # every record is final, and none has used up its attempts
+    FAILED = "failed"  # an attempt failed, or some of its records; a retry follows
+    RETRYING = "retrying"  # a later attempt is running
+    FAILED_FINAL = "failed_final"  # every record is final, and some have used up their attempts
 
 
 class PlannedAction(StrEnum):

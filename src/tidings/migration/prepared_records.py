@@ -50,6 +50,7 @@ class RecordResults:
         self.written = 0
         self.unchanged = 0
         self.fingerprints: dict[str, ErrorKind] = {}  # candidates for pausing the job
+        self.exceptions: dict[str, BaseException] = {}  # raised by hooks and connectors, one per kind, for the log
 
     def __len__(self) -> int:
         return len(self.moves) + len(self.plain)
@@ -77,6 +78,8 @@ class RecordResults:
         self.add_log(row["seq"], rejected.state.value, rejected.rule, str(rejected))
         if rejected.failure is ErrorKind.PROGRAM:
             self.fingerprints[rejected.fingerprint] = ErrorKind.PROGRAM
+        if rejected.exception is not None:
+            self.exceptions[rejected.fingerprint] = rejected.exception
 
     def add_dead_letter(self, seq: int, state: RecordState, error: ConnectorError, type_: str, **more: Any) -> None:
         """Turn a record into a dead letter."""

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from ..kernel.clock import Clock
 from ..kernel.crash_points import crash_point
+from ..model.errors import error_text
 from ..model.time import SECOND, micros
 from ..store.port import Row
 from .adaptive_batch_size import INITIAL_COMMIT_SIZE, next_commit_size
@@ -156,7 +157,7 @@ class Writer:
         except ConnectorError as error:
             answer = error
         except Exception as error:  # whatever a connector raises, its record must not be lost
-            answer = _unexpected_error(error)
+            answer = self._unexpected(error)
         self._count(answer, self._clock.monotonic() - began)
         self._record_result(item, answer)
 
@@ -169,11 +170,16 @@ class Writer:
         except ConnectorError as error:
             answers = [error] * len(group)
         except Exception as error:
-            answers = [_unexpected_error(error)] * len(group)
+            answers = [self._unexpected(error)] * len(group)
         worst = next((one for one in answers if isinstance(one, ConnectorError)), answers[0])
         self._count(worst, self._clock.monotonic() - began)
         for item, answer in zip(group, answers, strict=True):
             self._record_result(item, answer)
+
+    def _unexpected(self, error: Exception) -> ConnectorError:
+        """Return an error for an unexpected exception, which is logged; the request may have been sent."""
+        self._attempt.results.exceptions[type(error).__name__] = error
+        return ConnectorError(ErrorKind.PROGRAM, error_text(error)[:300], sent=True, code=type(error).__name__)
 
     def _count(self, answer: TargetRecord | ConnectorError, took: float) -> None:
         is_trouble = isinstance(answer, ConnectorError)
@@ -254,9 +260,3 @@ def _unknown_fields(standing: RecordState, error: ConnectorError, type_: str) ->
     if standing is not RecordState.UNKNOWN:
         return {}
     return {"failure": error.failure.value, "fingerprint": f"in_doubt/{type_}//{error.failure}"}
-
-
-def _unexpected_error(error: Exception) -> ConnectorError:
-    """Return an error for an unexpected exception; the request may have been sent."""
-    reason = f"{type(error).__name__}: {error}"[:300]
-    return ConnectorError(ErrorKind.PROGRAM, reason, sent=True, code=type(error).__name__)

@@ -32,6 +32,41 @@ class BatchSettled(Event):
     successes: Callable[[], Iterable[Mapping[str, Any]]] = field(default=tuple, repr=False)  # fields of a line for each
 
 
+class BatchStarted(Event):
+    """An attempt at a batch of a migration begins: the batch's open records and its size."""
+
+    job: str
+    batch: str
+    tenant: str
+    record_count: int
+    batch_size: int
+    attempt: int
+
+
+class BatchFinished(Event):
+    """An attempt at a batch of a migration has ended: the records that it finished, and the batch's new state."""
+
+    job: str
+    batch: str
+    tenant: str
+    record_count: int
+    batch_size: int
+    attempt: int
+    state: str
+    reason: str | None
+    duration_ms: float
+
+
+class UnexpectedError(Event):
+    """User code (a hook or connector) raised an unexpected exception."""
+
+    job: str
+    batch: str
+    tenant: str
+    error: str
+    exception: str  # the traceback
+
+
 class AttemptFailed(Event):
     """An attempt did not send its message: it failed, was put back, or its outcome is unknown."""
 

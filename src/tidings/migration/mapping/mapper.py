@@ -73,8 +73,9 @@ class Mapper:
             return self._mapped(self._type(record.type), record, lookup)
         except _MappingStopped as stop:
             return RejectedRecord(
-                record.type, record.id, stop.field, stop.value, stop.rule, stop.reason, stop.failure, stop.state
-            )
+                record.type, record.id, stop.field, stop.value, stop.rule, stop.reason, stop.failure, stop.state,
+                stop.__cause__,
+            )  # fmt: skip
 
     def key(self, record: Record) -> str | None:
         """Return the record's key in the target, even if it cannot be mapped; None: it has no key."""
