@@ -1,4 +1,4 @@
-"""`tidings migrate` for records: list, log, dead letters, export, replay, undo, crosswalk, audit."""
+"""`tidings migrate` for records and batches: list, log, dead letters, export, replay, undo, crosswalk, audit."""
 
 from __future__ import annotations
 
@@ -49,6 +49,33 @@ async def records(
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
     ctx.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
+
+
+@command(GROUP, epilog=examples("tidings migrate batches ID --state failed"))
+async def batches(
+    ctx: CommandContext,
+    job: Id,
+    *,
+    state: Annotated[str | None, option("NAME", "Filter by state: pending, processing, failed, retrying …")] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """List the batches of the current run with their state, newest first."""
+    from ..inputs.pagination import page_size
+    from ..migration import serializers
+    from ..migration.jobs import BatchState
+
+    chosen = None if state is None else migration_progress.parse_choice(BatchState, "state", state)
+    found = await ctx.app.migrations.batches(job, state=chosen, before=after, limit=page_size(limit))
+    columns = [
+        Column("batch", lambda row: row["id"], keep=True),
+        *Column.plain("type", "state", "attempt", "size", "written", "unchanged", "seconds"),
+        Column("phase", lambda row: row["phase"], spare=True),
+        Column("changed", lambda row: row["changed_at"], spare=True),
+        Column("reason", lambda row: row["reason"]),
+    ]
+    more = found[-1]["id"] if len(found) == page_size(limit) else None
+    ctx.listing([serializers.batch(one) for one in found], columns, more=more, nothing="no batches")
 
 
 @command(GROUP, epilog=examples("tidings migrate log ID people 4711"))

@@ -11,6 +11,8 @@ from datetime import timedelta
 from traceback import format_exception
 from typing import Any, NamedTuple
 
+import orjson
+
 from ..kernel.clock import Clock
 from ..model.errors import error_text
 from ..model.outcome import Defer, Done, Outcome
@@ -22,7 +24,16 @@ from .adaptive_concurrency import CallStats
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind
 from .crosswalk import to_json
-from .error_policy import DEFAULT_WAIT, HEALTH_ERRORS, QUOTA_WAIT, SAME_CAUSE_LIMIT, SYSTEMIC_ERRORS, ErrorDecision
+from .error_policy import (
+    ACCOUNT_ERRORS,
+    DEFAULT_WAIT,
+    HEALTH_ERRORS,
+    QUOTA_WAIT,
+    SAME_CAUSE_LIMIT,
+    SYSTEMIC_ERRORS,
+    ErrorDecision,
+    decide_write_error,
+)
 from .job_events import event_for, halt_steps
 from .jobs import BatchState, JobState
 from .prepared_records import RecordResults
@@ -192,10 +203,10 @@ class BatchAttempt:
         """Pause the job with the next commit and emit an event; the first reason wins."""
         self._halt = self._halt or (reason[:500], until)
 
-    def unprepared(self, error: ConnectorError) -> BatchStop:
-        """Return how to stop when the target's attributes cannot be read: retry later, or pause the job."""
+    def unprepared(self, error: ConnectorError, wait: timedelta | None = None) -> BatchStop:
+        """Return how to stop when no record can be prepared: retry later, or pause the job."""
         if error.failure in HEALTH_ERRORS or error.failure in (ErrorKind.RATE_LIMIT, ErrorKind.UNKNOWN):
-            wait = error.wait or (DEFAULT_WAIT if error.failure is ErrorKind.RATE_LIMIT else _SHORTLY)
+            wait = wait or error.wait or (DEFAULT_WAIT if error.failure is ErrorKind.RATE_LIMIT else _SHORTLY)
             return BatchStop(BatchState.FAILED, self.now + micros(wait), error.reason)
         until = self.now + micros(error.wait or QUOTA_WAIT) if error.failure is ErrorKind.QUOTA else None
         self.halt(f"{error.failure}: {error.reason}", until=until)
@@ -211,6 +222,36 @@ class BatchAttempt:
             until = None if after is None else self.now + micros(after)
             self.halt(f"{error.failure}: {error.reason}", until=until)
         return decision.halt or decision.park is not None
+
+    def postpone(
+        self, seq: int, state: RecordState, decision: ErrorDecision, error: ConnectorError, **more: Any
+    ) -> None:
+        """Leave a record open for a later attempt, as the decision says."""
+        wait = decision.park or decision.after
+        due_at = self.now + micros(wait) if wait else None
+        attempts = None if decision.attempts is None else to_json(decision.attempts)
+        self.results.move(seq, state, due_at=due_at, attempts=attempts, reason=error.reason[:1000], **more)
+
+    def follow_hook_errors(self, raised: Sequence[tuple[Row, ConnectorError]]) -> BatchStop | None:
+        """Handle the errors that a hook raised by their kind; return the reason to stop, if any."""
+        stop: BatchStop | None = None
+        for row, error in raised:
+            decision = decide_write_error(
+                error, self.opened.job.retry, orjson.loads(row["attempts"]), repeatable=True, known=None,
+                doubt=timedelta(0), chance=self._clock.chance(),
+            )  # fmt: skip
+            self._has_failures = self._has_failures or decision.attempts is not None
+            self.results.add_log(row["seq"], f"hook: {decision.state}", error.code or error.failure, error.reason)
+            if decision.state is RecordState.READY:
+                self.postpone(
+                    row["seq"], RecordState.EXTRACTED if self.batch.is_plan else decision.state, decision, error
+                )
+            else:
+                attempts = to_json(decision.attempts or {})
+                self.results.add_dead_letter(row["seq"], decision.state, error, self.batch.type, attempts=attempts)
+            if error.failure in ACCOUNT_ERRORS:
+                stop = self.unprepared(error, decision.park)
+        return stop
 
     def _with_pauses(self, steps: list[Step]) -> list[Step]:
         """Return the steps plus pending pauses and the halt of the job, with its event."""

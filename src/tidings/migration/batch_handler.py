@@ -11,7 +11,7 @@ Idempotent writes (an upsert, an update of a known record) need no claim: they a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +31,7 @@ from .connectors.port import ConnectorError
 from .dry_run import DryRunPlanner
 from .error_policy import is_repeatable
 from .job_events import halt_for_error
+from .job_file import MigrationJob
 from .jobs import BatchState
 from .prepared_records import PreparedRecord, RecordPreparer, RecordResults
 from .rate_limits import Sleep
@@ -48,9 +49,20 @@ _POLICY = RetryPolicy("batch", RetryRule(1000, Backoff.FIXED, timedelta(seconds=
 _LONGEST = timedelta(days=1)  # longer than any time limit of a job
 
 
-def lane() -> Lane:
-    """Return the lane of batches: an attempt may always be repeated, since it processes open records only."""
-    return Lane(QUEUE, policy=_POLICY, deadline=_LONGEST, cap=AT_ONCE, breaker=BreakerRule(threshold=1 << 30))
+def lane(queue: str = QUEUE) -> Lane:
+    """Return a lane of batches: an attempt may always be repeated, since it processes open records only."""
+    return Lane(queue, policy=_POLICY, deadline=_LONGEST, cap=AT_ONCE, breaker=BreakerRule(threshold=1 << 30))
+
+
+def queue_names(shares: Collection[str]) -> list[str]:
+    """Return all queues of batches: the general one, and one for each tenant or priority of `migration_queues`."""
+    return [QUEUE, *(f"{QUEUE}:{share}" for share in shares)]
+
+
+def queue_of(job: MigrationJob, shares: Collection[str]) -> str:
+    """Return the queue of a job's batches: its tenant's, else its priority's, else the general one."""
+    own = (share for share in (f"tenant={job.tenant}", f"priority={job.priority}") if share in shares)
+    return next((f"{QUEUE}:{share}" for share in own), QUEUE)
 
 
 class BatchHandler:
@@ -146,6 +158,8 @@ class BatchWriteRun:
 
     async def _fetch(self) -> bool:
         """Fetch the next open records: reconcile uncertain ones, prepare the others. False: none are left."""
+        if self._stop is not None:
+            return False
         rows = await self._attempt.open_records(self._after, CHUNK)
         if not rows:
             return False
@@ -162,6 +176,7 @@ class BatchWriteRun:
         except ConnectorError as error:  # reading the target's attributes failed
             self._stop = self._attempt.unprepared(error)
             return False
+        self._stop = self._attempt.follow_hook_errors(self._preparer.hook_errors)
         if self._preparer.has_own_key and items:
             items = await self._commit_keys(items)
         for item in items:

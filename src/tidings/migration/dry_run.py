@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from ..kernel.clock import Clock
-from ..model.time import micros
 from ..store.port import Row, Store
 from .batch_attempt import BatchAttempt, BatchStop
 from .connectors.port import ConnectorError, ErrorKind, TargetRecord, WriteStrategy
@@ -66,6 +65,7 @@ class DryRunPlanner:
             items = await self._preparer.prepare(rows, results)
         except ConnectorError as error:
             return self._attempt.unprepared(error)
+        stop = self._attempt.follow_hook_errors(self._preparer.hook_errors)
         if self._preparer.has_own_key and items:
             for item in items:
                 results.move(item.seq, RecordState.EXTRACTED, key=item.key)
@@ -78,7 +78,7 @@ class DryRunPlanner:
                 await self._plan_one(item, limiter, query=query)
 
         await asyncio.gather(*(work(self._opened.looks) for _ in range(min(SIDE_BY_SIDE, len(items)))))
-        return None
+        return stop
 
     async def _plan_one(self, item: PreparedRecord, limiter: SystemRateLimiter, *, query: bool) -> None:
         results = self._attempt.results
@@ -128,11 +128,8 @@ class DryRunPlanner:
             return
         decision = decide_lookup_error(error, self._opened.job.retry, item.attempts, chance=self._clock.chance())
         self._attempt.follow(decision, error, limiter)
-        wait = decision.park or decision.after
         if decision.state is RecordState.UNKNOWN:
-            attempts = None if decision.attempts is None else to_json(decision.attempts)
-            due_at = self._attempt.now + micros(wait) if wait else None
-            self._attempt.results.move(item.seq, RecordState.EXTRACTED, due_at=due_at, attempts=attempts)
+            self._attempt.postpone(item.seq, RecordState.EXTRACTED, decision, error)
         else:
             self._attempt.results.add_dead_letter(
                 item.seq, RecordState.FAILED, error, self._type, action=PlannedAction.CONFLICT.value

@@ -28,7 +28,13 @@ HEALTH_ERRORS = frozenset({ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.TEMPOR
 SYSTEMIC_ERRORS = frozenset({ErrorKind.PROGRAM, ErrorKind.PERMISSION, ErrorKind.UNKNOWN})
 """Errors that indicate a bug or setup problem, not bad data: many of one fingerprint pause the job."""
 
+ACCOUNT_ERRORS = frozenset({ErrorKind.CREDENTIALS, ErrorKind.QUOTA, ErrorKind.RATE_LIMIT})
+"""Errors that concern all calls with the same account, not one record."""
+
 _BAD = frozenset({ErrorKind.VALIDATION, ErrorKind.PERMANENT})
+REJECTING_ERRORS = _BAD | {ErrorKind.PROGRAM}
+"""Errors of a hook that reject its record."""
+
 _OVER = frozenset({ErrorKind.PROGRAM, ErrorKind.PERMISSION})
 
 

@@ -16,13 +16,12 @@ from datetime import timedelta
 import orjson
 
 from ..kernel.clock import Clock
-from ..model.time import micros
 from ..store.port import Row, WriteConflict
 from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord, WriteStrategy
 from .crosswalk import to_json
-from .error_policy import HEALTH_ERRORS, decide_lookup_error
+from .error_policy import HEALTH_ERRORS, ErrorDecision, decide_lookup_error
 from .field_diff import changed_fields
 from .jobs import PlannedAction
 from .mapping.content_hash import content_digest
@@ -109,8 +108,8 @@ class RecordReconciler:
         except WriteConflict:
             self._attempt.forget()  # another record claimed the match, or our claim was lost
             await self._attempt.look()
-            reason = "another record with the same content is being written"
-            self._stay_unknown(row, micros(_MET), "written", reason)
+            error = ConnectorError(ErrorKind.AMBIGUOUS, "another record with the same content is being written")
+            self._stay_unknown(row, ErrorDecision(RecordState.UNKNOWN, _MET), error)
             await self._attempt.commit()
 
     async def _lookup_failed(self, row: Row, error: ConnectorError) -> bool:
@@ -118,29 +117,20 @@ class RecordReconciler:
         attempts = orjson.loads(row["attempts"])
         decision = decide_lookup_error(error, self._opened.job.retry, attempts, chance=self._clock.chance())
         is_over = self._attempt.follow(decision, error, self._opened.looks)
-        spent = None if decision.attempts is None else to_json(decision.attempts)
         results.add_log(seq, f"lookup: {decision.state}", error.code or error.failure, error.reason)
         if decision.state is RecordState.UNKNOWN:
-            wait = micros(decision.park or decision.after)
-            self._stay_unknown(row, wait, error.failure.value, error.reason, attempts=spent)
+            self._stay_unknown(row, decision, error)
         else:
             reason = f"the outcome of the write cannot be determined: {error.reason}"
             unknown = ConnectorError(ErrorKind.AMBIGUOUS, reason, code=error.code or error.failure.value)
+            spent = None if decision.attempts is None else to_json(decision.attempts)
             results.add_dead_letter(seq, decision.state, unknown, self._type, attempts=spent)
         await self._attempt.commit()
         return not is_over
 
-    def _stay_unknown(self, row: Row, wait: int, code: str, reason: str, attempts: str | None = None) -> None:
-        self._attempt.results.move(
-            row["seq"],
-            RecordState.UNKNOWN,
-            due_at=self._attempt.now + wait,
-            mapped=row["mapped"],
-            attempts=attempts,
-            failure=ErrorKind.AMBIGUOUS.value,
-            fingerprint=f"in_doubt/{self._type}//{code}",
-            reason=reason[:1000],
-        )
+    def _stay_unknown(self, row: Row, decision: ErrorDecision, error: ConnectorError) -> None:
+        listed = {"failure": ErrorKind.AMBIGUOUS.value, "fingerprint": f"in_doubt/{self._type}//{error.failure}"}
+        self._attempt.postpone(row["seq"], RecordState.UNKNOWN, decision, error, mapped=row["mapped"], **listed)
 
     async def check_plan_conflicts(self, items: list[PreparedRecord], results: RecordResults) -> list[PreparedRecord]:
         """Return the records that may be written: new to the target, or unchanged since the plan saw them."""
@@ -168,12 +158,9 @@ class RecordReconciler:
         except ConnectorError as error:
             decision = decide_lookup_error(error, self._opened.job.retry, item.attempts, chance=self._clock.chance())
             self._attempt.follow(decision, error, self._opened.looks)
-            wait = decision.park or decision.after
             results.add_log(item.seq, "lookup failed", error.code or error.failure, error.reason)
             if decision.state is RecordState.UNKNOWN:  # not sent yet, so it is retried
-                attempts = None if decision.attempts is None else to_json(decision.attempts)
-                due_at = self._attempt.now + micros(wait) if wait else None
-                results.move(item.seq, RecordState.READY, due_at=due_at, attempts=attempts, reason=error.reason[:1000])
+                self._attempt.postpone(item.seq, RecordState.READY, decision, error)
             else:
                 results.add_dead_letter(item.seq, RecordState.FAILED, error, self._type)
             return False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from ..model.durations import humanize
-from ..model.time import iso
+from ..model.time import SECOND, iso
 from ..store.port import Row
 from .jobs import ENDED, WORKING, FailureCause, JobState, JobStatus, JobView, PlanReport, TypeStatus, job_of
 from .mapping.lint import LintFinding
@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 Word = TypeVar("Word", bound=StrEnum)
 
 DEAD_LETTER_STATES = (RecordState.REJECTED, RecordState.FAILED, RecordState.CONFLICT)
-_TIMES = ("at", "changed_at", "due_at", "claimed_at")
+_TIMES = ("at", "made_at", "changed_at", "due_at", "claimed_at")
 _JSON = ("changes", "before", "mapped", "attempts")
 
 
@@ -137,6 +137,12 @@ def finding(one: LintFinding) -> JsonObject:
 def undone_record(one: UndoneRecord) -> JsonObject:
     """One record of an undo, and its outcome."""
     return {**one._asdict(), "fate": str(one.fate)}
+
+
+def batch(found: Row) -> JsonObject:
+    """One batch, with the number of its current, next or last attempt."""
+    plain = row(found)
+    return {**plain, "attempt": plain.pop("failures") + 1, "seconds": round(plain.pop("spent") / SECOND, 3)}
 
 
 def row(found: Row) -> JsonObject:

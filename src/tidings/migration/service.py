@@ -25,6 +25,7 @@ from .job_undo import JobUndo, UndoneRecord, UndoOutcome, refuse_during_undo, re
 from .jobs import (
     ENDED,
     WORKING,
+    BatchState,
     FailureCause,
     JobState,
     JobStatus,
@@ -239,6 +240,21 @@ class MigrationService:
         log = await self._store.read("job_log_of", record=found[0]["seq"], limit=_LOG)
         raw = found[0]["raw"]
         return {**found[0], "raw": None if raw is None else orjson.loads(raw), "log": log}
+
+    async def batches(
+        self,
+        id: str,
+        *,
+        state: BatchState | None = None,
+        is_open: bool = False,
+        before: str | None = None,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Return batches, newest first: id, type, phase, state, size, failures, written, unchanged, reason, times."""
+        row = await self._row(id, tenant)
+        which = {"state": state, "open": is_open, "before": before, "limit": limit}
+        return await self._store.read("job_batch_page", job=row["n"], round=row["round"], **which)
 
     async def dead(self, id: str, *, tenant: str | None = None) -> list[FailureCause]:
         """Return dead letters by cause, the most frequent first."""

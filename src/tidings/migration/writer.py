@@ -13,7 +13,7 @@ from datetime import timedelta
 from ..kernel.clock import Clock
 from ..kernel.crash_points import crash_point
 from ..model.errors import error_text
-from ..model.time import SECOND, micros
+from ..model.time import SECOND
 from ..store.port import Row
 from .adaptive_batch_size import INITIAL_COMMIT_SIZE, next_commit_size
 from .batch_attempt import BatchAttempt
@@ -209,7 +209,7 @@ class Writer:
         results.written += self._attempt.batch.phase != "links"
 
     def _failed(self, item: PreparedRecord, error: ConnectorError) -> None:
-        results, now = self._attempt.results, self._attempt.now
+        results = self._attempt.results
         decision = decide_write_error(
             error,
             self._opened.job.retry,
@@ -220,24 +220,22 @@ class Writer:
             chance=self._clock.chance(),
         )
         self._is_stopped = self._attempt.follow(decision, error, self._opened.writes) or self._is_stopped
-        attempts = None if decision.attempts is None else to_json(decision.attempts)
         results.add_log(item.seq, decision.state.value, error.code or error.failure, error.reason)
         if decision.state in (RecordState.READY, RecordState.UNKNOWN):
-            kept = to_json(dict(item.fields)) if decision.state is RecordState.UNKNOWN else None
-            results.move(
-                item.seq,
-                decision.state,
-                due_at=now + micros(decision.after) if decision.after else None,
-                key=_own_key(item),
-                mapped=kept,
-                hash=item.hash,
-                attempts=attempts,
-                reason=error.reason[:1000],
-                **_unknown_fields(decision.state, error, self._type),
+            more = self._unknown_fields(item, error) if decision.state is RecordState.UNKNOWN else {}
+            decision = decision._replace(park=None)  # the whole system waits, not this record
+            self._attempt.postpone(
+                item.seq, decision.state, decision, error, key=_own_key(item), hash=item.hash, **more
             )
             return
+        attempts = None if decision.attempts is None else to_json(decision.attempts)
         results.add_dead_letter(item.seq, decision.state, error, self._type, attempts=attempts, key=_own_key(item))
         results.written -= self._attempt.batch.phase == "links"
+
+    def _unknown_fields(self, item: PreparedRecord, error: ConnectorError) -> dict[str, str]:
+        """Return the request of a write with an unknown outcome, and the fields that list it with the dead letters."""
+        cause = f"in_doubt/{self._type}//{error.failure}"
+        return {"mapped": to_json(dict(item.fields)), "failure": error.failure.value, "fingerprint": cause}
 
     async def _log_merged_records(self) -> None:
         """Note source records that the target has merged into one, since one was overwritten."""
@@ -253,10 +251,3 @@ class Writer:
 
 def _own_key(item: PreparedRecord) -> str | None:
     return None if item.key == item.id else item.key
-
-
-def _unknown_fields(standing: RecordState, error: ConnectorError, type_: str) -> dict[str, str]:
-    """Return the fields that list an unknown record with the dead letters."""
-    if standing is not RecordState.UNKNOWN:
-        return {}
-    return {"failure": error.failure.value, "fingerprint": f"in_doubt/{type_}//{error.failure}"}

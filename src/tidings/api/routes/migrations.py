@@ -13,7 +13,7 @@ from ...inputs.fields import Field, hint
 from ...inputs.pagination import NEWEST, decode_position, page_size
 from ...migration import serializers
 from ...migration.job_file import KEYS, MigrationJob, read_job
-from ...migration.jobs import JobState, PlannedAction
+from ...migration.jobs import BatchState, JobState, PlannedAction
 from ...migration.record_states import RecordState
 from ...migration.service import MigrationService
 from ...model.errors import Invalid
@@ -224,6 +224,15 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
         wanted, size = _choice(RecordState, "state", state), page_size(limit)
         found = await migrations.records(id, type=type, standing=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
+
+    @router.get(ONE + "/batches", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
+    async def batches(id: str, *, state: State = None, limit: int = 100, after: After = None) -> Response:
+        """List the batches of the current run with state, attempt and reason, newest first."""
+        wanted, size = _choice(BatchState, "state", state), page_size(limit)
+        found = await migrations.batches(id, state=wanted, before=after, limit=size)
+        more = found[-1]["id"] if len(found) == size else None
+        return json_response({"items": [serializers.batch(one) for one in found], "next": more})
 
     @router.get(ONE + "/records/{type}/{source_id:path}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)

@@ -26,6 +26,7 @@ from ..responses import redirect, redirect_on_error, unknown_action
 
 PAGE = 30
 RECORDS = 50
+BATCHES = 20  # that are not completed
 MAX_PASTED_ROWS = 10_000
 UNDO_PREVIEW_RECORDS = 200
 
@@ -159,11 +160,14 @@ class _MigrationViews(Views[MigrationService]):
     async def _render(self, id_: str) -> Fragments:
         job, piece = serializers.status(await self._service.status(id_)), self._renderer.piece
         causes = [serializers.cause(one) for one in await self._service.dead(id_)]
+        open_ = await self._service.batches(id_, is_open=True, limit=BATCHES)
+        batches = [serializers.batch(one) for one in open_]
         return {
             "status": piece("migration_state.html", job=job),
             "actions": piece("migration_actions.html", job=job),
             "types": piece("migration_types.html", job=job),
             "causes": piece("migration_causes.html", job=job, causes=causes),
+            "batches": piece("migration_batches.html", job=job, batches=batches),
             "facts": piece("migration_facts.html", job=job),
         }
 

@@ -148,7 +148,7 @@ class Mapper:
         except ConnectorError as error:
             stop = _MappingStopped(f"hook {type_.hook}", error.reason, failure=error.failure)
             stop.field, stop.value = error.field, redacted(fields.get(error.field or ""))
-            raise stop from None
+            raise stop from error
         except Exception as error:  # user code runs here: whatever it raises is its error
             reason = f"{type(error).__name__}: {error}"[:300]
             raise _MappingStopped(f"hook {type_.hook}", reason, failure=ErrorKind.PROGRAM) from error
