@@ -86,7 +86,8 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     assert (await http.post(f"{one}/plan", json={"look": True})).json()["state"] == "planning"
     assert (await over(house, id_))["state"] == "planned"
     plan = (await http.get(f"{one}/plan")).json()
-    assert plan["actions"] == {"people": {"create": 18, "rejected": 2}} and plan["calls"] == 1
+    assert plan["actions"] == {"people": {"create": 18, "rejected": 2}} and plan["writes"] == 1
+    assert (plan["reads"], plan["calls"]) == (18, 19), "each record is looked up again before it is written"
     creating = (await http.get(f"{one}/plan/records", params={"action": "create", "limit": 5})).json()
     assert [row["source_id"] for row in creating["items"]] == ["0", "1", "2", "4", "5"] and creating["next"]
     assert written(tmp_path) == {}
@@ -279,7 +280,7 @@ async def test_undo_through_the_api_deletes_created_records(house: House, tmp_pa
     done = await lines()
     assert written(tmp_path) == {}
     assert [line["record"] for line in foreseen[:-1]] == [line["record"] for line in done[:-1]]
-    assert {line["record"]["fate"] for line in done[:-1]} == {"erased"}
+    assert {line["record"]["result"] for line in done[:-1]} == {"erased"}
     end = {"undone": {"id": id_, "dry_run": False, "counts": {"erased": 18}}, "omitted": 0}
     assert done[-1] == end and foreseen[-1]["undone"]["counts"] == {"erased": 18}
     assert (await lines())[-1]["undone"]["counts"] == {}

@@ -226,7 +226,7 @@ def _print_plan(report: Row) -> None:
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
     duration = "" if report["seconds"] is None else f", at least {format_duration(report['seconds'])}"
-    output.say(f"{report['calls']:,} call{'' if report['calls'] == 1 else 's'}{duration}")
+    output.say(f"{report['reads']:,} reads and {report['writes']:,} writes of the target{duration}")
     if report["fits_this_month"] is False:
         output.say(("exceeds the remaining quota of this month", "bold red"))
     id_ = report["job"]["id"]
@@ -247,6 +247,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
             ("reason", row["reason"], None),
             ("resumes", row["blocked_until"], output.full_time(row["blocked_until"], timezone, now)),
             ("problem", row["problem"], None),
+            ("undo", row["undo"], migration_progress.undo_words(row["undo"])),
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migration_progress.tally(row)),
             ("rate", row["per_second"], f"{row['per_second']:,.1f} per second" if moves else ""),

@@ -227,20 +227,24 @@ async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Ye
             raise Invalid("this would delete records in the target", remedy="add --yes, or --dry-run first")
         typer.confirm("Delete the records that this job created in the target?", abort=True)
     undone: list[dict[str, Any]] = []
+    done, total = 0, (await migration_progress.read_status(ctx.app, job))["counts"].get("written", 0)
+    with migration_progress.counting("checking" if dry_run else "undoing", total, is_shown=not ctx.as_json) as count:
 
-    def tell(one: UndoneRecord) -> None:
-        if len(undone) < 1000:
-            undone.append(serializers.undone_record(one))
+        def tell(one: UndoneRecord) -> None:
+            nonlocal done
+            count(done := done + 1)
+            if len(undone) < 1000:
+                undone.append(serializers.undone_record(one))
 
-    counts = await ctx.app.migrations.undo(job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell)
-    row = {"id": job, "dry_run": dry_run, "counts": {str(fate): n for fate, n in counts.items()}, "items": undone}
-    words = ", ".join(f"{n:,} {fate}" for fate, n in counts.items()) or "nothing to undo"
+        counts = await ctx.app.migrations.undo(job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell)
+    row = {"id": job, "dry_run": dry_run, "counts": {str(result): n for result, n in counts.items()}, "items": undone}
+    words = ", ".join(f"{n:,} {result}" for result, n in counts.items()) or "nothing to undo"
 
     def say() -> None:
         output.say((job, "bold"), f" {'would be ' if dry_run else ''}{words}")
         for one in undone:
-            if dry_run or one["fate"] in ("changed", "unsure"):
-                print(f"{one['fate']}\t{one['type']}\t{one['source_id']}\t{one['target_id']}")
+            if dry_run or one["result"] in ("changed", "unsure"):
+                print(f"{one['result']}\t{one['type']}\t{one['source_id']}\t{one['target_id']}")
 
     ctx.answer(row, say)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import output
@@ -134,6 +134,28 @@ def _show_type(bar: Any, task: Any, type_: output.Row) -> None:
 
 def _about(row: output.Row) -> str:
     return output.quoted(line(row).partition(", ")[2]).markup
+
+
+def undo_words(undo: Mapping[str, Any] | None) -> str:
+    """Return the progress of an undo that has not ended."""
+    if undo is None:
+        return ""
+    done = f"{undo['deleted']:,} of {undo['deleted'] + undo['left']:,} records deleted"
+    return f"running: {done}" if undo["is_running"] else f"interrupted: {done}; undo again to continue"
+
+
+@contextmanager
+def counting(what: str, total: int, *, is_shown: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows how many records are done: on a terminal always, in a pipe every 1,000."""
+    with output.working(what, is_shown=is_shown) as say:
+
+        def count(done: int) -> None:
+            line = f"{what}: {done:,} of {max(done, total):,} records"
+            say(line)
+            if is_shown and done % 1000 == 0 and not output.on_terminal():
+                print(line, flush=True)
+
+        yield count
 
 
 def caller_name() -> str:

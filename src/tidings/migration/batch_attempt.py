@@ -171,7 +171,8 @@ class BatchAttempt:
         done, batch = self.results, self.batch
         if not len(done) and not more and not linking and not self._pauses and self._halt is None:
             return
-        steps = [self._hold(written=done.written, unchanged=done.unchanged), *linking]
+        planned = sum(move["state"] == RecordState.READY for move in done.moves) if batch.is_plan else 0
+        steps = [self._hold(planned=planned, written=done.written, unchanged=done.unchanged), *linking]
         steps += [Step("job_record_written", {"rows": to_json(rows)}) for rows in _portions(done.plain)]
         steps += [Step("job_record_move", {"rows": to_json(rows)}) for rows in _portions(done.moves)]
         steps += [self.opened.crosswalk.put_step(batch.job, batch.type, rows) for rows in _portions(done.links)]
@@ -318,7 +319,7 @@ class BatchAttempt:
 
     def _hold(self, **counts: Any) -> Step:
         fence = {"batch": self.batch.id, "task": self._task.id, "claim_no": self._task.claim_no}
-        zero = {"begins": False, "written": 0, "unchanged": 0}
+        zero = {"begins": False, "planned": 0, "written": 0, "unchanged": 0}
         return Step("job_batch_hold", {**fence, **zero, **counts}, needed=True)
 
 

@@ -24,8 +24,7 @@ from .record_states import RecordState
 from .verification_report import FieldChange
 
 CHUNK = 200
-
-_ASKED = frozenset({WriteStrategy.UPSERT, WriteStrategy.SEARCH, WriteStrategy.MARK})
+LOOKUP_STRATEGIES = frozenset({WriteStrategy.UPSERT, WriteStrategy.SEARCH, WriteStrategy.MARK})
 
 
 class DryRunPlanner:
@@ -85,7 +84,7 @@ class DryRunPlanner:
         if item.row["same"]:
             results.add_unchanged(item, action=PlannedAction.UNCHANGED)
             return
-        if not query or self._cannot_query or self._strategy not in _ASKED:
+        if not query or self._cannot_query or self._strategy not in LOOKUP_STRATEGIES:
             blind = PlannedAction.UPDATE if item.known else PlannedAction.CREATE
             self._put(item, PlannedAction.WRITE if self._cannot_query else blind, None, ())
             return
@@ -136,8 +135,12 @@ class DryRunPlanner:
             )
 
 
-def estimate_calls(actions: Mapping[PlannedAction, int], strategy: WriteStrategy, bulk: int) -> int:
-    """Estimate the calls to the target for one type. Pure."""
-    writes = sum(actions.get(action, 0) for action in (PlannedAction.CREATE, PlannedAction.UPDATE, PlannedAction.WRITE))
-    looks = actions.get(PlannedAction.CREATE, 0) if strategy is WriteStrategy.SEARCH else 0
-    return -(-writes // bulk) + looks
+def estimate_calls(
+    actions: Mapping[PlannedAction, int], strategy: WriteStrategy, bulk: int, *, lookup: bool
+) -> tuple[int, int]:
+    """Estimate the reads and writes of the target for one type. With `lookup`, each record is read again. Pure."""
+    creates, updates = actions.get(PlannedAction.CREATE, 0), actions.get(PlannedAction.UPDATE, 0)
+    writes = creates + updates + actions.get(PlannedAction.WRITE, 0)
+    if lookup and strategy in LOOKUP_STRATEGIES:
+        return creates + updates, -(-writes // bulk)
+    return creates if strategy is WriteStrategy.SEARCH else 0, -(-writes // bulk)

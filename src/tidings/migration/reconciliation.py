@@ -132,9 +132,14 @@ class RecordReconciler:
         listed = {"failure": ErrorKind.AMBIGUOUS.value, "fingerprint": f"in_doubt/{self._type}//{error.failure}"}
         self._attempt.postpone(row["seq"], RecordState.UNKNOWN, decision, error, mapped=row["mapped"], **listed)
 
-    async def check_plan_conflicts(self, items: list[PreparedRecord], results: RecordResults) -> list[PreparedRecord]:
-        """Return the records that may be written: new to the target, or unchanged since the plan saw them."""
-        asked = [item for item in items if self._needs_lookup(item)]
+    async def check_plan_conflicts(
+        self, items: list[PreparedRecord], results: RecordResults, *, lookup: bool
+    ) -> list[PreparedRecord]:
+        """Return the records that may be written: new to the target, or unchanged since the plan saw them.
+
+        `lookup`: the plan looked records up. Those it rejected are looked up now, so that undo knows them as new.
+        """
+        asked = [item for item in items if self._needs_lookup(item, lookup=lookup)]
         if not asked:
             return items
         dropped: set[int] = set()
@@ -148,9 +153,11 @@ class RecordReconciler:
         await asyncio.gather(*(work() for _ in range(min(SIDE_BY_SIDE, len(asked)))))
         return [item for item in items if item.seq not in dropped]
 
-    def _needs_lookup(self, item: PreparedRecord) -> bool:
-        is_new = self._strategy is WriteStrategy.SEARCH and item.known is None
-        return is_new or item.row["before"] is not None
+    def _needs_lookup(self, item: PreparedRecord, *, lookup: bool) -> bool:
+        if item.row["before"] is not None:
+            return True
+        is_repaired = lookup and item.row["action"] is not None and self._strategy is WriteStrategy.UPSERT
+        return item.known is None and (is_repaired or self._strategy is WriteStrategy.SEARCH)
 
     async def _may_be_written(self, item: PreparedRecord, results: RecordResults) -> bool:
         try:
@@ -185,6 +192,8 @@ class RecordReconciler:
             results.add_dead_letter(item.seq, RecordState.CONFLICT, error, self._type)
             results.add_log(item.seq, "conflict", was, reason)
             return False
+        if before is None and self._strategy is WriteStrategy.UPSERT:
+            results.move(item.seq, RecordState.READY, before=target_snapshot(self._opened, self._type, found))
         item.known = item.known or (None if found is None else found.id)
         return True
 

@@ -26,7 +26,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 DEAD_LETTER_STATES = (RecordState.REJECTED, RecordState.FAILED, RecordState.CONFLICT)
 _TIMES = ("at", "made_at", "changed_at", "due_at", "claimed_at")
-_JSON = ("changes", "before", "mapped", "attempts")
+_JSON = ("changes", "mapped", "attempts")
 
 
 def job(view: JobView) -> JsonObject:
@@ -63,6 +63,7 @@ def status(found: JobStatus) -> JsonObject:
         "seconds_left": None if found.seconds_left is None else round(found.seconds_left, 1),
         "left": format_duration(found.seconds_left) if found.seconds_left and found.job.state in WORKING else None,
         "problem": found.problem,
+        "undo": None if found.undo is None else found.undo._asdict(),
         "counts": _counted(found.counts),
         "types": [type_(one) for one in found.types],
         "batches": _counted(found.batches),
@@ -122,7 +123,9 @@ def plan(report: PlanReport) -> JsonObject:
         "actions": {name: _counted(found) for name, found in report.actions.items()},
         "causes": [cause(one) for one in report.causes],
         "notes": list(report.notes),
-        "calls": report.calls,
+        "calls": report.reads + report.writes,
+        "reads": report.reads,
+        "writes": report.writes,
         "seconds": report.seconds,
         "length": None if report.seconds is None else format_duration(report.seconds),
         "fits_this_month": report.fits_this_month,
@@ -136,7 +139,7 @@ def finding(one: LintFinding) -> JsonObject:
 
 def undone_record(one: UndoneRecord) -> JsonObject:
     """One record of an undo, and its outcome."""
-    return {**one._asdict(), "fate": str(one.fate)}
+    return {**one._asdict(), "result": str(one.result)}
 
 
 def batch(found: Row) -> JsonObject:
@@ -156,7 +159,7 @@ def record(found: Row, view: JobView) -> JsonObject:
     secret = [rule for rule in job_of(view).type(found["type"]).fields if rule.secret]
     there = {name for rule in secret for path in rule.reads for name in (path, path.partition(".")[0])}
     here = {rule.name for rule in secret}
-    hidden = {"raw": there, "mapped": here, "before": here}
+    hidden = {"raw": there, "mapped": here}
     return {**plain, **{part: _hidden(plain[part], names) for part, names in hidden.items() if part in plain}}
 
 

@@ -41,7 +41,7 @@ from .jobs import (
 )
 from .mapping.lint import LintFinding
 from .progress import plan_report_of, status_of, summary_of
-from .record_states import RecordState
+from .record_states import FINAL_STATES, RecordState
 from .verification import verify
 from .verification_report import RecordDifference, VerificationReport
 
@@ -111,7 +111,9 @@ class MigrationService:
         view = job_view(row)
         async with self._connections.use(row["n"], row["version"]) as opened:
             findings = await lint_job(opened)
-            return await plan_report_of(self._store, view, opened, findings, self._clock.now())
+            return await plan_report_of(
+                self._store, view, opened, findings, self._clock.now(), lookup=bool(row["lookup"])
+            )
 
     async def plan_page(
         self,
@@ -181,7 +183,7 @@ class MigrationService:
         begin = {
             "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
             "rounds": int(anew), "lookup": looks, "planned": planned,
-            "done": 0 if anew else (await status_of(self._store, job_view(row), self._clock.now())).done,
+            "done": 0 if anew else await self._final(row),
         }  # fmt: skip
         steps = [
             Step("job_begin", begin, needed=True),
@@ -191,6 +193,10 @@ class MigrationService:
         if state is JobState.RUNNING:
             steps.append(event_step(row, "migration.started", None))
         return await self._write(row, steps)
+
+    async def _final(self, row: Row) -> int:
+        status = await status_of(self._store, job_view(row), self._clock.now())
+        return sum(n for state, n in status.counts.items() if state in FINAL_STATES)
 
     async def _move(
         self, row: Row, by: str, what: str, state: JobState, reason: str = "", *, event: str | None = None

@@ -80,7 +80,7 @@ class Writer:
             instants, calls = taken.instants, len(taken.instants)
         chosen = waiting[: calls * bulk]
         del waiting[: len(chosen)]
-        chosen = await self._reconciler.check_plan_conflicts(chosen, self._attempt.results)
+        chosen = await self._reconciler.check_plan_conflicts(chosen, self._attempt.results, lookup=bool(row["lookup"]))
         claimed_at = await self._claim(chosen)
         crash_point("started")
         groups = [chosen[begin : begin + bulk] for begin in range(0, len(chosen), bulk)]

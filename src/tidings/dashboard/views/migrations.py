@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -29,6 +30,7 @@ RECORDS = 50
 BATCHES = 20  # that are not completed
 MAX_PASTED_ROWS = 10_000
 UNDO_PREVIEW_RECORDS = 200
+UNDO_WAIT = 5.0  # seconds after which the page no longer waits for the end
 
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
@@ -45,6 +47,8 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
 
 
 class _MigrationViews(Views[MigrationService]):
+    _undoing: ClassVar[set[asyncio.Task[str]]] = set()  # undos that outlast their request
+
     async def page(self, request: Request) -> Response:
         """List jobs, newest first."""
         asked = query_values(request, "state", "after")
@@ -121,7 +125,12 @@ class _MigrationViews(Views[MigrationService]):
                 opened = await migrations.replay(id_, by=by, fingerprint=form.get("cause"), type=form.get("type"))
                 return f"{opened:,} to retry"
             case "undo":
-                return f"Undone: {await self._undo(id_, dry_run=False)}"
+                await migrations.check_undo(id_)
+                undoing = asyncio.create_task(self._undo(id_, dry_run=False))
+                self._undoing.add(undoing)
+                undoing.add_done_callback(self._undoing.discard)
+                done, _ = await asyncio.wait({undoing}, timeout=UNDO_WAIT)
+                return f"Undone: {undoing.result()}" if done else "The undo continues; this page shows its progress"
             case "repaired":
                 return f"{await self._repair(id_, form.get('rows', '')):,} to retry"
             case _:

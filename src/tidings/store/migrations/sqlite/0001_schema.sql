@@ -1037,6 +1037,7 @@ create table job_batches (
   state      text not null default 'pending'
              check (state in ('pending', 'processing', 'completed', 'failed', 'retrying', 'failed_final')),
   failures   integer not null default 0,
+  planned    integer not null default 0,
   written    integer not null default 0,
   unchanged  integer not null default 0,
   spent      integer not null default 0,

@@ -8,5 +8,7 @@ select t.type, t.wave, t.cursor, t.expected, t.extracted, t.seen_again, t.is_rea
   (select coalesce(sum(b.written), 0) from job_batches b where b.job = t.job and b.round = j.round and b.type = t.type)
     as written,
   (select coalesce(sum(b.unchanged), 0) from job_batches b where b.job = t.job and b.round = j.round and b.type = t.type)
-    as unchanged
+    as unchanged,
+  (select coalesce(sum(b.planned), 0) from job_batches b where b.job = t.job and b.round = j.round and b.type = t.type)
+    as planned
 from job_types t join jobs j on j.n = t.job where t.job = :job order by t.wave, t.type
