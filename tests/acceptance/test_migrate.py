@@ -83,7 +83,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     one = f"/v1/migrations/{await made(house, tmp_path)}"
     id_, http = one.rpartition("/")[2], house.http
 
-    assert (await http.post(f"{one}/plan", json={"look": True})).json()["state"] == "planning"
+    assert (await http.post(f"{one}/plan", json={"lookup": True})).json()["state"] == "planning"
     assert (await over(house, id_))["state"] == "planned"
     plan = (await http.get(f"{one}/plan")).json()
     assert plan["actions"] == {"people": {"create": 18, "rejected": 2}} and plan["writes"] == 1
@@ -97,7 +97,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     await http.post(f"{one}/run")
     shown = await over(house, id_)
 
-    assert (shown["state"], shown["counts"], shown["set_aside"]) == ("completed", {"rejected": 2, "written": 18}, 2)
+    assert (shown["state"], shown["counts"], shown["quarantined"]) == ("completed", {"rejected": 2, "written": 18}, 2)
     assert written(tmp_path) == GOOD
     (cause,) = (await http.get(f"{one}/dead")).json()["items"]
     assert (cause["count"], cause["field"], cause["example"]) == (2, "mail", "3")
@@ -146,7 +146,7 @@ async def test_an_idempotency_key_creates_a_job_once(house: House, tmp_path: Pat
 
 
 async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(house: House, tmp_path: Path) -> None:
-    """C8: after PUT /job with an address for everybody, the two that were set aside are written."""
+    """C8: after PUT /job with an address for everybody, the two that were quarantined are written."""
     id_ = await made(house, tmp_path)
     one = f"/v1/migrations/{id_}"
     await house.http.post(f"{one}/run")

@@ -182,7 +182,7 @@ class Moving:
         )
         self.migrations = MigrationService(self.store, self.clock, self.connections)
         self.extractor = Extractor(self.store, self.clock, self.connections, sleep=self._sleep)
-        self.foreman = BatchScheduler(self.store, self.clock)
+        self.scheduler = BatchScheduler(self.store, self.clock)
         lanes = {batch_handler.QUEUE: replace(batch_handler.lane(), cap=self.at_once)}
         self.handler = BatchHandler(
             self.store, self.clock, self.connections, emit=self.events.append, sleep=self._sleep
@@ -233,7 +233,7 @@ class Moving:
             await self.store.write(batch_handler.lane().join())
             self._joined = True
         await self.extractor.step()
-        await self.foreman.step()
+        await self.scheduler.step()
         await self.worker.node.beat()
         running = asyncio.create_task(self.worker.runner.step())
         await asyncio.wait({running, self._killed}, return_when=asyncio.FIRST_COMPLETED)

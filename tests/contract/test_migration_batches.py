@@ -58,7 +58,7 @@ async def test_a_batch_goes_through_each_state(moving: Moving, refusals: int, en
     id_ = await moving.create({"people": NAME}, retry={"max_attempts": 3})
     await moving.migrations.run(id_, by="anna")
     await moving.extractor.step()
-    await moving.foreman.step()
+    await moving.scheduler.step()
     seen = [await shown(moving, id_)]
     write = moving.books.write
 

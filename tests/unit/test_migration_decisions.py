@@ -48,7 +48,7 @@ def verdict(
 
 
 @pytest.mark.parametrize(
-    ("failure", "standing"),
+    ("failure", "state"),
     [
         (ErrorKind.VALIDATION, RecordState.REJECTED),
         (ErrorKind.PERMANENT, RecordState.REJECTED),
@@ -66,10 +66,10 @@ def verdict(
         (ErrorKind.RATE_LIMIT, RecordState.READY),
     ],
 )
-def test_every_kind_of_error_has_its_decision(failure: ErrorKind, standing: RecordState) -> None:
+def test_every_kind_of_error_has_its_decision(failure: ErrorKind, state: RecordState) -> None:
     """Bad data is rejected, what may work later is ready again, account troubles touch no record (C3)."""
     found = verdict(failure)
-    assert found.state is standing
+    assert found.state is state
     assert found.halt == (failure in (ErrorKind.CREDENTIALS, ErrorKind.QUOTA))
 
 
@@ -86,10 +86,10 @@ def test_attempts_are_counted_by_kind_of_error_and_limited() -> None:
     assert verdict(ErrorKind.SERVER, attempts={"5xx": 4}).state is RecordState.FAILED
     assert verdict(ErrorKind.TIMEOUT, attempts={"timeout": 2}).state is RecordState.FAILED
     throttled = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 8})
-    assert (throttled.state, throttled.park) == (RecordState.READY, timedelta(seconds=60))
+    assert (throttled.state, throttled.throttle) == (RecordState.READY, timedelta(seconds=60))
     assert verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}).state is RecordState.FAILED
     free = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}, wait=timedelta(seconds=7))
-    assert (free.state, free.park, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
+    assert (free.state, free.throttle, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
 
 
 def test_a_record_that_vanished_from_the_target_is_a_conflict() -> None:

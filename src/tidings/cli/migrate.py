@@ -98,7 +98,7 @@ async def plan(
     from ..migration import serializers
 
     migrations, id_ = ctx.app.migrations, await _job(ctx, job)
-    begun = await migrations.plan(id_, by=caller_name(), look=lookup)
+    begun = await migrations.plan(id_, by=caller_name(), lookup=lookup)
     if detach:
         _moved(ctx, begun, "planning")
         return 0
@@ -220,9 +220,7 @@ def _print_plan(report: Row) -> None:
     columns += [_number(name) for name in used]
     output.listing(rows, columns, as_json=False, nothing="the source has no records")
     for cause in report["causes"]:
-        output.say(
-            (f"{cause['count']:,} {cause['type']} {cause['standing']}: ", "yellow"), output.flat(cause["reason"])
-        )
+        output.say((f"{cause['count']:,} {cause['type']} {cause['state']}: ", "yellow"), output.flat(cause["reason"]))
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
     duration = "" if report["seconds"] is None else f", at least {format_duration(report['seconds'])}"
@@ -263,7 +261,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
         Column("type", lambda row: row["type"], keep=True),
         Column("read", lambda row: row["read"], right=True),
         Column("done", lambda row: row["done"], right=True),
-        Column("quarantined", lambda row: row["set_aside"], right=True),
+        Column("quarantined", lambda row: row["quarantined"], right=True),
         Column(
             "states", lambda row: row["counts"], lambda row: ", ".join(f"{n:,} {w}" for w, n in row["counts"].items())
         ),

@@ -38,7 +38,7 @@ async def records(
 
     chosen = None if state is None else migration_progress.parse_choice(RecordState, "state", state)
     begin, size = 0 if after is None else decode_position(after), page_size(limit)
-    found = await ctx.app.migrations.records(job, type=type_, standing=chosen, after=begin, limit=size)
+    found = await ctx.app.migrations.records(job, type=type_, state=chosen, after=begin, limit=size)
     columns = [
         Column("type", lambda row: row["type"]),
         Column("record", lambda row: row["source_id"], keep=True),
@@ -107,7 +107,7 @@ async def dead(ctx: CommandContext, job: Id) -> None:
     columns = [
         Column("count", lambda row: row["count"], right=True),
         Column("type", lambda row: row["type"]),
-        Column("state", lambda row: row["standing"]),
+        Column("state", lambda row: row["state"]),
         Column("field", lambda row: row["field"]),
         Column("example", lambda row: row["example"], spare=True),
         Column("cause", lambda row: row["fingerprint"], keep=True),

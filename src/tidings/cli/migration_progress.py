@@ -36,7 +36,7 @@ def print_result(row: output.Row) -> None:
         output.say(("  ", ""), (output.flat(row["reason"]), "yellow"))
     if row["state"] == "paused":
         output.say((f"  next: tidings migrate resume {row['id']}", "dim"))
-    elif row["set_aside"]:
+    elif row["quarantined"]:
         output.say((f"  why: tidings migrate dead {row['id']}", "dim"))
 
 
@@ -51,7 +51,7 @@ def line(row: output.Row) -> str:
     parts = [f"{row['state']}: {row['done']:,} of {row['expected']:,}", f"{row['per_second']:,.1f}/s"]
     if row["seconds_left"] is not None and row["state"] not in IDLE_STATES:
         parts.append(f"{format_duration(row['seconds_left'])} left")
-    parts.append(f"{row['set_aside']:,} quarantined")
+    parts.append(f"{row['quarantined']:,} quarantined")
     if reason := row["reason"] or row["problem"]:
         parts.append(output.flat(reason))
     return ", ".join(parts)
@@ -126,9 +126,13 @@ async def _with_bars(app: App, id_: str) -> output.Row:
 
 def _show_type(bar: Any, task: Any, type_: output.Row) -> None:
     total = type_["read"] if type_["is_read"] else max(type_["read"], type_["expected"] or 0)
-    aside = f"{type_['set_aside']:,} quarantined" if type_["set_aside"] else ""
+    quarantined = f"{type_['quarantined']:,} quarantined" if type_["quarantined"] else ""
     bar.update(
-        task, description=f"  {output.flat(type_['type'])}", completed=type_["done"], total=total or None, about=aside
+        task,
+        description=f"  {output.flat(type_['type'])}",
+        completed=type_["done"],
+        total=total or None,
+        about=quarantined,
     )
 
 

@@ -107,13 +107,13 @@ class BatchAttempt:
         """Run a read statement."""
         return await self._store.read(statement, **params)
 
-    async def look(self) -> tuple[Row, BatchStop | None]:
+    async def check(self) -> tuple[Row, BatchStop | None]:
         """Reload the state of batch, job and system; return the row and a reason to stop, if any.
 
         Raises WriteConflict when the claim was lost.
         """
         found = await self._store.read(
-            "job_batch_look", batch=self.batch.id, task=self._task.id, claim_no=self._task.claim_no
+            "job_batch_check", batch=self.batch.id, task=self._task.id, claim_no=self._task.claim_no
         )
         if not found or not found[0]["holds"]:
             raise WriteConflict("the claim was lost")
@@ -216,19 +216,19 @@ class BatchAttempt:
     def follow(self, decision: ErrorDecision, error: ConnectorError, limiter: SystemRateLimiter) -> bool:
         """Apply a decision to system and job: throttle, pause. Return whether to stop sending for now."""
         self._has_failures = self._has_failures or decision.attempts is not None
-        if decision.park is not None:
-            self._pauses[limiter.name] = limiter.pause_step(self.now + micros(decision.park), error.reason)
+        if decision.throttle is not None:
+            self._pauses[limiter.name] = limiter.pause_step(self.now + micros(decision.throttle), error.reason)
         if decision.halt:
             after = decision.until_after
             until = None if after is None else self.now + micros(after)
             self.halt(f"{error.failure}: {error.reason}", until=until)
-        return decision.halt or decision.park is not None
+        return decision.halt or decision.throttle is not None
 
     def postpone(
         self, seq: int, state: RecordState, decision: ErrorDecision, error: ConnectorError, **more: Any
     ) -> None:
         """Leave a record open for a later attempt, as the decision says."""
-        wait = decision.park or decision.after
+        wait = decision.throttle or decision.after
         due_at = self.now + micros(wait) if wait else None
         attempts = None if decision.attempts is None else to_json(decision.attempts)
         self.results.move(seq, state, due_at=due_at, attempts=attempts, reason=error.reason[:1000], **more)
@@ -251,7 +251,7 @@ class BatchAttempt:
                 attempts = to_json(decision.attempts or {})
                 self.results.add_dead_letter(row["seq"], decision.state, error, self.batch.type, attempts=attempts)
             if error.failure in ACCOUNT_ERRORS:
-                stop = self.unprepared(error, decision.park)
+                stop = self.unprepared(error, decision.throttle)
         return stop
 
     def _with_pauses(self, steps: list[Step]) -> list[Step]:

@@ -106,7 +106,7 @@ class BatchHandler:
                 except TimeoutError:
                     attempt.forget()
                     stop = BatchStop(BatchState.FAILED, self._clock.now(), "hard time limit reached")
-                await attempt.note(opened.writes, opened.looks, at_once=True)
+                await attempt.note(opened.writes, opened.lookups, at_once=True)
                 outcome, finished = await attempt.end(stop)
                 self._emit(finished)
                 return outcome
@@ -144,7 +144,7 @@ class BatchWriteRun:
     async def work(self) -> BatchStop | None:
         """Process records until the batch is done or must stop."""
         while True:
-            row, stop = await self._attempt.look()
+            row, stop = await self._attempt.check()
             if stop is not None:
                 await self._attempt.commit()
                 return stop
@@ -222,7 +222,7 @@ class BatchWriteRun:
             due_at=until,
             mapped=row["mapped"],
             failure="ambiguous",
-            fingerprint=f"in_doubt/{self._attempt.batch.type}//died",
+            fingerprint=f"unknown/{self._attempt.batch.type}//died",
             reason=_CRASHED,
         )
         results.add_log(row["seq"], "unknown", None, _CRASHED)

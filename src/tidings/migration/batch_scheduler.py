@@ -223,8 +223,8 @@ class _SchedulingPass:
         """Put open records that belong to no batch into new ones; return whether there were any."""
         found = False
         for row in types:
-            aside = sum(one["n"] for one in counts if one["type"] == row["type"])
-            missing = row["extracted"] - row["written"] - row["unchanged"] - aside
+            quarantined = sum(one["n"] for one in counts if one["type"] == row["type"])
+            missing = row["extracted"] - row["written"] - row["unchanged"] - quarantined
             if missing <= 0:
                 continue
             batch = self._batch(row["type"], self._phase, min(missing, MAX_BATCH_SIZE))
@@ -249,10 +249,10 @@ class _SchedulingPass:
         if await self._adopt_orphans(types, counts):
             return
         await self._note_deleted_in_source(types)
-        aside = sum(row["n"] for row in counts if row["state"] in ("rejected", "failed", "conflict"))
+        quarantined = sum(row["n"] for row in counts if row["state"] in ("rejected", "failed", "conflict"))
         moved = sum(row["written"] + row["unchanged"] for row in types)
-        state = JobState.FAILED if aside and not moved else JobState.COMPLETED
-        reason = f"{aside:,} dead letter{'' if aside == 1 else 's'}" if aside else None
+        state = JobState.FAILED if quarantined and not moved else JobState.COMPLETED
+        reason = f"{quarantined:,} dead letter{'' if quarantined == 1 else 's'}" if quarantined else None
         steps = [
             job_transition(self._row, state, reason),
             audit_step(self._n, "engine", state.value, reason or ""),

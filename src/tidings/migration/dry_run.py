@@ -43,7 +43,7 @@ class DryRunPlanner:
     async def work(self) -> BatchStop | None:
         """Plan records until the batch is done or must stop."""
         while True:
-            row, stop = await self._attempt.look()
+            row, stop = await self._attempt.check()
             if stop is not None:
                 await self._attempt.commit()
                 return stop

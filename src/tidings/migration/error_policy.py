@@ -44,7 +44,7 @@ class ErrorDecision(NamedTuple):
     state: RecordState
     after: timedelta = timedelta(0)
     attempts: Mapping[str, int] | None = None  # None: no attempt was spent
-    park: timedelta | None = None  # throttle the system for this long
+    throttle: timedelta | None = None  # throttle the system for this long
     halt: bool = False  # pause the job; with `until_after` it resumes automatically
     until_after: timedelta | None = None
 
@@ -111,13 +111,13 @@ def _of_all(
         case ErrorKind.QUOTA:
             return ErrorDecision(stays, halt=True, until_after=error.wait or QUOTA_WAIT)
         case ErrorKind.RATE_LIMIT if error.wait is not None:
-            return ErrorDecision(stays, park=error.wait)
+            return ErrorDecision(stays, throttle=error.wait)
         case ErrorKind.RATE_LIMIT:
             rule, spent = retry.rule(ErrorKind.RATE_LIMIT), _more(attempts, ErrorKind.RATE_LIMIT)
             if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_attempts:
                 over = RecordState.CONFLICT if stays is RecordState.UNKNOWN else RecordState.FAILED
-                return ErrorDecision(over, attempts=spent, park=DEFAULT_WAIT)
-            return ErrorDecision(stays, attempts=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance))
+                return ErrorDecision(over, attempts=spent, throttle=DEFAULT_WAIT)
+            return ErrorDecision(stays, attempts=spent, throttle=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance))
     return None
 
 

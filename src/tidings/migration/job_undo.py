@@ -194,7 +194,7 @@ class JobUndo:
         strategy, id_ = opened.target.strategy(target_type), item.row["target_id"]
         found: Sequence[TargetRecord] = ()
         if strategy is not WriteStrategy.UPSERT or item.row["before"] == ABSENT:
-            await self._wait_for_slot(opened.looks, opened.target.limits.reads_per_second)
+            await self._wait_for_slot(opened.lookups, opened.target.limits.reads_per_second)
             found = await opened.target.find(target_type, item.key, item.fields)
         own = next((one for one in found if one.id == id_), None)
         differs = own is not None and bool(changed_fields(opened.mapper, name, item.fields, own.fields))

@@ -149,7 +149,7 @@ class FailureCause:
     """Dead letters of a job with one cause."""
 
     fingerprint: str
-    standing: RecordState
+    state: RecordState
     type: str
     failure: str | None
     field: str | None

@@ -21,7 +21,7 @@ async def bisect_poison_batch(
     steps = [Step("job_batch_close", {**close, "size": max(1, -(-found["n"] // 2))}, needed=True)]
     if state is BatchState.FAILED_FINAL:
         cause, reason = f"program/{row['type']}//node_down", "its node crashed on every attempt"
-        steps.append(Step("job_lonely", {"seq": found["first"], "fingerprint": cause, "reason": reason}))
+        steps.append(Step("job_poisoned", {"seq": found["first"], "fingerprint": cause, "reason": reason}))
     elif state is BatchState.FAILED:
         half = new_batch(row["type"], row["phase"], found["n"] // 2)
         middle = (found["first"] + found["last"]) // 2

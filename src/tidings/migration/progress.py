@@ -60,9 +60,9 @@ async def _status(
     states: Sequence[Row],
     systems: Sequence[SystemStatus],
 ) -> JobStatus:
-    aside = await store.read("job_counts", job=view.n, round=view.round)
+    quarantined = await store.read("job_counts", job=view.n, round=view.round)
     is_plan = view.state in (JobState.PLANNING, JobState.PLANNED, JobState.APPROVED)
-    types = [_type(row, aside, links.get(row["type"], 0), is_plan=is_plan) for row in rows]
+    types = [_type(row, quarantined, links.get(row["type"], 0), is_plan=is_plan) for row in rows]
     counts: Counter[RecordState] = Counter()
     for one in types:
         counts.update(one.counts)
@@ -90,8 +90,8 @@ async def _undo(store: Store, view: JobView, counts: Mapping[RecordState, int], 
     return UndoProgress(view.blocked_until > now, deleted, counts.get(RecordState.WRITTEN, 0))
 
 
-def _type(row: Row, aside: Sequence[Row], links: int, *, is_plan: bool) -> TypeStatus:
-    counts = _counts(row, aside, is_plan=is_plan)
+def _type(row: Row, quarantined: Sequence[Row], links: int, *, is_plan: bool) -> TypeStatus:
+    counts = _counts(row, quarantined, is_plan=is_plan)
     ended = FINAL_STATES | {RecordState.READY, RecordState.WAITING} if is_plan else FINAL_STATES
     return TypeStatus(
         row["type"],
@@ -106,10 +106,10 @@ def _type(row: Row, aside: Sequence[Row], links: int, *, is_plan: bool) -> TypeS
     )
 
 
-def _counts(row: Row, aside: Sequence[Row], *, is_plan: bool) -> dict[RecordState, int]:
+def _counts(row: Row, quarantined: Sequence[Row], *, is_plan: bool) -> dict[RecordState, int]:
     if row["counts"] is not None:  # its records are deleted, or about to be
         return {RecordState(state): int(n) for state, n in orjson.loads(row["counts"]).items()}
-    counts = {RecordState(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
+    counts = {RecordState(one["state"]): int(one["n"]) for one in quarantined if one["type"] == row["type"]}
     counts |= {RecordState.WRITTEN: int(row["written"]), RecordState.UNCHANGED: int(row["unchanged"])}
     counts[RecordState.READY] = int(row["planned"]) if is_plan else 0
     counts[RecordState.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))

@@ -107,7 +107,7 @@ class RecordReconciler:
             await self._attempt.commit(linking=taking)
         except WriteConflict:
             self._attempt.forget()  # another record claimed the match, or our claim was lost
-            await self._attempt.look()
+            await self._attempt.check()
             error = ConnectorError(ErrorKind.AMBIGUOUS, "another record with the same content is being written")
             self._stay_unknown(row, ErrorDecision(RecordState.UNKNOWN, _MET), error)
             await self._attempt.commit()
@@ -129,7 +129,7 @@ class RecordReconciler:
         return not is_over
 
     def _stay_unknown(self, row: Row, decision: ErrorDecision, error: ConnectorError) -> None:
-        listed = {"failure": ErrorKind.AMBIGUOUS.value, "fingerprint": f"in_doubt/{self._type}//{error.failure}"}
+        listed = {"failure": ErrorKind.AMBIGUOUS.value, "fingerprint": f"unknown/{self._type}//{error.failure}"}
         self._attempt.postpone(row["seq"], RecordState.UNKNOWN, decision, error, mapped=row["mapped"], **listed)
 
     async def check_plan_conflicts(

@@ -58,7 +58,7 @@ def status(found: JobStatus) -> JsonObject:
         "read": found.read,
         "expected": expected_records(found),
         "done": found.done,
-        "set_aside": dead_letter_count(found.counts),
+        "quarantined": dead_letter_count(found.counts),
         "per_second": round(found.per_second, 2),
         "seconds_left": None if found.seconds_left is None else round(found.seconds_left, 1),
         "left": format_duration(found.seconds_left) if found.seconds_left and found.job.state in WORKING else None,
@@ -81,7 +81,7 @@ def type_(one: TypeStatus) -> JsonObject:
         "expected": one.expected,
         "read": one.read,
         "done": one.done,
-        "set_aside": dead_letter_count(one.counts),
+        "quarantined": dead_letter_count(one.counts),
         "counts": _counted(one.counts),
         "links_open": one.links_open,
         "note": one.note,
@@ -113,7 +113,7 @@ def allowed_actions(state: JobState, *, has_records: bool = True) -> list[str]:
 
 def cause(one: FailureCause) -> JsonObject:
     """Dead letters with the same cause."""
-    return {**asdict(one), "standing": str(one.standing)}
+    return {**asdict(one), "state": str(one.state)}
 
 
 def plan(report: PlanReport) -> JsonObject:

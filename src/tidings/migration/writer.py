@@ -223,7 +223,7 @@ class Writer:
         results.add_log(item.seq, decision.state.value, error.code or error.failure, error.reason)
         if decision.state in (RecordState.READY, RecordState.UNKNOWN):
             more = self._unknown_fields(item, error) if decision.state is RecordState.UNKNOWN else {}
-            decision = decision._replace(park=None)  # the whole system waits, not this record
+            decision = decision._replace(throttle=None)  # the whole system waits, not this record
             self._attempt.postpone(
                 item.seq, decision.state, decision, error, key=_own_key(item), hash=item.hash, **more
             )
@@ -234,7 +234,7 @@ class Writer:
 
     def _unknown_fields(self, item: PreparedRecord, error: ConnectorError) -> dict[str, str]:
         """Return the request of a write with an unknown outcome, and the fields that list it with the dead letters."""
-        cause = f"in_doubt/{self._type}//{error.failure}"
+        cause = f"unknown/{self._type}//{error.failure}"
         return {"mapped": to_json(dict(item.fields)), "failure": error.failure.value, "fingerprint": cause}
 
     async def _log_merged_records(self) -> None:

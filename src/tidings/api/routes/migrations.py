@@ -49,7 +49,7 @@ JOB = {
     "limits": Field("object", "limits of the job"),
     "not_migrated": Field("object", "types that are not migrated, with the reason"),
 }
-LOOK = {"look": Field("boolean", "look up existing records in the target", True)}
+LOOKUP = {"lookup": Field("boolean", "look up existing records in the target", True)}
 DRY_RUN = {"dry_run": Field("boolean", "only report what would happen to each record", False)}
 WHICH = {
     "cause": Field("string", "filter by cause", "validation/people/email/type"),
@@ -149,12 +149,12 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
 def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
     errors: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
 
-    @router.post(ONE + "/plan", **action_options(LOOK))
+    @router.post(ONE + "/plan", **action_options(LOOKUP))
     @requires(OPERATE)
     async def plan(request: Request, id: str) -> Response:
         """Start a dry run: read and map everything, write nothing. It ends in the state `planned`."""
-        look = (await read_fields(request, LOOK)).get("look")
-        begun = await migrations.plan(id, by=current_caller().who, look=look is None or look)
+        lookup = (await read_fields(request, LOOKUP)).get("lookup")
+        begun = await migrations.plan(id, by=current_caller().who, lookup=lookup is None or lookup)
         return json_response(serializers.job(begun))
 
     @router.post(ONE + "/approve", **errors)
@@ -222,7 +222,7 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
     ) -> Response:
         """List records with their state and reason, in the order in which they were read."""
         wanted, size = _choice(RecordState, "state", state), page_size(limit)
-        found = await migrations.records(id, type=type, standing=wanted, after=_after(after), limit=size)
+        found = await migrations.records(id, type=type, state=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
 
     @router.get(ONE + "/batches", responses=NOT_FOUND, dependencies=STRICT_QUERY)
@@ -280,7 +280,7 @@ def _repair_routes(router: APIRouter, migrations: MigrationService, most: int) -
             remedy = f"use one of: {', '.join(FORMS)}"
             raise Invalid(f"unknown format {format[:40]!r}", field="format", remedy=remedy)
         await migrations.find(id)
-        name = f"set-aside.{'ndjson' if format == 'ndjson' else 'csv'}"
+        name = f"quarantined.{'ndjson' if format == 'ndjson' else 'csv'}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         kind = NDJSON if format == "ndjson" else "text/csv; charset=utf-8"
         pieces = export_records(migrations, id, form=format, cause=cause, type_=type)

@@ -77,7 +77,7 @@ class _MigrationViews(Views[MigrationService]):
         found = await self._service.records(
             id_,
             type=asked.get("type"),
-            standing=_state(RecordState, asked.get("state")),
+            state=_state(RecordState, asked.get("state")),
             after=decode_position(asked["after"]) if "after" in asked else 0,
             limit=RECORDS,
         )
@@ -163,7 +163,7 @@ class _MigrationViews(Views[MigrationService]):
             return None
 
     async def _rows(self, found: Any, *, is_filtered: bool = False) -> str:
-        items = [serializers.status(await self._service.glance(one)) for one in found]
+        items = [serializers.status(await self._service.summary(one)) for one in found]
         return self._renderer.piece("migrations.html", items=items, is_filtered=is_filtered)
 
     async def _render(self, id_: str) -> Fragments:
