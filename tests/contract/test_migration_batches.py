@@ -16,7 +16,7 @@ from tidings.migration.job_file import HARD, SOFT, read_job
 from tidings.migration.jobs import JobState
 from tidings.migration.record_states import RecordState
 from tidings.model.time import MINUTE
-from tidings.observability.events import BatchFinished, BatchStarted
+from tidings.observability.events import BatchFinished, BatchStarted, UnexpectedError
 
 from .moving import Killed, Moving
 
@@ -270,6 +270,29 @@ async def test_batches_grow_in_a_job_with_a_fast_target(moving: Moving) -> None:
     id_ = await moving.run({"people": {**NAME, "batch_size": 100}})
 
     assert sorted(batch["size"] for batch in await moving.migrations.batches(id_)) == [100, 100, 100, 100, 600]
+
+
+async def test_an_unexpected_exception_is_logged_with_its_traceback_and_the_batch_retried(moving: Moving) -> None:
+    """Of a connector that reads attributes, or one that writes; the line names job, batch and tenant."""
+    moving.give("people", rows(3))
+    known, raised = moving.books.attributes, [KeyError("page")]
+
+    async def attributes(type_: str) -> Any:
+        if raised:
+            raise raised.pop()
+        return await known(type_)
+
+    moving.books.attributes = attributes  # type: ignore[method-assign]
+    moving.books.default = WriteStrategy.MARK
+    moving.books.fault = lambda _type, key, _fields: ZeroDivisionError("oops") if key == "1" else None  # type: ignore[return-value]
+    id_ = await moving.run({"people": NAME})
+
+    lines = [event for event in moving.events if isinstance(event, UnexpectedError)]
+    assert [line.error for line in lines] == ["KeyError: 'page'", "ZeroDivisionError: oops"]
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 2, RecordState.FAILED: 1}
+    assert {line.job for line in lines} == {id_} and all("Traceback" in line.exception for line in lines)
+    log = [line["what"] for line in (await moving.migrations.record(id_, "people", "1"))["log"]]
+    assert log == ["unknown", "failed"], "the lookup did not find it, and a program error is not repeated"
 
 
 async def test_independent_records_are_written_in_parallel(moving: Moving) -> None:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from traceback import format_exception
 from typing import Any, NamedTuple
 
 import orjson
 
 from ..kernel.clock import Clock
-from ..model.errors import error_text
 from ..model.outcome import Defer, Done, Outcome
 from ..model.task import Task
 from ..model.time import SECOND, iso, micros
-from ..observability.events import BatchFinished, BatchStarted, Emit, UnexpectedError
+from ..observability.events import BatchFinished, BatchStarted, Emit, unexpected_error
 from ..store.port import Row, Step, Store, WriteConflict
 from .adaptive_concurrency import CallStats
 from .connector_pool import OpenedJob
@@ -181,8 +179,7 @@ class BatchAttempt:
         self._ended += len(done.plain) + sum(move["state"] in self._finished for move in done.moves)
         self.results = RecordResults()
         for error in done.exceptions.values():
-            trace = "".join(format_exception(error))
-            self._emit(UnexpectedError(*self._ids, error_text(error), trace))
+            self._emit(unexpected_error(error, *self._ids))
         await self._check_same_cause(done)
 
     def forget(self) -> None:

@@ -23,7 +23,7 @@ from ..model.errors import CallerError, Misconfigured, StoreFull, StoreUnavailab
 from ..model.outcome import Defer, Done, Outcome
 from ..model.task import Task, TaskId, Transition
 from ..model.time import SECOND, micros
-from ..observability.events import Emit, discard_event
+from ..observability.events import Emit, discard_event, unexpected_error
 from ..store.port import Row, Step, Store, WriteConflict
 from .batch_attempt import BatchAttempt, BatchStop, MigrationBatch
 from .connector_pool import ConnectorPool
@@ -116,6 +116,9 @@ class BatchHandler:
             return Defer(self._clock.now() + SECOND, error.problem)
         except (Misconfigured, CallerError) as error:
             return await self._halted(batch, error)
+        except Exception as error:  # the runner retries the batch; the log gets the traceback
+            self._emit(unexpected_error(error, batch.job_id, batch.id, task.tenant))
+            raise
 
     async def _halted(self, batch: MigrationBatch, error: TidingsError) -> Outcome:
         """Pause a job that cannot be opened as configured, and emit an event."""

@@ -56,7 +56,7 @@ class DryRunPlanner:
             await self._attempt.commit()
             if stop is not None:
                 return stop
-            await self._attempt.note(self._opened.looks)
+            await self._attempt.note(self._opened.lookups)
 
     async def _plan(self, rows: Sequence[Row], *, query: bool) -> BatchStop | None:
         results = self._attempt.results
@@ -76,7 +76,7 @@ class DryRunPlanner:
             for item in line:
                 await self._plan_one(item, limiter, query=query)
 
-        await asyncio.gather(*(work(self._opened.looks) for _ in range(min(SIDE_BY_SIDE, len(items)))))
+        await asyncio.gather(*(work(self._opened.lookups) for _ in range(min(SIDE_BY_SIDE, len(items)))))
         return stop
 
     async def _plan_one(self, item: PreparedRecord, limiter: SystemRateLimiter, *, query: bool) -> None:

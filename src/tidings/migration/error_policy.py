@@ -68,9 +68,9 @@ def decide_write_error(
     whole = _of_all(error, retry, attempts, RecordState.READY, chance)
     if whole is not None:
         return whole
-    if error.sent and not repeatable:
-        return ErrorDecision(RecordState.UNKNOWN, doubt)
     failure = ErrorKind.TEMPORARY if error.failure is ErrorKind.AMBIGUOUS else error.failure
+    if error.sent and not repeatable:
+        return ErrorDecision(RecordState.UNKNOWN, doubt, _more(attempts, failure))
     if failure is ErrorKind.DEPENDENCY:
         return ErrorDecision(RecordState.WAITING)
     if failure in _BAD:

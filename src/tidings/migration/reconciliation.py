@@ -46,7 +46,7 @@ class RecordReconciler:
     async def hits(self, id_: str, key: str, fields: Fields) -> list[TargetRecord]:
         """Find the record in the target by key or content, without records that belong to others."""
         if self._opened.target.limits.reads_per_second is not None:
-            await self._opened.looks.wait_for_slot(self._sleep)
+            await self._opened.lookups.wait_for_slot(self._sleep)
         began = self._clock.monotonic()
         failure: ConnectorError | None = None
         try:
@@ -56,7 +56,7 @@ class RecordReconciler:
             raise
         finally:
             self._attempt.count(
-                self._opened.looks,
+                self._opened.lookups,
                 good=failure is None,
                 failed=failure is not None and failure.failure in HEALTH_ERRORS,
                 throttled=failure is not None and failure.failure is ErrorKind.RATE_LIMIT,
@@ -76,7 +76,12 @@ class RecordReconciler:
         if len(found) == 1 or (found and len(found) <= await self._twins(row)):
             await self._was_written(row, found[0])
             return True
-        if not found:
+        if not found and self._opened.job.retry.is_exhausted(orjson.loads(row["attempts"])):
+            reason = f"all attempts are used, and it is not in the target: {row['reason']}"
+            error = ConnectorError(ErrorKind(row["failure"]), reason)
+            results.add_dead_letter(row["seq"], RecordState.FAILED, error, self._type)
+            results.add_log(row["seq"], "failed", error.failure, reason)
+        elif not found:
             results.move(row["seq"], RecordState.READY)
             results.add_log(row["seq"], "not applied", None, "lookup: not in the target")
         else:
@@ -116,7 +121,7 @@ class RecordReconciler:
         results, seq = self._attempt.results, row["seq"]
         attempts = orjson.loads(row["attempts"])
         decision = decide_lookup_error(error, self._opened.job.retry, attempts, chance=self._clock.chance())
-        is_over = self._attempt.follow(decision, error, self._opened.looks)
+        is_over = self._attempt.follow(decision, error, self._opened.lookups)
         results.add_log(seq, f"lookup: {decision.state}", error.code or error.failure, error.reason)
         if decision.state is RecordState.UNKNOWN:
             self._stay_unknown(row, decision, error)
@@ -164,7 +169,7 @@ class RecordReconciler:
             found = await self.hits(item.id, item.key, item.fields)
         except ConnectorError as error:
             decision = decide_lookup_error(error, self._opened.job.retry, item.attempts, chance=self._clock.chance())
-            self._attempt.follow(decision, error, self._opened.looks)
+            self._attempt.follow(decision, error, self._opened.lookups)
             results.add_log(item.seq, "lookup failed", error.code or error.failure, error.reason)
             if decision.state is RecordState.UNKNOWN:  # not sent yet, so it is retried
                 self._attempt.postpone(item.seq, RecordState.READY, decision, error)

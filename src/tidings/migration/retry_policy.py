@@ -40,6 +40,12 @@ class JobRetryPolicy:
         """Return the rule for an error; None: not retried."""
         return self.rules.get(failure)
 
+    def is_exhausted(self, attempts: Mapping[str, int]) -> bool:
+        """Return whether a record has used up its attempts for some kind of error; kinds without a rule have one."""
+        return any(
+            n >= (rule.max_attempts if (rule := self.rule(ErrorKind(kind))) else 1) for kind, n in attempts.items()
+        )
+
 
 def parse_retry_policy(raw: object) -> JobRetryPolicy:
     """Parse the table [retry]; missing keys keep their defaults."""

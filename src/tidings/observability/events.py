@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from traceback import format_exception
 from typing import Any, dataclass_transform
 
 from ..model.errors import error_text, traceback_text
@@ -366,6 +367,12 @@ class ProcessRecycling(Event):
 
 
 Emit = Callable[[Event], None]
+
+
+def unexpected_error(error: BaseException, job: str, batch: str, tenant: str) -> UnexpectedError:
+    """Return the event of an unexpected exception, with its traceback."""
+    text = f"{type(error).__name__}: {error}"
+    return UnexpectedError(job, batch, tenant, text, "".join(format_exception(error)))
 
 
 def discard_event(_event: Event) -> None:
