@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.migration import serializers
+from tidings.migration.connectors import registry
 from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord, WriteStrategy
 from tidings.migration.job_file import HARD, SOFT, read_job
 from tidings.migration.jobs import JobState
@@ -19,6 +21,9 @@ from tidings.model.time import MINUTE
 from tidings.observability.events import BatchFinished, BatchStarted, UnexpectedError
 
 from .moving import Killed, Moving
+from .receiver import receiving
+
+unpatched_target = registry.target
 
 NAME = {"fields": {"name": "name"}}
 
@@ -313,6 +318,43 @@ async def test_independent_records_are_written_in_parallel(moving: Moving) -> No
 
     assert most == moving.books.limits.concurrency == 4
     assert len(moving.books.content("people")) == 40
+
+
+async def test_connections_to_a_target_are_pooled(moving: Moving) -> None:
+    """C7: 60 calls of a job, up to 4 at once, use at most 4 connections."""
+    moving.give("people", rows(60))
+    async with receiving() as receiver:
+        given = {"url": f"{receiver.url}/people", "body": {"name": "{%name%}"}, "key_header": "idempotency-key"}
+        moving.books = unpatched_target("http", {**given, "target_id": "receipt"})  # type: ignore[assignment]
+        id_ = await moving.run({"people": NAME}, limits={"concurrency": 4})
+        await moving.connections.close()
+
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 60}
+    assert len(receiver.requests) == 60 and 1 <= receiver.connections <= 4
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+async def test_the_memory_of_a_job_does_not_grow_with_its_records(moving: Moving) -> None:
+    """C7: records are streamed: three times as many, with 4 KB each, need no more memory at the peak."""
+    moving.at_once = 1
+    moving.start()
+
+    async def write(_type: str, key: str, _fields: Fields, _known: str | None) -> TargetRecord:
+        return TargetRecord(f"t{key}")
+
+    moving.books.write = write  # type: ignore[method-assign]
+    peaks = []
+    for name, count in (("few", 1000), ("many", 3000)):
+        moving.give(name, ({"id": str(number), "name": "x" * 4000} for number in range(count)))
+        tracemalloc.start()
+        id_ = await moving.run({name: {**NAME, "batch_size": 500}})
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert (await moving.migrations.status(id_)).done == count
+        moving.events.clear()
+
+    few, many = peaks
+    assert many - few < 2_000_000, f"{few:,} bytes for 1,000 records, {many:,} for 3,000"
 
 
 def _down(left: dict[str, int], key: str) -> ConnectorError | None:

@@ -76,7 +76,8 @@ def test_every_kind_of_error_has_its_decision(failure: ErrorKind, state: RecordS
 @pytest.mark.parametrize("failure", [ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.AMBIGUOUS, ErrorKind.PROGRAM])
 def test_a_create_that_may_have_happened_is_unknown_and_not_retried(failure: ErrorKind) -> None:
     """Only a look moves it on; an upsert is simply sent again."""
-    assert verdict(failure, sent=True, repeatable=False) == ErrorDecision(RecordState.UNKNOWN, DOUBT)
+    counted = ErrorKind.TEMPORARY if failure is ErrorKind.AMBIGUOUS else failure
+    assert verdict(failure, sent=True, repeatable=False) == ErrorDecision(RecordState.UNKNOWN, DOUBT, {counted: 1})
     assert verdict(failure, sent=True).state is not RecordState.UNKNOWN
 
 

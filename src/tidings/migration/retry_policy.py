@@ -42,9 +42,8 @@ class JobRetryPolicy:
 
     def is_exhausted(self, attempts: Mapping[str, int]) -> bool:
         """Return whether a record has used up its attempts for some kind of error; kinds without a rule have one."""
-        return any(
-            n >= (rule.max_attempts if (rule := self.rule(ErrorKind(kind))) else 1) for kind, n in attempts.items()
-        )
+        used = ((self.rule(ErrorKind(kind)), n) for kind, n in attempts.items())
+        return any(n >= (1 if rule is None else rule.max_attempts) for rule, n in used)
 
 
 def parse_retry_policy(raw: object) -> JobRetryPolicy:
