@@ -159,7 +159,8 @@ class KillableHandler:
         except Killed as error:
             if not self._killed.done():
                 self._killed.set_result(str(error))
-            return await asyncio.get_running_loop().create_future()
+            await asyncio.Event().wait()
+            raise
 
 
 class Moving:

@@ -91,7 +91,8 @@ async def test_a_batch_goes_through_each_state(moving: Moving, refusals: int, en
     assert [(one.record_count, one.attempt, one.state) for one in finished] == [
         (2, 1, "failed"), (0, 2, "failed"), (1, 3, ended),
     ]  # fmt: skip
-    assert {(one.job, one.tenant) for one in (*started, *finished)} == {(id_, "default")}
+    assert {(one.job, one.tenant) for one in started} == {(id_, "default")}
+    assert {(one.job, one.tenant) for one in finished} == {(id_, "default")}
 
 
 async def test_a_batch_after_a_crash_is_retrying(moving: Moving) -> None:
@@ -287,9 +288,13 @@ async def test_an_unexpected_exception_is_logged_with_its_traceback_and_the_batc
             raise raised.pop()
         return await known(type_)
 
+    def fails(_type: str, key: str, _fields: Fields) -> None:
+        if key == "1":
+            raise ZeroDivisionError("oops")
+
     moving.books.attributes = attributes  # type: ignore[method-assign]
     moving.books.default = WriteStrategy.MARK
-    moving.books.fault = lambda _type, key, _fields: ZeroDivisionError("oops") if key == "1" else None  # type: ignore[return-value]
+    moving.books.fault = fails
     id_ = await moving.run({"people": NAME})
 
     lines = [event for event in moving.events if isinstance(event, UnexpectedError)]
@@ -339,7 +344,7 @@ async def test_the_memory_of_a_job_does_not_grow_with_its_records(moving: Moving
     moving.at_once = 1
     moving.start()
 
-    async def write(_type: str, key: str, _fields: Fields, _known: str | None) -> TargetRecord:
+    async def write(type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         return TargetRecord(f"t{key}")
 
     moving.books.write = write  # type: ignore[method-assign]

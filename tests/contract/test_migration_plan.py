@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits, WriteStrategy
+from tidings.migration.connectors.port import (
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+)
 from tidings.migration.jobs import JobState, PlannedAction
 from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict, NotFound
@@ -124,9 +132,9 @@ async def test_the_time_left_of_a_plan_follows_its_progress(moving: Moving) -> N
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(600)])
     find = moving.books.find
 
-    async def slow(*given: Any) -> Any:
+    async def slow(type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         moving.clock.advance(0.1)
-        return await find(*given)
+        return await find(type_, key, fields)
 
     moving.books.find = slow  # type: ignore[method-assign]
     id_ = await moving.create({"people": {"fields": {"name": "name"}}})

@@ -78,9 +78,9 @@ class RecordReconciler:
             return True
         if not found and self._opened.job.retry.is_exhausted(orjson.loads(row["attempts"])):
             reason = f"all attempts are used, and it is not in the target: {row['reason']}"
-            error = ConnectorError(ErrorKind(row["failure"]), reason)
-            results.add_dead_letter(row["seq"], RecordState.FAILED, error, self._type)
-            results.add_log(row["seq"], "failed", error.failure, reason)
+            used_up = ConnectorError(ErrorKind(row["failure"]), reason)
+            results.add_dead_letter(row["seq"], RecordState.FAILED, used_up, self._type)
+            results.add_log(row["seq"], "failed", used_up.failure, reason)
         elif not found:
             results.move(row["seq"], RecordState.READY)
             results.add_log(row["seq"], "not applied", None, "lookup: not in the target")
