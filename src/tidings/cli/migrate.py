@@ -10,7 +10,7 @@ import typer
 from . import migration_progress, output
 from .commands import CommandContext, command
 from .help import examples
-from .migration_progress import caller_name, format_duration
+from .migration_progress import caller_name
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
@@ -49,9 +49,10 @@ async def list_(
     """List jobs, newest first."""
     from ..inputs.pagination import decode_position, page_size
     from ..migration import serializers
+    from ..migration.job_file_section import parse_choice
     from ..migration.jobs import JobState
 
-    chosen = None if state is None else migration_progress.parse_choice(JobState, "state", state)
+    chosen = parse_choice(JobState, "state", state)
     size = page_size(limit)
     before = None if after is None else decode_position(after)
     found = await ctx.app.migrations.page(state=chosen, before=before, limit=size)
@@ -223,7 +224,7 @@ def _print_plan(report: Row) -> None:
         output.say((f"{cause['count']:,} {cause['type']} {cause['state']}: ", "yellow"), output.flat(cause["reason"]))
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
-    duration = "" if report["seconds"] is None else f", at least {format_duration(report['seconds'])}"
+    duration = "" if report["length"] is None else f", at least {report['length']}"
     output.say(f"{report['reads']:,} reads and {report['writes']:,} writes of the target{duration}")
     if report["fits_this_month"] is False:
         output.say(("exceeds the remaining quota of this month", "bold red"))
@@ -237,7 +238,7 @@ def _number(name: str) -> Column:
 
 def _print_status(ctx: CommandContext, row: Row) -> None:
     timezone, now = ctx.app.settings.timezone, ctx.app.clock.now()
-    moves, more = not migration_progress.is_idle(row), row["seconds_left"] is not None
+    moves = not migration_progress.is_idle(row)
     output.facts(
         [
             *output.fields(row, "id", "name"),
@@ -249,7 +250,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migration_progress.tally(row)),
             ("rate", row["per_second"], f"{row['per_second']:,.1f} per second" if moves else ""),
-            ("left", row["seconds_left"], format_duration(row["seconds_left"]) if moves and more else ""),
+            ("left", row["seconds_left"], row["left"] or ""),
             ("started", row["started_at"], output.full_time(row["started_at"], timezone, now)),
             ("ended", row["ended_at"], output.full_time(row["ended_at"], timezone, now)),
             ("records pruned", row["pruned_at"], output.full_time(row["pruned_at"], timezone, now)),

@@ -34,9 +34,10 @@ async def records(
     """List records with their state and reason, in the order they were read."""
     from ..inputs.pagination import decode_position, page_size
     from ..migration import serializers
+    from ..migration.job_file_section import parse_choice
     from ..migration.record_states import RecordState
 
-    chosen = None if state is None else migration_progress.parse_choice(RecordState, "state", state)
+    chosen = parse_choice(RecordState, "state", state)
     begin, size = 0 if after is None else decode_position(after), page_size(limit)
     found = await ctx.app.migrations.records(job, type=type_, state=chosen, after=begin, limit=size)
     columns = [
@@ -63,9 +64,10 @@ async def batches(
     """List the batches of the current run with their state, newest first."""
     from ..inputs.pagination import page_size
     from ..migration import serializers
+    from ..migration.job_file_section import parse_choice
     from ..migration.jobs import BatchState
 
-    chosen = None if state is None else migration_progress.parse_choice(BatchState, "state", state)
+    chosen = parse_choice(BatchState, "state", state)
     found = await ctx.app.migrations.batches(job, state=chosen, before=after, limit=page_size(limit))
     columns = [
         Column("batch", lambda row: row["id"], keep=True),

@@ -48,6 +48,8 @@ def tally(row: output.Row) -> str:
 
 def line(row: output.Row) -> str:
     """Return the progress in one line."""
+    from ..migration.serializers import format_duration
+
     parts = [f"{row['state']}: {row['done']:,} of {row['expected']:,}", f"{row['per_second']:,.1f}/s"]
     if row["seconds_left"] is not None and row["state"] not in IDLE_STATES:
         parts.append(f"{format_duration(row['seconds_left'])} left")
@@ -55,13 +57,6 @@ def line(row: output.Row) -> str:
     if reason := row["reason"] or row["problem"]:
         parts.append(output.flat(reason))
     return ", ".join(parts)
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration in words."""
-    from ..migration.serializers import format_duration
-
-    return format_duration(seconds)
 
 
 def is_idle(row: output.Row) -> bool:
@@ -167,16 +162,6 @@ def caller_name() -> str:
     from ..access.caller import current_caller
 
     return current_caller().who
-
-
-def parse_choice(words: Any, name: str, given: str) -> Any:
-    """Parse a value of an enum. Raises Invalid with the list of values."""
-    from ..model.errors import Invalid
-
-    if given not in list(words):
-        remedy = f"use one of: {', '.join(words)}"
-        raise Invalid(f"unknown {name} {given[:40]!r}", field=name, remedy=remedy)
-    return words(given)
 
 
 @asynccontextmanager

@@ -261,10 +261,15 @@ class BatchAttempt:
             steps += halt_steps(self.batch.job, reason, until, tell, len(steps))
         return steps
 
-    def count(self, limiter: SystemRateLimiter, *, good: bool, failed: bool, throttled: bool, took: float) -> None:
-        """Record one call to a system."""
-        before = self._load.get(limiter.name, CallStats())
-        self._load[limiter.name] = before.plus(good=good, failed=failed, throttled=throttled, took=round(took * SECOND))
+    def count(self, limiter: SystemRateLimiter, error: ConnectorError | None, took: float) -> None:
+        """Record one call to a system, its error, if any, and the seconds that it took."""
+        failure, before = None if error is None else error.failure, self._load.get(limiter.name, CallStats())
+        self._load[limiter.name] = before.plus(
+            good=error is None,
+            failed=failure in HEALTH_ERRORS,
+            throttled=failure is ErrorKind.RATE_LIMIT,
+            took=round(took * SECOND),
+        )
 
     async def note(self, *limiters: SystemRateLimiter, at_once: bool = False) -> None:
         """Write the call statistics to the systems' rows at most every NOTE_EVERY seconds."""

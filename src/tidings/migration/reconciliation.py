@@ -21,7 +21,7 @@ from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord, WriteStrategy
 from .crosswalk import to_json
-from .error_policy import HEALTH_ERRORS, ErrorDecision, decide_lookup_error
+from .error_policy import ErrorDecision, decide_lookup_error
 from .field_diff import changed_fields
 from .jobs import PlannedAction
 from .mapping.content_hash import content_digest
@@ -55,13 +55,7 @@ class RecordReconciler:
             failure = error
             raise
         finally:
-            self._attempt.count(
-                self._opened.lookups,
-                good=failure is None,
-                failed=failure is not None and failure.failure in HEALTH_ERRORS,
-                throttled=failure is not None and failure.failure is ErrorKind.RATE_LIMIT,
-                took=self._clock.monotonic() - began,
-            )
+            self._attempt.count(self._opened.lookups, failure, self._clock.monotonic() - began)
         owners = await self._opened.crosswalk.owners(self._type, [one.id for one in found])
         return [one for one in found if owners.get(one.id, id_) == id_]
 

@@ -20,7 +20,7 @@ from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, TargetRecord
 from .crosswalk import to_json
-from .error_policy import HEALTH_ERRORS, decide_write_error, is_repeatable
+from .error_policy import decide_write_error, is_repeatable
 from .prepared_records import PreparedRecord, RecordResults
 from .rate_limits import Sleep
 from .reconciliation import RecordReconciler
@@ -122,10 +122,8 @@ class Writer:
             for group, instant in line:
                 if not await self._is_in_time(instant, claimed_at):
                     self._release(group, left)
-                elif len(group) == 1:
-                    await self._call_one(group[0])
                 else:
-                    await self._call_many(group)
+                    await self._call(group)
 
         await asyncio.gather(*(work(line) for _ in range(min(share, len(groups)))))
         await self._log_merged_records()
@@ -149,55 +147,32 @@ class Writer:
                 self._attempt.results.move(item.seq, RecordState.READY)
             left.append(item)
 
-    async def _call_one(self, item: PreparedRecord) -> None:
-        began = self._clock.monotonic()
-        answer: TargetRecord | ConnectorError
-        try:
-            answer = await self._opened.target.write(self._target_type, item.key, item.fields, item.known)
-        except ConnectorError as error:
-            answer = error
-        except Exception as error:  # whatever a connector raises, its record must not be lost
-            answer = self._unexpected(error)
-        self._count(answer, self._clock.monotonic() - began)
-        self._record_result(item, answer)
-
-    async def _call_many(self, group: Sequence[PreparedRecord]) -> None:
-        began = self._clock.monotonic()
-        given = [(item.key, item.fields, item.known) for item in group]
+    async def _call(self, group: Sequence[PreparedRecord]) -> None:
+        """Write one record, or several in one call."""
+        began, target, first = self._clock.monotonic(), self._opened.target, group[0]
         answers: Sequence[TargetRecord | ConnectorError]
         try:
-            answers = await self._opened.target.write_many(self._target_type, given)
+            if len(group) == 1:
+                answers = [await target.write(self._target_type, first.key, first.fields, first.known)]
+            else:
+                given = [(item.key, item.fields, item.known) for item in group]
+                answers = await target.write_many(self._target_type, given)
         except ConnectorError as error:
             answers = [error] * len(group)
-        except Exception as error:
+        except Exception as error:  # whatever a connector raises, its records must not be lost
             answers = [self._unexpected(error)] * len(group)
-        worst = next((one for one in answers if isinstance(one, ConnectorError)), answers[0])
-        self._count(worst, self._clock.monotonic() - began)
+        worst = next((one for one in answers if isinstance(one, ConnectorError)), None)
+        self._attempt.count(self._opened.writes, worst, self._clock.monotonic() - began)
         for item, answer in zip(group, answers, strict=True):
-            self._record_result(item, answer)
+            if isinstance(answer, TargetRecord):
+                self._written(self._attempt.results, item, answer)
+            else:
+                self._failed(item, answer)
 
     def _unexpected(self, error: Exception) -> ConnectorError:
         """Return an error for an unexpected exception, which is logged; the request may have been sent."""
         self._attempt.results.exceptions[type(error).__name__] = error
         return ConnectorError(ErrorKind.PROGRAM, error_text(error)[:300], sent=True, code=type(error).__name__)
-
-    def _count(self, answer: TargetRecord | ConnectorError, took: float) -> None:
-        is_trouble = isinstance(answer, ConnectorError)
-        failure = answer.failure if isinstance(answer, ConnectorError) else None
-        self._attempt.count(
-            self._opened.writes,
-            good=not is_trouble,
-            failed=failure in HEALTH_ERRORS,
-            throttled=failure is ErrorKind.RATE_LIMIT,
-            took=took,
-        )
-
-    def _record_result(self, item: PreparedRecord, answer: TargetRecord | ConnectorError) -> None:
-        """Record the result of one write."""
-        if isinstance(answer, TargetRecord):
-            self._written(self._attempt.results, item, answer)
-        else:
-            self._failed(item, answer)
 
     def _written(self, results: RecordResults, item: PreparedRecord, answer: TargetRecord) -> None:
         if item.links:

@@ -9,10 +9,11 @@ from starlette.responses import Response, StreamingResponse
 
 from ...access.caller import current_caller
 from ...access.permissions import ADMIN, OPERATE, READ, requires
-from ...inputs.fields import Field, hint
+from ...inputs.fields import Field
 from ...inputs.pagination import NEWEST, decode_position, page_size
 from ...migration import serializers
 from ...migration.job_file import KEYS, MigrationJob, read_job
+from ...migration.job_file_section import parse_choice
 from ...migration.jobs import BatchState, JobState, PlannedAction
 from ...migration.record_states import RecordState
 from ...migration.service import MigrationService
@@ -100,7 +101,7 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
     @requires(READ)
     async def page(*, state: State = None, limit: int = 50, after: After = None) -> Response:
         """List jobs, newest first."""
-        wanted, size = _choice(JobState, "state", state), page_size(limit)
+        wanted, size = parse_choice(JobState, "state", state), page_size(limit)
         before = None if after is None else decode_position(after)
         found = await migrations.page(state=wanted, before=before, limit=size)
         more = str(found[-1].n) if len(found) == size else None
@@ -135,7 +136,7 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
         after: After = None,
     ) -> Response:
         """List planned records with their action and the fields that would change."""
-        wanted, size = _choice(PlannedAction, "action", action), page_size(limit)
+        wanted, size = parse_choice(PlannedAction, "action", action), page_size(limit)
         found = await migrations.plan_page(id, type=type, action=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
 
@@ -221,7 +222,7 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
         id: str, *, type: OfType = None, state: State = None, limit: int = 100, after: After = None
     ) -> Response:
         """List records with their state and reason, in the order in which they were read."""
-        wanted, size = _choice(RecordState, "state", state), page_size(limit)
+        wanted, size = parse_choice(RecordState, "state", state), page_size(limit)
         found = await migrations.records(id, type=type, state=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
 
@@ -229,7 +230,7 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
     @requires(READ)
     async def batches(id: str, *, state: State = None, limit: int = 100, after: After = None) -> Response:
         """List the batches of the current run with state, attempt and reason, newest first."""
-        wanted, size = _choice(BatchState, "state", state), page_size(limit)
+        wanted, size = parse_choice(BatchState, "state", state), page_size(limit)
         found = await migrations.batches(id, state=wanted, before=after, limit=size)
         more = found[-1]["id"] if len(found) == size else None
         return json_response({"items": [serializers.batch(one) for one in found], "next": more})
@@ -326,11 +327,3 @@ def _page(found: list[dict[str, Any]], size: int) -> dict[str, Any]:
 
 def _after(after: str | None) -> int:
     return 0 if after is None else min(decode_position(after), NEWEST)
-
-
-def _choice(words: Any, name: str, given: str | None) -> Any:
-    if given is not None and given not in list(words):
-        known = {str(word): None for word in words}
-        remedy = hint(given, known).replace("known fields", "use one of")
-        raise Invalid(f"unknown {name} {given[:40]!r}", field=name, remedy=remedy)
-    return None if given is None else words(given)

@@ -15,6 +15,7 @@ from ...access.permissions import OPERATE
 from ...app import App
 from ...inputs.pagination import decode_position
 from ...migration import dead_letter_files, serializers
+from ...migration.job_file_section import parse_choice
 from ...migration.jobs import JobState
 from ...migration.record_states import RecordState
 from ...migration.service import MigrationService
@@ -52,7 +53,7 @@ class _MigrationViews(Views[MigrationService]):
     async def page(self, request: Request) -> Response:
         """List jobs, newest first."""
         asked = query_values(request, "state", "after")
-        state = _state(JobState, asked.get("state"))
+        state = parse_choice(JobState, "state", asked.get("state"))
         before = decode_position(asked["after"]) if "after" in asked else None
         found = await self._service.page(state=state, before=before, limit=PAGE)
         more = urlencode({**asked, "after": found[-1].n}) if len(found) == PAGE else None
@@ -77,7 +78,7 @@ class _MigrationViews(Views[MigrationService]):
         found = await self._service.records(
             id_,
             type=asked.get("type"),
-            state=_state(RecordState, asked.get("state")),
+            state=parse_choice(RecordState, "state", asked.get("state")),
             after=decode_position(asked["after"]) if "after" in asked else 0,
             limit=RECORDS,
         )
@@ -194,9 +195,3 @@ async def _pasted(text: str) -> AsyncIterator[dead_letter_files.Numbered]:
 
     async for row in read_rows(pieces(), "csv", largest=len(text) * 4, most_lines=MAX_PASTED_ROWS, exact=True):
         yield row
-
-
-def _state(states: Any, given: str | None) -> Any:
-    if given is not None and given not in list(states):
-        raise Invalid(f"unknown state {given[:40]!r}", field="state", remedy=f"use one of: {', '.join(states)}")
-    return None if given is None else states(given)
