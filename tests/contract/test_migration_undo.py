@@ -190,7 +190,7 @@ async def test_the_lease_of_an_undo_is_renewed_while_the_target_is_slow(
         version = (await moving.store.read("job_find", id=id_))[0]["version"]
         while (await moving.store.read("job_find", id=id_))[0]["version"] == version:
             moving.clock.advance(0.001)
-            await asyncio.sleep(0.001)  # until the lease was renewed
+            await asyncio.sleep(0)  # until the lease was renewed
         await erase(type_, id_of_record)
 
     monkeypatch.setattr(moving.books, "erase", slow)
