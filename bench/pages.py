@@ -110,7 +110,7 @@ async def _fill(connection: asyncpg.Connection, count: int) -> None:
 
 
 async def _move(app: App, connection: asyncpg.Connection, count: int) -> None:
-    """A hundred migrations, each type with a thousandth of the messages' number; one in 50 set aside."""
+    """A hundred migrations, each type with a thousandth of the messages' number; one in 50 quarantined."""
     job = {
         "name": "bench",
         "source": {"kind": "ndjson", "path": "people"},

@@ -73,15 +73,15 @@ def half_way(folder: Path, crm: str, people: int) -> str:
 def causes(folder: Path, job: str) -> None:
     """What was quarantined, and why."""
     for cause in tidings(folder, "migrate", "dead", job, "--json")["items"]:
-        print(f"  {cause['count']} {cause['type']} {cause['standing']}: {cause['reason'][:90]}")
+        print(f"  {cause['count']} {cause['type']} {cause['state']}: {cause['reason'][:90]}")
 
 
 def repair(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     """Export what was quarantined, repair it, and give it back: only these are written."""
     call(f"{crm}/sandbox/faults", method="DELETE")
-    tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
+    tidings(folder, "migrate", "export", job, "-o", "bad.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
-    rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "bad.ndjson").read_text().splitlines()]
     rows = [{**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])} for row in rows if row["id"] in bad]
     (folder / "repaired.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
     first = tidings(folder, "migrate", "replay", job, "--file", "repaired.ndjson", "--json")["opened"]

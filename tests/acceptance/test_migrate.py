@@ -14,6 +14,8 @@ import pytest
 from tidings.access.caller import Caller, acting_as
 from tidings.cli.program import program
 from tidings.dashboard.views import migrations as migration_views
+from tidings.migration.connectors.file_target import FileTarget
+from tidings.migration.connectors.port import ConnectorError, ErrorKind
 from tidings.migration.job_file import read_job
 from tidings.model.errors import Invalid
 
@@ -81,10 +83,11 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     one = f"/v1/migrations/{await made(house, tmp_path)}"
     id_, http = one.rpartition("/")[2], house.http
 
-    assert (await http.post(f"{one}/plan", json={"look": True})).json()["state"] == "planning"
+    assert (await http.post(f"{one}/plan", json={"lookup": True})).json()["state"] == "planning"
     assert (await over(house, id_))["state"] == "planned"
     plan = (await http.get(f"{one}/plan")).json()
-    assert plan["actions"] == {"people": {"create": 18, "rejected": 2}} and plan["calls"] == 1
+    assert plan["actions"] == {"people": {"create": 18, "rejected": 2}} and plan["writes"] == 1
+    assert (plan["reads"], plan["calls"]) == (18, 19), "each record is looked up again before it is written"
     creating = (await http.get(f"{one}/plan/records", params={"action": "create", "limit": 5})).json()
     assert [row["source_id"] for row in creating["items"]] == ["0", "1", "2", "4", "5"] and creating["next"]
     assert written(tmp_path) == {}
@@ -94,7 +97,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     await http.post(f"{one}/run")
     shown = await over(house, id_)
 
-    assert (shown["state"], shown["counts"], shown["set_aside"]) == ("completed", {"rejected": 2, "written": 18}, 2)
+    assert (shown["state"], shown["counts"], shown["quarantined"]) == ("completed", {"rejected": 2, "written": 18}, 2)
     assert written(tmp_path) == GOOD
     (cause,) = (await http.get(f"{one}/dead")).json()["items"]
     assert (cause["count"], cause["field"], cause["example"]) == (2, "mail", "3")
@@ -143,7 +146,7 @@ async def test_an_idempotency_key_creates_a_job_once(house: House, tmp_path: Pat
 
 
 async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(house: House, tmp_path: Path) -> None:
-    """C8: after PUT /job with an address for everybody, the two that were set aside are written."""
+    """C8: after PUT /job with an address for everybody, the two that were quarantined are written."""
     id_ = await made(house, tmp_path)
     one = f"/v1/migrations/{id_}"
     await house.http.post(f"{one}/run")
@@ -208,7 +211,7 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(hous
         assert words in text, words
     assert "<b>x</b>" not in text and 'class="bar"' in text
     live = (await http.get(f"{page}/live", params={"now": "1"})).json()
-    assert set(live) == {"trouble", "status", "actions", "types", "causes", "facts"}
+    assert set(live) == {"trouble", "status", "actions", "types", "batches", "causes", "facts"}
     assert "people &lt;i&gt;" in (await http.get("/migrations")).text
     assert "rejected" in (await http.get(page, params={"state": "rejected"})).text
     record = (await http.get(f"{page}/records/people/7")).text
@@ -223,6 +226,34 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(hous
     assert "is completed" in await press("pause")
     assert "1 to retry" in await press("replay", type="people")
     assert (await http.post(f"{page}/explode")).status_code == 404
+
+
+async def test_the_states_of_batches_are_shown_by_the_api_and_on_the_page(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C2: a batch whose target is down is failed with its reason, then completed; each view says so."""
+    target = FileTarget.write_many
+    down = ConnectorError(ErrorKind.SERVER, "HTTP 503")
+
+    async def refuse(*_: object) -> list[ConnectorError]:
+        return [down] * 18
+
+    monkeypatch.setattr(FileTarget, "write_many", refuse)
+    id_ = await made(house, tmp_path)
+    await house.http.post(f"/v1/migrations/{id_}/run")
+    await house.work()
+
+    (batch,) = (await house.http.get(f"/v1/migrations/{id_}/batches")).json()["items"]
+    assert (batch["state"], batch["attempt"], batch["size"], batch["reason"]) == ("failed", 2, 20, "18 to retry")
+    page = (await house.http.get(f"/migrations/{id_}")).text
+    assert '<span class="pill warn">failed</span>' in page and "attempt 2" in page and "18 to retry" in page
+    monkeypatch.setattr(FileTarget, "write_many", target)
+    await over(house, id_)
+    (batch,) = (await house.http.get(f"/v1/migrations/{id_}/batches", params={"state": "completed"})).json()["items"]
+    assert (batch["state"], batch["written"]) == ("completed", 18) and batch["attempt"] >= 2
+    assert (await house.http.get(f"/v1/migrations/{id_}/batches", params={"state": "failed"})).json()["items"] == []
+    assert "use one of" in (await house.http.get(f"/v1/migrations/{id_}/batches", params={"state": "x"})).text
+    assert "1 completed" in (await house.http.get(f"/migrations/{id_}")).text
 
 
 async def planned(house: House, folder: Path) -> str:
@@ -249,7 +280,7 @@ async def test_undo_through_the_api_deletes_created_records(house: House, tmp_pa
     done = await lines()
     assert written(tmp_path) == {}
     assert [line["record"] for line in foreseen[:-1]] == [line["record"] for line in done[:-1]]
-    assert {line["record"]["fate"] for line in done[:-1]} == {"erased"}
+    assert {line["record"]["result"] for line in done[:-1]} == {"erased"}
     end = {"undone": {"id": id_, "dry_run": False, "counts": {"erased": 18}}, "omitted": 0}
     assert done[-1] == end and foreseen[-1]["undone"]["counts"] == {"erased": 18}
     assert (await lines())[-1]["undone"]["counts"] == {}
@@ -361,6 +392,10 @@ def test_the_command_line_runs_repairs_and_verifies_without_a_server(
     log = migrate("log", id_, "people", "3")
     assert "source_id\t3" in log and log.rstrip().splitlines()[-1].split("\t")[1] == "written"
     assert '{"written":2,"unchanged":18}' in migrate("status", id_)
+    listed = json.loads(migrate("batches", id_, "--state", "completed", "--json"))["items"]
+    assert [(row["type"], row["state"], row["size"], row["attempt"]) for row in listed] == [
+        ("people", "completed", 2, 1), ("people", "completed", 20, 1),
+    ]  # fmt: skip
     assert "command line\treplayed\t2 records" in migrate("audit", id_)
     with pytest.raises(Invalid, match="unknown state"):
         migrate("records", id_, "--state", "lost")

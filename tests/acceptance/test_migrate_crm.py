@@ -153,6 +153,8 @@ async def test_activities_become_meetings_tasks_and_notes(tmp_path: Path, tiding
         verified = await tidings("verify", done["id"])
 
     assert done["counts"] == {"written": 34} and again["counts"] == {"unchanged": 34}
+    for kind, text in (("meetings", "title"), ("tasks", "content_plaintext"), ("notes", "title")):
+        here[kind].sort(key=lambda one, text=text: int(one[text].rpartition(" ")[2]))  # they are written in parallel
     assert [one["title"] for one in here["meetings"]] == ["Meeting 1", "Meeting 6", "Meeting 11"]
     assert here["meetings"][0]["participants"][1]["email_address"] == "person-1@company-1.example"
     assert [one["content_plaintext"] for one in here["tasks"]] == ["Reminder 5", "Reminder 10", "Reminder 15"]

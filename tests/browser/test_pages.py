@@ -253,7 +253,7 @@ async def test_a_calendar_change_is_undone(chrome: Browser, stage: Stage, sample
 
 
 async def test_a_job_is_planned_approved_run_repaired_and_undone(chrome: Browser, stage: Stage, sample: Sample) -> None:
-    """C4, C9: the page follows it live; what was set aside is repaired there; what it made is taken out."""
+    """C4, C9: the page follows it live; what was quarantined is repaired there; what it made is taken out."""
     async with tab(chrome) as page:
         await page.goto(f"{stage.url}/migrations")
         await page.click("text=Volunteers of the old system")

@@ -37,7 +37,7 @@ async def store(request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIter
 
 
 @pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+async def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
     """Files, books, and a node that moves records between them."""
     from .moving import Moving
 

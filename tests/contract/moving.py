@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.decisions import decide
 from tidings.kernel.worker import Worker
 from tidings.migration import batch_handler
 from tidings.migration.batch_handler import BatchHandler
@@ -31,8 +32,10 @@ from tidings.migration.job_file import MigrationJob, read_job
 from tidings.migration.job_permissions import JobPermissions
 from tidings.migration.jobs import WORKING, JobView
 from tidings.migration.service import MigrationService
-from tidings.observability.events import discard_event
-from tidings.store.port import ClaimRequest, Step, Store
+from tidings.model.outcome import Outcome
+from tidings.model.task import Task
+from tidings.observability.events import Event
+from tidings.store.port import Step, Store
 
 Fault = Callable[[str, str, Fields], ConnectorError | None]  # before anything is written
 Lost = Callable[[str, str, Fields], ConnectorError | None]  # after it
@@ -142,6 +145,24 @@ class Crash:
             raise Killed(name)
 
 
+class KillableHandler:
+    """Handles batches until the process is killed; from then on nothing of it does anything."""
+
+    listens = False
+
+    def __init__(self, handler: BatchHandler, killed: asyncio.Future[str]) -> None:
+        self.load, self.effects, self._run, self._killed = handler.load, handler.effects, handler.run, killed
+
+    async def run(self, task: Task, content: Any) -> Outcome:
+        try:
+            return await self._run(task, content)
+        except Killed as error:
+            if not self._killed.done():
+                self._killed.set_result(str(error))
+            await asyncio.Event().wait()
+            raise
+
+
 class Moving:
     """One node that moves records from files into the books."""
 
@@ -150,6 +171,7 @@ class Moving:
         self.folder.mkdir(exist_ok=True)
         self.books = Books()
         self.slept: list[float] = []
+        self.events: list[Event] = []  # what the node has emitted, for logs
         self.quarantine_after, self.at_once = 100, 4
         patch.setattr(registry, "target", lambda *_, **__: self.books)
         self.start()
@@ -161,15 +183,18 @@ class Moving:
         )
         self.migrations = MigrationService(self.store, self.clock, self.connections)
         self.extractor = Extractor(self.store, self.clock, self.connections, sleep=self._sleep)
-        self.foreman = BatchScheduler(self.store, self.clock)
-        lanes = {batch_handler.QUEUE: batch_handler.lane()}
-        self.handler = BatchHandler(self.store, self.clock, self.connections, sleep=self._sleep)
+        self.scheduler = BatchScheduler(self.store, self.clock)
+        lanes = {batch_handler.QUEUE: replace(batch_handler.lane(), cap=self.at_once)}
+        self.handler = BatchHandler(
+            self.store, self.clock, self.connections, emit=self.events.append, sleep=self._sleep
+        )
+        self._killed = asyncio.get_running_loop().create_future()
         self.worker = Worker(
             self.store,
             self.clock,
             lanes,
-            {batch_handler.KIND: self.handler},
-            emit=discard_event,
+            {batch_handler.KIND: KillableHandler(self.handler, self._killed)},
+            emit=self.events.append,
             quarantine_after=self.quarantine_after,
         )
         self._joined = False
@@ -209,15 +234,16 @@ class Moving:
             await self.store.write(batch_handler.lane().join())
             self._joined = True
         await self.extractor.step()
-        await self.foreman.step()
-        wish = ClaimRequest({batch_handler.QUEUE: self.at_once}, self.at_once)
-        claimed = await self.store.claim(self.worker.node.id, wish)
-        contents = await self.handler.load(claimed.tasks)
-        for task in claimed.tasks:
-            outcome = await self.handler.run(task, contents[task.id])
-            decision = decide(task, outcome, batch_handler.lane(), now=self.clock.now(), chance=self.clock.chance)
-            await self.store.settle(self.worker.node.id, [decision.move])
-        return bool(claimed.tasks)
+        await self.scheduler.step()
+        await self.worker.node.beat()
+        running = asyncio.create_task(self.worker.runner.step())
+        await asyncio.wait({running, self._killed}, return_when=asyncio.FIRST_COMPLETED)
+        if self._killed.done():
+            running.cancel()
+            self.worker.runner._executor.cut_off()  # so that the event loop can end
+            await asyncio.gather(running, return_exceptions=True)
+            raise Killed(self._killed.result())
+        return bool((await running).claimed)
 
     async def drive(self, id_: str, *, rounds: int = 400, may_go_on: bool = False) -> JobView:
         """Until the job rests; time passes when nothing can be done. A crash ends it at once."""

@@ -54,7 +54,7 @@ class Brimming(SqlTarget):
 
 
 @pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+async def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
     """Files, a target, and a node between them."""
     return Moving(store, clock, tmp_path, monkeypatch)
 

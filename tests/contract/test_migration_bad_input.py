@@ -1,4 +1,4 @@
-"""Bad input of migrations: named, set aside or refused, and nothing half written (C3, C4)."""
+"""Bad input of migrations: named, quarantined or refused, and nothing half written (C3, C4)."""
 
 from __future__ import annotations
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, SystemLimits, WriteStrategy
+from tidings.migration.connectors.port import (
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+)
 from tidings.migration.jobs import JobState, PlannedAction
 from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict, NotFound
+from tidings.model.time import SECOND
 
 from .moving import Killed, Moving
 
@@ -49,7 +58,7 @@ async def test_a_run_does_exactly_what_the_dry_run_planned(moving: Moving) -> No
         PlannedAction.REJECTED: 1,
     }
     assert report.actions["people"] == {PlannedAction.CREATE: 5, PlannedAction.UNRESOLVED: 1}
-    assert report.calls == 6
+    assert (report.reads, report.writes) == (6, 6), "each is looked up again before it is written"
     (update,) = await moving.migrations.plan_page(id_, action=PlannedAction.UPDATE)
     assert update["changes"] == [{"field": "name", "expected": '"Blue"', "found": '"Black"'}]
     with pytest.raises(Conflict, match="approve it"):
@@ -59,7 +68,7 @@ async def test_a_run_does_exactly_what_the_dry_run_planned(moving: Moving) -> No
     await moving.migrations.run(id_, by="anna")
     assert (await moving.drive(id_)).state is JobState.COMPLETED
 
-    assert moving.books.writes == report.calls
+    assert moving.books.writes == report.writes
     assert {row["company"] for row in moving.books.rows["people"].values()} == {"a", "b"}
     counts = (await moving.migrations.status(id_)).counts
     wanted = {RecordState.WRITTEN: 6, RecordState.UNCHANGED: 1, RecordState.REJECTED: 1, RecordState.FAILED: 1}
@@ -94,8 +103,10 @@ async def test_a_plan_reports_its_duration_and_an_exceeded_monthly_quota(moving:
 
     id_ = await planned(moving)
 
+    status = await moving.migrations.status(id_)
+    assert (status.done, status.read) == (9, 9), "planned records count as done"
     report = await moving.migrations.plan_report(id_)
-    assert (report.calls, report.seconds, report.fits_this_month) == (7, 3.5, False)
+    assert (report.reads, report.writes, report.seconds, report.fits_this_month) == (7, 7, 3.5, False)
     assert any("exceeds the monthly quota: 7 calls needed, 4 left" in note for note in report.notes)
 
     await moving.migrations.approve(id_, by="anna")
@@ -103,6 +114,38 @@ async def test_a_plan_reports_its_duration_and_an_exceeded_monthly_quota(moving:
     view = await moving.drive(id_)
     assert view.state is JobState.PAUSED and view.blocked_until is not None
     assert "calls is used up" in (view.reason or "")
+
+
+async def test_a_plan_counts_the_lookup_before_each_write(moving: Moving) -> None:
+    """100 reads and 400 writes per second: the reads decide how long it takes at least."""
+    moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(50)])
+    moving.give("people", [])
+    moving.books.limits = SystemLimits(reads_per_second=100.0, writes_per_second=400.0)
+
+    report = await moving.migrations.plan_report(await planned(moving))
+
+    assert (report.reads, report.writes, report.seconds) == (50, 50, 0.5)
+
+
+async def test_the_time_left_of_a_plan_follows_its_progress(moving: Moving) -> None:
+    """Planned records count, not only rejected ones: halfway the time left is as long as the time so far."""
+    moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(600)])
+    find = moving.books.find
+
+    async def slow(type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
+        moving.clock.advance(0.1)
+        return await find(type_, key, fields)
+
+    moving.books.find = slow  # type: ignore[method-assign]
+    id_ = await moving.create({"people": {"fields": {"name": "name"}}})
+    await moving.migrations.plan(id_, by="anna")
+    while not 200 <= (await moving.migrations.status(id_)).done < 600:
+        await moving.step()
+        moving.clock.advance(0.1)
+
+    status = await moving.migrations.status(id_)
+    passed = (moving.clock.now() - (status.job.started_at or 0)) / SECOND
+    assert status.seconds_left == pytest.approx(passed * (600 - status.done) / status.done)
 
 
 async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(moving: Moving) -> None:
@@ -162,6 +205,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
 async def test_a_poison_record_becomes_the_only_dead_letter(moving: Moving) -> None:
     """The kernel gives its batch up; halves of it are tried until one record is left (F31)."""
     moving.quarantine_after, moving.at_once = 2, 1
+    moving.start()
     moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])
 
     def deadly(_type: str, key: str, _fields: Fields) -> ConnectorError | None:

@@ -73,7 +73,7 @@ async def test_children_whose_parents_stay_dead_fail_after_the_replay(moving: Mo
 
 
 async def dead(moving: Moving, types: Mapping[str, Any] = {"people": {"fields": NAME}}) -> str:
-    """A job of which all, seven people among them, were set aside for nothing that lasts."""
+    """A job of which all, seven people among them, were quarantined for nothing that lasts."""
     moving.give("people", [{"id": str(number), "name": f"P{number}"} for number in range(7)])
     moving.books.fault = lambda *_: ConnectorError(ErrorKind.VALIDATION, "no", code="422")
     id_ = await moving.run(types)
@@ -138,7 +138,7 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
     assert [cause.count for cause in await moving.migrations.dead(id_)] == [1]
     if waits:
         moving.clock.advance(seconds=61)
-        await moving.foreman.step()
+        await moving.scheduler.step()
         view = await moving.drive(id_)
         assert (view.state, view.reason) == (JobState.COMPLETED, "1 dead letter")
 
@@ -262,7 +262,7 @@ async def cut(moving: Moving, **more: Any) -> str:
     id_ = await moving.create({"people": {"fields": NAME, "batch_size": 100}}, **more)
     await moving.migrations.run(id_, by="anna")
     await moving.extractor.step()
-    await moving.foreman.step()
+    await moving.scheduler.step()
     return id_
 
 

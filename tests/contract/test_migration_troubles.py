@@ -139,7 +139,7 @@ async def test_an_exhausted_quota_pauses_the_job_until_its_reset(moving: Moving)
     view = await moving.migrations.find(id_)
     assert view.state is JobState.PAUSED and view.blocked_until is not None
     moving.clock.advance_to(view.blocked_until)
-    await moving.foreman.step()
+    await moving.scheduler.step()
 
     await moving.drive(id_)
     assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 30}
@@ -226,7 +226,7 @@ async def test_a_slow_database_does_not_keep_a_paced_target_waiting_for_ever(
 
 
 async def test_a_duplicate_key_becomes_a_dead_letter_instead_of_an_overwrite(moving: Moving) -> None:
-    """The later one is set aside, and the reason names the first."""
+    """The later one is quarantined, and the reason names the first."""
     rows = [{"id": str(n), "name": f"P{n}", "mail": f"{n % 4}@x.org"} for n in range(6)]
     moving.give("people", rows)
 

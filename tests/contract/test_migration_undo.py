@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ from tidings.migration import job_undo
 from tidings.migration.connectors import registry
 from tidings.migration.connectors.port import ConnectorError, ErrorKind, WriteStrategy
 from tidings.migration.job_undo import UndoneRecord, UndoOutcome
-from tidings.migration.jobs import JobState
+from tidings.migration.jobs import JobState, UndoProgress
 from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict
+from tidings.model.time import SECOND
 from tidings.store.port import Store
 
 from .moving import Books, Killed, Moving
@@ -28,7 +31,7 @@ TYPES: dict[str, Any] = {
 
 
 @pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+async def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
     """Two companies, one of them there already under its key, and five people; planned, approved and run."""
     world = Moving(store, clock, tmp_path, monkeypatch)
     world.give("companies", [{"id": "1", "name": "C1"}, {"id": "2", "name": "C2"}])
@@ -36,9 +39,9 @@ def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest
     return world
 
 
-async def run(moving: Moving, *, planned: bool = True) -> str:
+async def run(moving: Moving, *, planned: bool = True, types: dict[str, Any] = TYPES) -> str:
     """A job, run until it is over."""
-    id_ = await moving.create(TYPES)
+    id_ = await moving.create(types)
     if planned:
         await moving.migrations.plan(id_, by="anna")
         await moving.drive(id_)
@@ -52,7 +55,7 @@ async def undo(moving: Moving, id_: str, *, dry_run: bool = False) -> list[Undon
     """Undo it; gives what became of each record."""
     told: list[UndoneRecord] = []
     counts = await moving.migrations.undo(id_, by="anna", dry_run=dry_run, tell=told.append)
-    assert counts == Counter(one.fate for one in told)
+    assert counts == Counter(one.result for one in told)
     return told
 
 
@@ -72,7 +75,7 @@ async def test_undo_deletes_created_records_and_keeps_existing_or_changed_ones(m
         ("companies", "1"): UndoOutcome.ERASED,
     }
     said = await undo(moving, id_, dry_run=True)
-    assert {(one.type, one.source_id): one.fate for one in said} == wanted
+    assert {(one.type, one.source_id): one.result for one in said} == wanted
     assert moving.books.erased == 0 and len(moving.books.rows["people"]) == 4
     done = await undo(moving, id_)
 
@@ -85,7 +88,7 @@ async def test_undo_deletes_created_records_and_keeps_existing_or_changed_ones(m
     assert (await moving.migrations.record(id_, "people", "0"))["log"][-1]["what"] == "undone"
     (line,) = [line for line in await moving.migrations.audit(id_) if line["action"] == "undone"]
     assert line["detail"] == "1 changed, 4 erased, 1 gone"
-    assert [one.fate for one in await undo(moving, id_)] == [UndoOutcome.CHANGED], "what is undone stays so"
+    assert [one.result for one in await undo(moving, id_)] == [UndoOutcome.CHANGED], "what is undone stays so"
 
     writes = moving.books.writes
     await moving.migrations.run(id_, by="anna")
@@ -98,9 +101,9 @@ async def test_undo_keeps_upserted_records_that_were_not_looked_up_before(moving
     moving.books.strategies["people"] = WriteStrategy.RECONCILE
     id_ = await run(moving, planned=False)
 
-    fates = Counter((one.type, one.fate) for one in await undo(moving, id_))
+    results = Counter((one.type, one.result) for one in await undo(moving, id_))
 
-    assert fates == {("people", UndoOutcome.ERASED): 5, ("companies", UndoOutcome.UNSURE): 2}
+    assert results == {("people", UndoOutcome.ERASED): 5, ("companies", UndoOutcome.UNSURE): 2}
     assert moving.books.erased == 5
 
 
@@ -152,8 +155,63 @@ async def test_a_job_cannot_start_during_its_undo(moving: Moving) -> None:
     with pytest.raises(Conflict, match="being undone"):
         await undo(moving, id_)
 
-    moving.clock.advance(minutes=6)
+    moving.clock.advance(seconds=31)
+    undo_shown = (await moving.migrations.status(id_)).undo
+    assert undo_shown == UndoProgress(is_running=False, deleted=0, left=7)
     assert len(await undo(moving, id_)) == 7
+
+
+async def test_the_status_shows_the_progress_of_an_undo(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleted and left records after each portion, and nothing after its end."""
+    monkeypatch.setattr(job_undo, "PORTION", 2)
+    id_, erase, seen = await run(moving), moving.books.erase, list[UndoProgress | None]()
+
+    async def watched(type_: str, id_of_record: str) -> None:
+        seen.append((await moving.migrations.status(id_)).undo)
+        await erase(type_, id_of_record)
+
+    monkeypatch.setattr(moving.books, "erase", watched)
+    await undo(moving, id_)
+
+    assert [one and (one.is_running, one.deleted, one.left) for one in seen] == [
+        (True, 0, 7), (True, 0, 7), (True, 2, 5), (True, 2, 5), (True, 4, 3), (True, 5, 2), (True, 5, 2),
+    ]  # fmt: skip
+    assert (await moving.migrations.status(id_)).undo is None
+
+
+async def test_the_lease_of_an_undo_is_renewed_while_the_target_is_slow(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that takes longer than the lease neither loses it nor lets another undo begin."""
+    monkeypatch.setattr(job_undo, "LEASE", SECOND // 50)
+    id_, erase = await run(moving), moving.books.erase
+
+    async def slow(type_: str, id_of_record: str) -> None:
+        version = (await moving.store.read("job_find", id=id_))[0]["version"]
+        while (await moving.store.read("job_find", id=id_))[0]["version"] == version:
+            moving.clock.advance(0.001)
+            await asyncio.sleep(0)  # until the lease was renewed
+        await erase(type_, id_of_record)
+
+    monkeypatch.setattr(moving.books, "erase", slow)
+    assert Counter(one.result for one in await undo(moving, id_)) == {UndoOutcome.ERASED: 7}
+
+
+async def test_a_record_repaired_by_replay_is_undone(moving: Moving) -> None:
+    """The plan rejected it, so it is looked up before it is written: it is surely ours."""
+    moving.give("people", [{"id": "0", "name": "P0", "company": 1}, {"id": "1", "name": "", "company": 1}])
+    id_ = await run(moving, types={**TYPES, "people": {"fields": {"name": {"path": "name", "required": True}}}})
+    assert (await moving.migrations.status(id_)).counts[RecordState.REJECTED] == 1
+
+    async def repaired() -> AsyncIterator[tuple[str, str, dict[str, Any]]]:
+        yield "people", "1", {"name": "Repaired", "company": 1}
+
+    assert await moving.migrations.replay(id_, by="anna", repaired=repaired()) == 1
+    await moving.drive(id_)
+    assert len(moving.books.content("people")) == 2
+
+    assert Counter(one.result for one in await undo(moving, id_)) == {UndoOutcome.ERASED: 4}
+    assert moving.books.content("people") == []
 
 
 async def test_an_undo_preview_looks_at_the_first_records_only(moving: Moving) -> None:

@@ -188,7 +188,7 @@ async def test_a_statement_is_planned_once_and_not_at_every_call_on_sqlite(tmp_p
         return int(apsw.SQLITE_OK)
 
     store._connection.authorizer = may
-    for name in ("heads", "near", "message_window", "job_batch_look", "job_record_range"):
+    for name in ("heads", "near", "message_window", "job_batch_check", "job_record_range"):
         statement = load_statements("sqlite")[name]
         seen = []
         for value in range(3):

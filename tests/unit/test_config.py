@@ -103,6 +103,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "migration_retention": "60d",
         "max_body": "1MiB",
         "max_bulk": "10",
+        "migration_queues": "tenant=acme,priority=1",
         "migration_folder": "/srv/moves",
         "migration_api_files": "true",
         "migration_api_private": "true",

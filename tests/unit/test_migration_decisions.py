@@ -48,7 +48,7 @@ def verdict(
 
 
 @pytest.mark.parametrize(
-    ("failure", "standing"),
+    ("failure", "state"),
     [
         (ErrorKind.VALIDATION, RecordState.REJECTED),
         (ErrorKind.PERMANENT, RecordState.REJECTED),
@@ -66,17 +66,18 @@ def verdict(
         (ErrorKind.RATE_LIMIT, RecordState.READY),
     ],
 )
-def test_every_kind_of_error_has_its_decision(failure: ErrorKind, standing: RecordState) -> None:
+def test_every_kind_of_error_has_its_decision(failure: ErrorKind, state: RecordState) -> None:
     """Bad data is rejected, what may work later is ready again, account troubles touch no record (C3)."""
     found = verdict(failure)
-    assert found.state is standing
+    assert found.state is state
     assert found.halt == (failure in (ErrorKind.CREDENTIALS, ErrorKind.QUOTA))
 
 
 @pytest.mark.parametrize("failure", [ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.AMBIGUOUS, ErrorKind.PROGRAM])
 def test_a_create_that_may_have_happened_is_unknown_and_not_retried(failure: ErrorKind) -> None:
     """Only a look moves it on; an upsert is simply sent again."""
-    assert verdict(failure, sent=True, repeatable=False) == ErrorDecision(RecordState.UNKNOWN, DOUBT)
+    counted = ErrorKind.TEMPORARY if failure is ErrorKind.AMBIGUOUS else failure
+    assert verdict(failure, sent=True, repeatable=False) == ErrorDecision(RecordState.UNKNOWN, DOUBT, {counted: 1})
     assert verdict(failure, sent=True).state is not RecordState.UNKNOWN
 
 
@@ -86,10 +87,10 @@ def test_attempts_are_counted_by_kind_of_error_and_limited() -> None:
     assert verdict(ErrorKind.SERVER, attempts={"5xx": 4}).state is RecordState.FAILED
     assert verdict(ErrorKind.TIMEOUT, attempts={"timeout": 2}).state is RecordState.FAILED
     throttled = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 8})
-    assert (throttled.state, throttled.park) == (RecordState.READY, timedelta(seconds=60))
+    assert (throttled.state, throttled.throttle) == (RecordState.READY, timedelta(seconds=60))
     assert verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}).state is RecordState.FAILED
     free = verdict(ErrorKind.RATE_LIMIT, attempts={"rate_limit": 9}, wait=timedelta(seconds=7))
-    assert (free.state, free.park, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
+    assert (free.state, free.throttle, free.attempts) == (RecordState.READY, timedelta(seconds=7), None)
 
 
 def test_a_record_that_vanished_from_the_target_is_a_conflict() -> None:

@@ -1,4 +1,4 @@
-"""Records that were set aside go out as rows and come back exactly, unless somebody has mended them."""
+"""Records that were quarantined go out as rows and come back exactly, unless somebody has mended them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NASTY: list[Any] = [
 
 
 def record(fields: Mapping[str, Any] | None, id_: str = "1") -> dict[str, Any]:
-    said = {"standing": "rejected", "failure": "validation", "field": "email", "reason": "not an address"}
+    said = {"state": "rejected", "failure": "validation", "field": "email", "reason": "not an address"}
     return {"type": "people", "id": id_, **said, "fields": fields}
 
 

@@ -118,7 +118,8 @@ class App:
 
     def narrow_to_migrations(self) -> None:
         """Before the start: let this process run migrations only."""
-        self.worker.narrow({batch_handler.QUEUE}, {Extractor.name, BatchScheduler.name})
+        queues = batch_handler.queue_names(self.settings.migration_queues)
+        self.worker.narrow(queues, {Extractor.name, BatchScheduler.name})
 
     async def close(self) -> None:
         """Stop working, then close all resources."""
@@ -187,7 +188,7 @@ def build(
         *([destinations] if destinations.has_any else []),
         EffectReconciler(store, clock),
         Extractor(store, clock, connections),
-        BatchScheduler(store, clock),
+        BatchScheduler(store, clock, settings.migration_queues),
         *([ReceiptReconciler(store, clock)] if readers else []),
         *inbound.pollers,
         *working.actors,
@@ -199,7 +200,7 @@ def build(
             store, channels, now=clock.now, listeners=listeners, readers=readers, destinations=destinations
         ),
         ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
-        batch_handler.KIND: batch_handler.BatchHandler(store, clock, connections),
+        batch_handler.KIND: batch_handler.BatchHandler(store, clock, connections, emit=emit),
         **working.handlers,
     }
     guard = _guard(settings, store, clock, accepting, figures, emit)
@@ -315,10 +316,10 @@ def _guard(
 
 
 def _connections(settings: Settings, store: Store, clock: Clock, lanes: dict[str, Lane]) -> ConnectorPool:
-    """Build the connector pool of migrations, and the lane of their batches."""
+    """Build the connector pool of migrations, and the lanes of their batches."""
     if batch_handler.QUEUE in lanes:
         raise Misconfigured(f"the channel name {batch_handler.QUEUE!r} is reserved", remedy="rename your channel")
-    lanes[batch_handler.QUEUE] = batch_handler.lane()
+    lanes |= {name: batch_handler.lane(name) for name in batch_handler.queue_names(settings.migration_queues)}
     files, private = settings.migration_api_files, settings.migration_api_private
     allowed = JobPermissions(settings.migration_folder, files, settings.credentials, private)
     return ConnectorPool(store, clock, environ=os.environ, folder=Path(), allowed=allowed)

@@ -10,7 +10,7 @@ import typer
 from . import migration_progress, output
 from .commands import CommandContext, command
 from .help import examples
-from .migration_progress import caller_name, format_duration
+from .migration_progress import caller_name
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
@@ -49,9 +49,10 @@ async def list_(
     """List jobs, newest first."""
     from ..inputs.pagination import decode_position, page_size
     from ..migration import serializers
+    from ..migration.job_file_section import parse_choice
     from ..migration.jobs import JobState
 
-    chosen = None if state is None else migration_progress.parse_choice(JobState, "state", state)
+    chosen = parse_choice(JobState, "state", state)
     size = page_size(limit)
     before = None if after is None else decode_position(after)
     found = await ctx.app.migrations.page(state=chosen, before=before, limit=size)
@@ -98,7 +99,7 @@ async def plan(
     from ..migration import serializers
 
     migrations, id_ = ctx.app.migrations, await _job(ctx, job)
-    begun = await migrations.plan(id_, by=caller_name(), look=lookup)
+    begun = await migrations.plan(id_, by=caller_name(), lookup=lookup)
     if detach:
         _moved(ctx, begun, "planning")
         return 0
@@ -220,13 +221,11 @@ def _print_plan(report: Row) -> None:
     columns += [_number(name) for name in used]
     output.listing(rows, columns, as_json=False, nothing="the source has no records")
     for cause in report["causes"]:
-        output.say(
-            (f"{cause['count']:,} {cause['type']} {cause['standing']}: ", "yellow"), output.flat(cause["reason"])
-        )
+        output.say((f"{cause['count']:,} {cause['type']} {cause['state']}: ", "yellow"), output.flat(cause["reason"]))
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
-    duration = "" if report["seconds"] is None else f", at least {format_duration(report['seconds'])}"
-    output.say(f"{report['calls']:,} call{'' if report['calls'] == 1 else 's'}{duration}")
+    duration = "" if report["length"] is None else f", at least {report['length']}"
+    output.say(f"{report['reads']:,} reads and {report['writes']:,} writes of the target{duration}")
     if report["fits_this_month"] is False:
         output.say(("exceeds the remaining quota of this month", "bold red"))
     id_ = report["job"]["id"]
@@ -239,7 +238,7 @@ def _number(name: str) -> Column:
 
 def _print_status(ctx: CommandContext, row: Row) -> None:
     timezone, now = ctx.app.settings.timezone, ctx.app.clock.now()
-    moves, more = not migration_progress.is_idle(row), row["seconds_left"] is not None
+    moves = not migration_progress.is_idle(row)
     output.facts(
         [
             *output.fields(row, "id", "name"),
@@ -247,10 +246,11 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
             ("reason", row["reason"], None),
             ("resumes", row["blocked_until"], output.full_time(row["blocked_until"], timezone, now)),
             ("problem", row["problem"], None),
+            ("undo", row["undo"], migration_progress.undo_words(row["undo"])),
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migration_progress.tally(row)),
             ("rate", row["per_second"], f"{row['per_second']:,.1f} per second" if moves else ""),
-            ("left", row["seconds_left"], format_duration(row["seconds_left"]) if moves and more else ""),
+            ("left", row["seconds_left"], row["left"] or ""),
             ("started", row["started_at"], output.full_time(row["started_at"], timezone, now)),
             ("ended", row["ended_at"], output.full_time(row["ended_at"], timezone, now)),
             ("records pruned", row["pruned_at"], output.full_time(row["pruned_at"], timezone, now)),
@@ -262,7 +262,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
         Column("type", lambda row: row["type"], keep=True),
         Column("read", lambda row: row["read"], right=True),
         Column("done", lambda row: row["done"], right=True),
-        Column("quarantined", lambda row: row["set_aside"], right=True),
+        Column("quarantined", lambda row: row["quarantined"], right=True),
         Column(
             "states", lambda row: row["counts"], lambda row: ", ".join(f"{n:,} {w}" for w, n in row["counts"].items())
         ),

@@ -1,4 +1,4 @@
-"""`tidings migrate` for records: list, log, dead letters, export, replay, undo, crosswalk, audit."""
+"""`tidings migrate` for records and batches: list, log, dead letters, export, replay, undo, crosswalk, audit."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ async def records(
     """List records with their state and reason, in the order they were read."""
     from ..inputs.pagination import decode_position, page_size
     from ..migration import serializers
+    from ..migration.job_file_section import parse_choice
     from ..migration.record_states import RecordState
 
-    chosen = None if state is None else migration_progress.parse_choice(RecordState, "state", state)
+    chosen = parse_choice(RecordState, "state", state)
     begin, size = 0 if after is None else decode_position(after), page_size(limit)
-    found = await ctx.app.migrations.records(job, type=type_, standing=chosen, after=begin, limit=size)
+    found = await ctx.app.migrations.records(job, type=type_, state=chosen, after=begin, limit=size)
     columns = [
         Column("type", lambda row: row["type"]),
         Column("record", lambda row: row["source_id"], keep=True),
@@ -49,6 +50,34 @@ async def records(
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
     ctx.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
+
+
+@command(GROUP, epilog=examples("tidings migrate batches ID --state failed"))
+async def batches(
+    ctx: CommandContext,
+    job: Id,
+    *,
+    state: Annotated[str | None, option("NAME", "Filter by state: pending, processing, failed, retrying …")] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """List the batches of the current run with their state, newest first."""
+    from ..inputs.pagination import page_size
+    from ..migration import serializers
+    from ..migration.job_file_section import parse_choice
+    from ..migration.jobs import BatchState
+
+    chosen = parse_choice(BatchState, "state", state)
+    found = await ctx.app.migrations.batches(job, state=chosen, before=after, limit=page_size(limit))
+    columns = [
+        Column("batch", lambda row: row["id"], keep=True),
+        *Column.plain("type", "state", "attempt", "size", "written", "unchanged", "seconds"),
+        Column("phase", lambda row: row["phase"], spare=True),
+        Column("changed", lambda row: row["changed_at"], spare=True),
+        Column("reason", lambda row: row["reason"]),
+    ]
+    more = found[-1]["id"] if len(found) == page_size(limit) else None
+    ctx.listing([serializers.batch(one) for one in found], columns, more=more, nothing="no batches")
 
 
 @command(GROUP, epilog=examples("tidings migrate log ID people 4711"))
@@ -80,7 +109,7 @@ async def dead(ctx: CommandContext, job: Id) -> None:
     columns = [
         Column("count", lambda row: row["count"], right=True),
         Column("type", lambda row: row["type"]),
-        Column("state", lambda row: row["standing"]),
+        Column("state", lambda row: row["state"]),
         Column("field", lambda row: row["field"]),
         Column("example", lambda row: row["example"], spare=True),
         Column("cause", lambda row: row["fingerprint"], keep=True),
@@ -200,20 +229,24 @@ async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Ye
             raise Invalid("this would delete records in the target", remedy="add --yes, or --dry-run first")
         typer.confirm("Delete the records that this job created in the target?", abort=True)
     undone: list[dict[str, Any]] = []
+    done, total = 0, (await migration_progress.read_status(ctx.app, job))["counts"].get("written", 0)
+    with migration_progress.counting("checking" if dry_run else "undoing", total, is_shown=not ctx.as_json) as count:
 
-    def tell(one: UndoneRecord) -> None:
-        if len(undone) < 1000:
-            undone.append(serializers.undone_record(one))
+        def tell(one: UndoneRecord) -> None:
+            nonlocal done
+            count(done := done + 1)
+            if len(undone) < 1000:
+                undone.append(serializers.undone_record(one))
 
-    counts = await ctx.app.migrations.undo(job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell)
-    row = {"id": job, "dry_run": dry_run, "counts": {str(fate): n for fate, n in counts.items()}, "items": undone}
-    words = ", ".join(f"{n:,} {fate}" for fate, n in counts.items()) or "nothing to undo"
+        counts = await ctx.app.migrations.undo(job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell)
+    row = {"id": job, "dry_run": dry_run, "counts": {str(result): n for result, n in counts.items()}, "items": undone}
+    words = ", ".join(f"{n:,} {result}" for result, n in counts.items()) or "nothing to undo"
 
     def say() -> None:
         output.say((job, "bold"), f" {'would be ' if dry_run else ''}{words}")
         for one in undone:
-            if dry_run or one["fate"] in ("changed", "unsure"):
-                print(f"{one['fate']}\t{one['type']}\t{one['source_id']}\t{one['target_id']}")
+            if dry_run or one["result"] in ("changed", "unsure"):
+                print(f"{one['result']}\t{one['type']}\t{one['source_id']}\t{one['target_id']}")
 
     ctx.answer(row, say)
 

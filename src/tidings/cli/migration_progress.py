@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import output
@@ -36,7 +36,7 @@ def print_result(row: output.Row) -> None:
         output.say(("  ", ""), (output.flat(row["reason"]), "yellow"))
     if row["state"] == "paused":
         output.say((f"  next: tidings migrate resume {row['id']}", "dim"))
-    elif row["set_aside"]:
+    elif row["quarantined"]:
         output.say((f"  why: tidings migrate dead {row['id']}", "dim"))
 
 
@@ -48,20 +48,15 @@ def tally(row: output.Row) -> str:
 
 def line(row: output.Row) -> str:
     """Return the progress in one line."""
+    from ..migration.serializers import format_duration
+
     parts = [f"{row['state']}: {row['done']:,} of {row['expected']:,}", f"{row['per_second']:,.1f}/s"]
     if row["seconds_left"] is not None and row["state"] not in IDLE_STATES:
         parts.append(f"{format_duration(row['seconds_left'])} left")
-    parts.append(f"{row['set_aside']:,} quarantined")
+    parts.append(f"{row['quarantined']:,} quarantined")
     if reason := row["reason"] or row["problem"]:
         parts.append(output.flat(reason))
     return ", ".join(parts)
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration in words."""
-    from ..migration.serializers import format_duration
-
-    return format_duration(seconds)
 
 
 def is_idle(row: output.Row) -> bool:
@@ -126,9 +121,13 @@ async def _with_bars(app: App, id_: str) -> output.Row:
 
 def _show_type(bar: Any, task: Any, type_: output.Row) -> None:
     total = type_["read"] if type_["is_read"] else max(type_["read"], type_["expected"] or 0)
-    aside = f"{type_['set_aside']:,} quarantined" if type_["set_aside"] else ""
+    quarantined = f"{type_['quarantined']:,} quarantined" if type_["quarantined"] else ""
     bar.update(
-        task, description=f"  {output.flat(type_['type'])}", completed=type_["done"], total=total or None, about=aside
+        task,
+        description=f"  {output.flat(type_['type'])}",
+        completed=type_["done"],
+        total=total or None,
+        about=quarantined,
     )
 
 
@@ -136,21 +135,33 @@ def _about(row: output.Row) -> str:
     return output.quoted(line(row).partition(", ")[2]).markup
 
 
+def undo_words(undo: Mapping[str, Any] | None) -> str:
+    """Return the progress of an undo that has not ended."""
+    if undo is None:
+        return ""
+    done = f"{undo['deleted']:,} of {undo['deleted'] + undo['left']:,} records deleted"
+    return f"running: {done}" if undo["is_running"] else f"interrupted: {done}; undo again to continue"
+
+
+@contextmanager
+def counting(what: str, total: int, *, is_shown: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows how many records are done: on a terminal always, in a pipe every 1,000."""
+    with output.working(what, is_shown=is_shown) as say:
+
+        def count(done: int) -> None:
+            line = f"{what}: {done:,} of {max(done, total):,} records"
+            say(line)
+            if is_shown and done % 1000 == 0 and not output.on_terminal():
+                print(line, flush=True)
+
+        yield count
+
+
 def caller_name() -> str:
     """Return the current caller, for the audit log."""
     from ..access.caller import current_caller
 
     return current_caller().who
-
-
-def parse_choice(words: Any, name: str, given: str) -> Any:
-    """Parse a value of an enum. Raises Invalid with the list of values."""
-    from ..model.errors import Invalid
-
-    if given not in list(words):
-        remedy = f"use one of: {', '.join(words)}"
-        raise Invalid(f"unknown {name} {given[:40]!r}", field=name, remedy=remedy)
-    return words(given)
 
 
 @asynccontextmanager

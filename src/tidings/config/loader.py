@@ -39,7 +39,10 @@ NOT_SETTINGS = (
     "TIDINGS_CRASH_",
 )  # prefixes of variables that are not settings
 
-_LISTS = frozenset({"api_keys", "encryption_keys", "trusted_proxies", "events_secrets", "alert_to", "broker_channels"})
+_LISTS = frozenset(
+    {"api_keys", "encryption_keys", "trusted_proxies", "events_secrets", "alert_to", "broker_channels"}
+    | {"migration_queues"}
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 

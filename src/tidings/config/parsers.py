@@ -197,6 +197,12 @@ def names(raw: object) -> tuple[str, ...]:
     return tuple(one.strip() for one in found)
 
 
+def migration_queues(raw: object) -> tuple[str, ...]:
+    remedy = 'Write migration_queues = ["tenant=acme", "priority=1"]'
+    pattern = re.compile(r"tenant=[A-Za-z0-9][A-Za-z0-9_-]{0,62}|priority=[0-9]")
+    return _strings(raw, "tenants and priorities", remedy, lambda one: bool(pattern.fullmatch(one)))
+
+
 def brokers(raw: object) -> tuple[str, ...]:
     """Parse one URL, several separated by commas, or a list of either."""
     given = raw if isinstance(raw, list | tuple) else [raw]

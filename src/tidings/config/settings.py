@@ -109,6 +109,9 @@ class Settings:
     migration_retention: timedelta = _setting("90d", parsers.duration, "retention of migration records")
     max_body: int = _setting("256KiB", parsers.size, "maximum size of a message")
     max_bulk: int = _setting(1_000_000, parsers.integer(1, 100_000_000), "maximum lines of a bulk call")
+    migration_queues: tuple[str, ...] = _setting(
+        (), parsers.migration_queues, "tenants and priorities whose migrations have their own queue"
+    )
     migration_folder: Path = _setting("data/migrations", parsers.folder, "folder for files of API migrations")
     migration_api_files: bool = _setting(False, parsers.flag, "allow API migrations to use files there")
     migration_api_private: bool = _setting(False, parsers.flag, "allow API migrations to call private addresses")

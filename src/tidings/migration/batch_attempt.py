@@ -10,20 +10,33 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+import orjson
+
 from ..kernel.clock import Clock
 from ..model.outcome import Defer, Done, Outcome
 from ..model.task import Task
 from ..model.time import SECOND, iso, micros
+from ..observability.events import BatchFinished, BatchStarted, Emit, unexpected_error
 from ..store.port import Row, Step, Store, WriteConflict
 from .adaptive_concurrency import CallStats
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind
 from .crosswalk import to_json
-from .error_policy import DEFAULT_WAIT, HEALTH_ERRORS, QUOTA_WAIT, SAME_CAUSE_LIMIT, SYSTEMIC_ERRORS, ErrorDecision
+from .error_policy import (
+    ACCOUNT_ERRORS,
+    DEFAULT_WAIT,
+    HEALTH_ERRORS,
+    QUOTA_WAIT,
+    SAME_CAUSE_LIMIT,
+    SYSTEMIC_ERRORS,
+    ErrorDecision,
+    decide_write_error,
+)
 from .job_events import event_for, halt_steps
 from .jobs import BatchState, JobState
 from .prepared_records import RecordResults
 from .rate_limits import NOTE_EVERY, SystemRateLimiter, month_of, next_month
+from .record_states import FINAL_STATES, RecordState
 
 TURN = 10.0  # seconds after which a batch yields to others
 OUTRANKED = 1.0  # the same while a batch of higher priority waits
@@ -44,10 +57,9 @@ class MigrationBatch(NamedTuple):
     last: int
     size: int
     state: str
-    attempts: int
+    failures: int
     version: int
-    job_state: str
-    job_round: int
+    job_id: str
 
     @property
     def is_set(self) -> bool:
@@ -71,8 +83,13 @@ class BatchStop(NamedTuple):
 class BatchAttempt:
     """One attempt at one batch."""
 
-    def __init__(self, store: Store, clock: Clock, task: Task, batch: MigrationBatch, opened: OpenedJob) -> None:
-        self.batch, self.opened = batch, opened
+    def __init__(
+        self, store: Store, clock: Clock, task: Task, batch: MigrationBatch, opened: OpenedJob, emit: Emit
+    ) -> None:
+        self.batch, self.opened, self._emit = batch, opened, emit
+        self._ids = (batch.job_id, batch.id, opened.tenant)
+        self._finished = FINAL_STATES | {RecordState.READY} if batch.is_plan else FINAL_STATES
+        self._attempt = batch.failures + 1
         self.now = clock.now()
         self._store, self._clock, self._task = store, clock, task
         self._began = clock.monotonic()
@@ -81,18 +98,20 @@ class BatchAttempt:
         self._halt: tuple[str, int | None] | None = None
         self._load: dict[str, CallStats] = {}
         self._noted = clock.monotonic()
+        self._has_failures = False  # a record has spent an attempt
+        self._ended = 0  # records that this attempt has finished
 
     async def read(self, statement: str, **params: Any) -> list[Row]:
         """Run a read statement."""
         return await self._store.read(statement, **params)
 
-    async def look(self) -> tuple[Row, BatchStop | None]:
+    async def check(self) -> tuple[Row, BatchStop | None]:
         """Reload the state of batch, job and system; return the row and a reason to stop, if any.
 
         Raises WriteConflict when the claim was lost.
         """
         found = await self._store.read(
-            "job_batch_look", batch=self.batch.id, task=self._task.id, claim_no=self._task.claim_no
+            "job_batch_check", batch=self.batch.id, task=self._task.id, claim_no=self._task.claim_no
         )
         if not found or not found[0]["holds"]:
             raise WriteConflict("the claim was lost")
@@ -105,7 +124,8 @@ class BatchAttempt:
             return BatchStop(BatchState.PENDING, None, f"the job is {row['job_state']}")
         if row["blocked_until"] > self.now:
             why = f"{row['reason'] or 'throttled'}, until {iso(row['blocked_until'])}"
-            return BatchStop(BatchState.RETRYING, row["blocked_until"], why)
+            state = BatchState.FAILED if self._has_failures else BatchState.PENDING
+            return BatchStop(state, row["blocked_until"], why)
         if self.room(row) <= 0:
             allowed = self.opened.limits.per_month or 0
             self.halt(f"the monthly quota of {allowed:,} calls is used up", until=next_month(self.now))
@@ -138,22 +158,28 @@ class BatchAttempt:
             after=max(after, batch.first - 1), last=batch.last, limit=limit,
         )  # fmt: skip
 
-    async def begin(self) -> None:
-        """Count this attempt at the batch."""
-        await self._store.write([self._hold(attempts=1)])
+    async def begin(self) -> BatchStarted:
+        """Begin the attempt, and return the event of it."""
+        ((held,),) = await self._store.write([self._hold(begins=True)])
+        self._attempt = held["failures"] + 1
+        return BatchStarted(*self._ids, (await self.rest())["n"], self.batch.size, self._attempt)
 
     async def commit(self, *more: Step, linking: Sequence[Step] = ()) -> None:
         """Commit the collected results, if any. `linking` runs first and may raise WriteConflict."""
         done, batch = self.results, self.batch
         if not len(done) and not more and not linking and not self._pauses and self._halt is None:
             return
-        steps = [self._hold(written=done.written, unchanged=done.unchanged), *linking]
+        planned = sum(move["state"] == RecordState.READY for move in done.moves) if batch.is_plan else 0
+        steps = [self._hold(planned=planned, written=done.written, unchanged=done.unchanged), *linking]
         steps += [Step("job_record_written", {"rows": to_json(rows)}) for rows in _portions(done.plain)]
         steps += [Step("job_record_move", {"rows": to_json(rows)}) for rows in _portions(done.moves)]
         steps += [self.opened.crosswalk.put_step(batch.job, batch.type, rows) for rows in _portions(done.links)]
         steps += [Step("job_log_add", {"rows": to_json(rows)}) for rows in _portions(done.log)]
         await self._store.write(self._with_pauses([*steps, *more]))
+        self._ended += len(done.plain) + sum(move["state"] in self._finished for move in done.moves)
         self.results = RecordResults()
+        for error in done.exceptions.values():
+            self._emit(unexpected_error(error, *self._ids))
         await self._check_same_cause(done)
 
     def forget(self) -> None:
@@ -175,24 +201,55 @@ class BatchAttempt:
         """Pause the job with the next commit and emit an event; the first reason wins."""
         self._halt = self._halt or (reason[:500], until)
 
-    def unprepared(self, error: ConnectorError) -> BatchStop:
-        """Return how to stop when the target's attributes cannot be read: retry later, or pause the job."""
+    def unprepared(self, error: ConnectorError, wait: timedelta | None = None) -> BatchStop:
+        """Return how to stop when no record can be prepared: retry later, or pause the job."""
         if error.failure in HEALTH_ERRORS or error.failure in (ErrorKind.RATE_LIMIT, ErrorKind.UNKNOWN):
-            wait = error.wait or (DEFAULT_WAIT if error.failure is ErrorKind.RATE_LIMIT else _SHORTLY)
-            return BatchStop(BatchState.RETRYING, self.now + micros(wait), error.reason)
+            wait = wait or error.wait or (DEFAULT_WAIT if error.failure is ErrorKind.RATE_LIMIT else _SHORTLY)
+            return BatchStop(BatchState.FAILED, self.now + micros(wait), error.reason)
         until = self.now + micros(error.wait or QUOTA_WAIT) if error.failure is ErrorKind.QUOTA else None
         self.halt(f"{error.failure}: {error.reason}", until=until)
         return BatchStop(BatchState.PENDING, None, error.reason)
 
     def follow(self, decision: ErrorDecision, error: ConnectorError, limiter: SystemRateLimiter) -> bool:
         """Apply a decision to system and job: throttle, pause. Return whether to stop sending for now."""
-        if decision.park is not None:
-            self._pauses[limiter.name] = limiter.pause_step(self.now + micros(decision.park), error.reason)
+        self._has_failures = self._has_failures or decision.attempts is not None
+        if decision.throttle is not None:
+            self._pauses[limiter.name] = limiter.pause_step(self.now + micros(decision.throttle), error.reason)
         if decision.halt:
             after = decision.until_after
             until = None if after is None else self.now + micros(after)
             self.halt(f"{error.failure}: {error.reason}", until=until)
-        return decision.halt or decision.park is not None
+        return decision.halt or decision.throttle is not None
+
+    def postpone(
+        self, seq: int, state: RecordState, decision: ErrorDecision, error: ConnectorError, **more: Any
+    ) -> None:
+        """Leave a record open for a later attempt, as the decision says."""
+        wait = decision.throttle or decision.after
+        due_at = self.now + micros(wait) if wait else None
+        attempts = None if decision.attempts is None else to_json(decision.attempts)
+        self.results.move(seq, state, due_at=due_at, attempts=attempts, reason=error.reason[:1000], **more)
+
+    def follow_hook_errors(self, raised: Sequence[tuple[Row, ConnectorError]]) -> BatchStop | None:
+        """Handle the errors that a hook raised by their kind; return the reason to stop, if any."""
+        stop: BatchStop | None = None
+        for row, error in raised:
+            decision = decide_write_error(
+                error, self.opened.job.retry, orjson.loads(row["attempts"]), repeatable=True, known=None,
+                doubt=timedelta(0), chance=self._clock.chance(),
+            )  # fmt: skip
+            self._has_failures = self._has_failures or decision.attempts is not None
+            self.results.add_log(row["seq"], f"hook: {decision.state}", error.code or error.failure, error.reason)
+            if decision.state is RecordState.READY:
+                self.postpone(
+                    row["seq"], RecordState.EXTRACTED if self.batch.is_plan else decision.state, decision, error
+                )
+            else:
+                attempts = to_json(decision.attempts or {})
+                self.results.add_dead_letter(row["seq"], decision.state, error, self.batch.type, attempts=attempts)
+            if error.failure in ACCOUNT_ERRORS:
+                stop = self.unprepared(error, decision.throttle)
+        return stop
 
     def _with_pauses(self, steps: list[Step]) -> list[Step]:
         """Return the steps plus pending pauses and the halt of the job, with its event."""
@@ -204,10 +261,15 @@ class BatchAttempt:
             steps += halt_steps(self.batch.job, reason, until, tell, len(steps))
         return steps
 
-    def count(self, limiter: SystemRateLimiter, *, good: bool, failed: bool, throttled: bool, took: float) -> None:
-        """Record one call to a system."""
-        before = self._load.get(limiter.name, CallStats())
-        self._load[limiter.name] = before.plus(good=good, failed=failed, throttled=throttled, took=round(took * SECOND))
+    def count(self, limiter: SystemRateLimiter, error: ConnectorError | None, took: float) -> None:
+        """Record one call to a system, its error, if any, and the seconds that it took."""
+        failure, before = None if error is None else error.failure, self._load.get(limiter.name, CallStats())
+        self._load[limiter.name] = before.plus(
+            good=error is None,
+            failed=failure in HEALTH_ERRORS,
+            throttled=failure is ErrorKind.RATE_LIMIT,
+            took=round(took * SECOND),
+        )
 
     async def note(self, *limiters: SystemRateLimiter, at_once: bool = False) -> None:
         """Write the call statistics to the systems' rows at most every NOTE_EVERY seconds."""
@@ -234,30 +296,32 @@ class BatchAttempt:
             )
         )[0]  # fmt: skip
 
-    async def end(self, stop: BatchStop | None) -> Outcome:
-        """End the batch or release it; return the outcome of its task."""
+    async def end(self, stop: BatchStop | None) -> tuple[Outcome, BatchFinished]:
+        """End the batch or release it; return the outcome of its task, and the event."""
         spent = round((self._clock.monotonic() - self._began) * SECOND)
         steps: list[Step] = []
+        ended = BatchState.COMPLETED
         if stop is None:
             rest = await self.rest()
             if rest["n"]:
-                stop = BatchStop(BatchState.RETRYING, max(rest["due_at"], self.now), f"{rest['n']} to retry")
+                stop = BatchStop(BatchState.FAILED, max(rest["due_at"], self.now), f"{rest['n']} to retry")
             else:
-                pace = {"job": self.batch.job, "type": self.batch.type, "pace": max(1, spent // self.batch.size)}
-                steps = [Step("job_type_pace", pace)] if self.batch.phase == "run" else []
-        state = BatchState.COMPLETED if stop is None else stop.state
-        keeps = stop is not None and stop.until is not None
-        params = {"batch": self.batch.id, "state": state.value, "reason": None if stop is None else stop.why}
+                of = {"job": self.batch.job, "type": self.batch.type, "batch": self.batch.id}
+                steps = [Step("job_type_pace", of)] if self.batch.phase == "run" else []
+                ended = BatchState.FAILED_FINAL if rest["failed"] else ended
+        state = ended if stop is None else stop.state
+        keeps, reason = stop is not None and stop.until is not None, None if stop is None else stop.why
+        params = {"batch": self.batch.id, "state": state.value, "reason": reason}
         fence = {"task": self._task.id, "claim_no": self._task.claim_no}
         ending = Step("job_batch_end", {**params, **fence, "spent": spent, "keeps": keeps}, needed=True)
-        await self._store.write(self._with_pauses([ending, *steps]))
-        if stop is not None and stop.until is not None:
-            return Defer(stop.until, stop.why)
-        return Done(state.value)
+        done = await self._store.write(self._with_pauses([ending, *steps]))
+        shown, count = done[0][0]["state"], (self._ended, self.batch.size, self._attempt)
+        event = BatchFinished(*self._ids, *count, shown, reason, spent / 1000)
+        return Defer(stop.until, stop.why) if stop is not None and stop.until is not None else Done(shown), event
 
     def _hold(self, **counts: Any) -> Step:
         fence = {"batch": self.batch.id, "task": self._task.id, "claim_no": self._task.claim_no}
-        zero = {"attempts": 0, "written": 0, "unchanged": 0}
+        zero = {"begins": False, "planned": 0, "written": 0, "unchanged": 0}
         return Step("job_batch_hold", {**fence, **zero, **counts}, needed=True)
 
 

@@ -11,7 +11,7 @@ Idempotent writes (an upsert, an update of a known record) need no claim: they a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..model.errors import CallerError, Misconfigured, StoreFull, StoreUnavailab
 from ..model.outcome import Defer, Done, Outcome
 from ..model.task import Task, TaskId, Transition
 from ..model.time import SECOND, micros
+from ..observability.events import Emit, discard_event, unexpected_error
 from ..store.port import Row, Step, Store, WriteConflict
 from .batch_attempt import BatchAttempt, BatchStop, MigrationBatch
 from .connector_pool import ConnectorPool
@@ -30,6 +31,7 @@ from .connectors.port import ConnectorError
 from .dry_run import DryRunPlanner
 from .error_policy import is_repeatable
 from .job_events import halt_for_error
+from .job_file import MigrationJob
 from .jobs import BatchState
 from .prepared_records import PreparedRecord, RecordPreparer, RecordResults
 from .rate_limits import Sleep
@@ -47,9 +49,20 @@ _POLICY = RetryPolicy("batch", RetryRule(1000, Backoff.FIXED, timedelta(seconds=
 _LONGEST = timedelta(days=1)  # longer than any time limit of a job
 
 
-def lane() -> Lane:
-    """Return the lane of batches: an attempt may always be repeated, since it processes open records only."""
-    return Lane(QUEUE, policy=_POLICY, deadline=_LONGEST, cap=AT_ONCE, breaker=BreakerRule(threshold=1 << 30))
+def lane(queue: str = QUEUE) -> Lane:
+    """Return a lane of batches: an attempt may always be repeated, since it processes open records only."""
+    return Lane(queue, policy=_POLICY, deadline=_LONGEST, cap=AT_ONCE, breaker=BreakerRule(threshold=1 << 30))
+
+
+def queue_names(shares: Collection[str]) -> list[str]:
+    """Return all queues of batches: the general one, and one for each tenant or priority of `migration_queues`."""
+    return [QUEUE, *(f"{QUEUE}:{share}" for share in shares)]
+
+
+def queue_of(job: MigrationJob, shares: Collection[str]) -> str:
+    """Return the queue of a job's batches: its tenant's, else its priority's, else the general one."""
+    own = (share for share in (f"tenant={job.tenant}", f"priority={job.priority}") if share in shares)
+    return next((f"{QUEUE}:{share}" for share in own), QUEUE)
 
 
 class BatchHandler:
@@ -57,8 +70,17 @@ class BatchHandler:
 
     listens = False
 
-    def __init__(self, store: Store, clock: Clock, connections: ConnectorPool, *, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        connections: ConnectorPool,
+        *,
+        emit: Emit = discard_event,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._store, self._clock, self._connections, self._sleep = store, clock, connections, sleep
+        self._emit = emit
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, MigrationBatch]:
         """Load the batches of these tasks."""
@@ -76,22 +98,27 @@ class BatchHandler:
             return Done(batch.state)
         try:
             async with self._connections.use(batch.job, batch.version) as opened:
-                attempt = BatchAttempt(self._store, self._clock, task, batch, opened)
-                await attempt.begin()
+                attempt = BatchAttempt(self._store, self._clock, task, batch, opened, self._emit)
+                self._emit(await attempt.begin())
                 try:
                     async with asyncio.timeout(opened.job.caps.hard.total_seconds()):
                         stop = await self._work(attempt)
                 except TimeoutError:
                     attempt.forget()
-                    stop = BatchStop(BatchState.RETRYING, self._clock.now(), "hard time limit reached")
-                await attempt.note(opened.writes, opened.looks, at_once=True)
-                return await attempt.end(stop)
+                    stop = BatchStop(BatchState.FAILED, self._clock.now(), "hard time limit reached")
+                await attempt.note(opened.writes, opened.lookups, at_once=True)
+                outcome, finished = await attempt.end(stop)
+                self._emit(finished)
+                return outcome
         except WriteConflict:
             return Defer(self._clock.now() + SECOND, "another worker holds this batch")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
         except (Misconfigured, CallerError) as error:
             return await self._halted(batch, error)
+        except Exception as error:  # the runner retries the batch; the log gets the traceback
+            self._emit(unexpected_error(error, batch.job_id, batch.id, task.tenant))
+            raise
 
     async def _halted(self, batch: MigrationBatch, error: TidingsError) -> Outcome:
         """Pause a job that cannot be opened as configured, and emit an event."""
@@ -120,7 +147,7 @@ class BatchWriteRun:
     async def work(self) -> BatchStop | None:
         """Process records until the batch is done or must stop."""
         while True:
-            row, stop = await self._attempt.look()
+            row, stop = await self._attempt.check()
             if stop is not None:
                 await self._attempt.commit()
                 return stop
@@ -134,6 +161,8 @@ class BatchWriteRun:
 
     async def _fetch(self) -> bool:
         """Fetch the next open records: reconcile uncertain ones, prepare the others. False: none are left."""
+        if self._stop is not None:
+            return False
         rows = await self._attempt.open_records(self._after, CHUNK)
         if not rows:
             return False
@@ -150,6 +179,7 @@ class BatchWriteRun:
         except ConnectorError as error:  # reading the target's attributes failed
             self._stop = self._attempt.unprepared(error)
             return False
+        self._stop = self._attempt.follow_hook_errors(self._preparer.hook_errors)
         if self._preparer.has_own_key and items:
             items = await self._commit_keys(items)
         for item in items:
@@ -195,7 +225,7 @@ class BatchWriteRun:
             due_at=until,
             mapped=row["mapped"],
             failure="ambiguous",
-            fingerprint=f"in_doubt/{self._attempt.batch.type}//died",
+            fingerprint=f"unknown/{self._attempt.batch.type}//died",
             reason=_CRASHED,
         )
         results.add_log(row["seq"], "unknown", None, _CRASHED)

@@ -8,7 +8,7 @@ do not delay small ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..kernel.clock import Clock
@@ -17,7 +17,7 @@ from ..model.task import NewTask
 from ..model.time import SECOND
 from ..store.port import Row, Step, Store, TableRows, WriteConflict
 from .adaptive_batch_size import MAX_BATCH_SIZE, next_batch_size
-from .batch_handler import KIND, QUEUE
+from .batch_handler import KIND, queue_of
 from .job_events import audit_step, event_step, halt_for_error
 from .job_file import MigrationJob
 from .jobs import JobState, job_of, job_transition, job_view, system_identity
@@ -52,8 +52,8 @@ class BatchScheduler:
 
     name = "batch_scheduler"
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, shares: Collection[str] = ()) -> None:
+        self._store, self._clock, self._shares = store, clock, shares
 
     async def step(self) -> float:
         """Schedule batches of due jobs; return the seconds until the next step."""
@@ -76,7 +76,7 @@ class BatchScheduler:
         try:
             if row["state"] == JobState.PAUSED:
                 return await self._resume(row, now)
-            await _SchedulingPass(self._store, self._clock, row, await self._window()).work()
+            await _SchedulingPass(self._store, self._clock, row, await self._window(), self._shares).work()
         except WriteConflict:
             return now  # the job changed meanwhile
         except TemporaryError:
@@ -110,11 +110,12 @@ class BatchScheduler:
 class _SchedulingPass:
     """One scheduling pass over one job."""
 
-    def __init__(self, store: Store, clock: Clock, row: Row, window: int) -> None:
+    def __init__(self, store: Store, clock: Clock, row: Row, window: int, shares: Collection[str]) -> None:
         self._store, self._clock, self._row = store, clock, row
         self._n: int = row["n"]
         self._job: MigrationJob = job_of(job_view(row))
         self._window = window
+        self._queue = queue_of(self._job, shares)
         self._phase = "plan" if row["state"] == JobState.PLANNING else "run"
         self._system = f"{row['tenant']}/{system_identity(self._job.target)}/write"
 
@@ -174,7 +175,7 @@ class _SchedulingPass:
                 await bisect_poison_batch(self._store, row, self._n, self._batch)
             elif room > 0:
                 priority = fair_priority(self._job.priority, self._n, busy, self._window)
-                task = NewTask(QUEUE, KIND, self._clock.now(), self._row["tenant"], priority)
+                task = NewTask(self._queue, KIND, self._clock.now(), self._row["tenant"], priority)
                 move = Step("job_batch_revive", {"id": row["id"], "expected": row["state"]}, needed=True)
                 link = TableRows("job_batch_tasks", ("batch",), [(row["id"],)])
                 await self._store.enqueue([task], link, also=[move])
@@ -222,8 +223,8 @@ class _SchedulingPass:
         """Put open records that belong to no batch into new ones; return whether there were any."""
         found = False
         for row in types:
-            aside = sum(one["n"] for one in counts if one["type"] == row["type"])
-            missing = row["extracted"] - row["written"] - row["unchanged"] - aside
+            quarantined = sum(one["n"] for one in counts if one["type"] == row["type"])
+            missing = row["extracted"] - row["written"] - row["unchanged"] - quarantined
             if missing <= 0:
                 continue
             batch = self._batch(row["type"], self._phase, min(missing, MAX_BATCH_SIZE))
@@ -248,10 +249,10 @@ class _SchedulingPass:
         if await self._adopt_orphans(types, counts):
             return
         await self._note_deleted_in_source(types)
-        aside = sum(row["n"] for row in counts if row["state"] in ("rejected", "failed", "conflict"))
+        quarantined = sum(row["n"] for row in counts if row["state"] in ("rejected", "failed", "conflict"))
         moved = sum(row["written"] + row["unchanged"] for row in types)
-        state = JobState.FAILED if aside and not moved else JobState.COMPLETED
-        reason = f"{aside:,} dead letter{'' if aside == 1 else 's'}" if aside else None
+        state = JobState.FAILED if quarantined and not moved else JobState.COMPLETED
+        reason = f"{quarantined:,} dead letter{'' if quarantined == 1 else 's'}" if quarantined else None
         steps = [
             job_transition(self._row, state, reason),
             audit_step(self._n, "engine", state.value, reason or ""),

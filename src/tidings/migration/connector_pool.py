@@ -39,7 +39,7 @@ class OpenedJob:
     crosswalk: Crosswalk
     limits: SystemLimits  # the target's, reduced by the job's own
     writes: SystemRateLimiter
-    looks: SystemRateLimiter  # reads of the target
+    lookups: SystemRateLimiter  # reads of the target
     reads: SystemRateLimiter  # of the source
     call_within: timedelta
     schemas: dict[str, Mapping[str, Attribute] | None]
@@ -144,7 +144,7 @@ class ConnectorPool:
     async def _join(self, opened: OpenedJob) -> None:
         caps, source = opened.job.caps, opened.source.limits
         await opened.writes.join(opened.limits.writes_per_second, opened.limits)
-        await opened.looks.join(opened.target.limits.reads_per_second, opened.target.limits)
+        await opened.lookups.join(opened.target.limits.reads_per_second, opened.target.limits)
         await opened.reads.join(caps.within(source).reads_per_second, source)
 
     async def _close_idle(self) -> None:

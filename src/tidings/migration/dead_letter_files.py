@@ -16,7 +16,7 @@ from ..model.errors import Invalid, TidingsError
 Repaired = tuple[str, str, Mapping[str, Any]]  # type, id, fields
 Numbered = tuple[int, dict[str, Any] | TidingsError]  # a row of an upload, or why it is invalid
 
-HEAD = ("type", "id", "standing", "failure", "field", "reason")
+HEAD = ("type", "id", "state", "failure", "field", "reason")
 REST = "other_fields"  # fields without a column
 MOST_COLUMNS = 300
 FORMULA_PREFIXES = "=+-@\t\r\n＝＋－＠"  # escaped with an apostrophe for spreadsheets (CSV formula injection)

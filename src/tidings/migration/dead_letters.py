@@ -21,7 +21,7 @@ async def causes_of(store: Store, view: JobView) -> list[FailureCause]:
     names = ("fingerprint", "type", "failure", "field")
     return [
         FailureCause(
-            **{name: row[name] for name in names}, standing=RecordState(row["state"]), count=row["n"],
+            **{name: row[name] for name in names}, state=RecordState(row["state"]), count=row["n"],
             example=row["source_id"], reason=row["reason"] or "",
         )
         for row in rows
@@ -41,7 +41,7 @@ async def dead_letters(
                 same = {name: row[name] for name in ("failure", "field", "reason", "fingerprint")}
                 fields = None if row["raw"] is None else orjson.loads(row["raw"])
                 id_, state = row["source_id"], row["state"]
-                yield {"type": row["type"], "id": id_, "standing": state, **same, "fields": fields}
+                yield {"type": row["type"], "id": id_, "state": state, **same, "fields": fields}
             after = rows[-1]["seq"]
 
 

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from ..kernel.clock import Clock
-from ..model.time import micros
 from ..store.port import Row, Store
 from .batch_attempt import BatchAttempt, BatchStop
 from .connectors.port import ConnectorError, ErrorKind, TargetRecord, WriteStrategy
@@ -25,8 +24,7 @@ from .record_states import RecordState
 from .verification_report import FieldChange
 
 CHUNK = 200
-
-_ASKED = frozenset({WriteStrategy.UPSERT, WriteStrategy.SEARCH, WriteStrategy.MARK})
+LOOKUP_STRATEGIES = frozenset({WriteStrategy.UPSERT, WriteStrategy.SEARCH, WriteStrategy.MARK})
 
 
 class DryRunPlanner:
@@ -45,7 +43,7 @@ class DryRunPlanner:
     async def work(self) -> BatchStop | None:
         """Plan records until the batch is done or must stop."""
         while True:
-            row, stop = await self._attempt.look()
+            row, stop = await self._attempt.check()
             if stop is not None:
                 await self._attempt.commit()
                 return stop
@@ -58,7 +56,7 @@ class DryRunPlanner:
             await self._attempt.commit()
             if stop is not None:
                 return stop
-            await self._attempt.note(self._opened.looks)
+            await self._attempt.note(self._opened.lookups)
 
     async def _plan(self, rows: Sequence[Row], *, query: bool) -> BatchStop | None:
         results = self._attempt.results
@@ -66,6 +64,7 @@ class DryRunPlanner:
             items = await self._preparer.prepare(rows, results)
         except ConnectorError as error:
             return self._attempt.unprepared(error)
+        stop = self._attempt.follow_hook_errors(self._preparer.hook_errors)
         if self._preparer.has_own_key and items:
             for item in items:
                 results.move(item.seq, RecordState.EXTRACTED, key=item.key)
@@ -77,15 +76,15 @@ class DryRunPlanner:
             for item in line:
                 await self._plan_one(item, limiter, query=query)
 
-        await asyncio.gather(*(work(self._opened.looks) for _ in range(min(SIDE_BY_SIDE, len(items)))))
-        return None
+        await asyncio.gather(*(work(self._opened.lookups) for _ in range(min(SIDE_BY_SIDE, len(items)))))
+        return stop
 
     async def _plan_one(self, item: PreparedRecord, limiter: SystemRateLimiter, *, query: bool) -> None:
         results = self._attempt.results
         if item.row["same"]:
             results.add_unchanged(item, action=PlannedAction.UNCHANGED)
             return
-        if not query or self._cannot_query or self._strategy not in _ASKED:
+        if not query or self._cannot_query or self._strategy not in LOOKUP_STRATEGIES:
             blind = PlannedAction.UPDATE if item.known else PlannedAction.CREATE
             self._put(item, PlannedAction.WRITE if self._cannot_query else blind, None, ())
             return
@@ -128,19 +127,20 @@ class DryRunPlanner:
             return
         decision = decide_lookup_error(error, self._opened.job.retry, item.attempts, chance=self._clock.chance())
         self._attempt.follow(decision, error, limiter)
-        wait = decision.park or decision.after
         if decision.state is RecordState.UNKNOWN:
-            attempts = None if decision.attempts is None else to_json(decision.attempts)
-            due_at = self._attempt.now + micros(wait) if wait else None
-            self._attempt.results.move(item.seq, RecordState.EXTRACTED, due_at=due_at, attempts=attempts)
+            self._attempt.postpone(item.seq, RecordState.EXTRACTED, decision, error)
         else:
             self._attempt.results.add_dead_letter(
                 item.seq, RecordState.FAILED, error, self._type, action=PlannedAction.CONFLICT.value
             )
 
 
-def estimate_calls(actions: Mapping[PlannedAction, int], strategy: WriteStrategy, bulk: int) -> int:
-    """Estimate the calls to the target for one type. Pure."""
-    writes = sum(actions.get(action, 0) for action in (PlannedAction.CREATE, PlannedAction.UPDATE, PlannedAction.WRITE))
-    looks = actions.get(PlannedAction.CREATE, 0) if strategy is WriteStrategy.SEARCH else 0
-    return -(-writes // bulk) + looks
+def estimate_calls(
+    actions: Mapping[PlannedAction, int], strategy: WriteStrategy, bulk: int, *, lookup: bool
+) -> tuple[int, int]:
+    """Estimate the reads and writes of the target for one type. With `lookup`, each record is read again. Pure."""
+    creates, updates = actions.get(PlannedAction.CREATE, 0), actions.get(PlannedAction.UPDATE, 0)
+    writes = creates + updates + actions.get(PlannedAction.WRITE, 0)
+    if lookup and strategy in LOOKUP_STRATEGIES:
+        return creates + updates, -(-writes // bulk)
+    return creates if strategy is WriteStrategy.SEARCH else 0, -(-writes // bulk)

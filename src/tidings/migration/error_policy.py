@@ -28,7 +28,13 @@ HEALTH_ERRORS = frozenset({ErrorKind.TIMEOUT, ErrorKind.SERVER, ErrorKind.TEMPOR
 SYSTEMIC_ERRORS = frozenset({ErrorKind.PROGRAM, ErrorKind.PERMISSION, ErrorKind.UNKNOWN})
 """Errors that indicate a bug or setup problem, not bad data: many of one fingerprint pause the job."""
 
+ACCOUNT_ERRORS = frozenset({ErrorKind.CREDENTIALS, ErrorKind.QUOTA, ErrorKind.RATE_LIMIT})
+"""Errors that concern all calls with the same account, not one record."""
+
 _BAD = frozenset({ErrorKind.VALIDATION, ErrorKind.PERMANENT})
+REJECTING_ERRORS = _BAD | {ErrorKind.PROGRAM}
+"""Errors of a hook that reject its record."""
+
 _OVER = frozenset({ErrorKind.PROGRAM, ErrorKind.PERMISSION})
 
 
@@ -38,7 +44,7 @@ class ErrorDecision(NamedTuple):
     state: RecordState
     after: timedelta = timedelta(0)
     attempts: Mapping[str, int] | None = None  # None: no attempt was spent
-    park: timedelta | None = None  # throttle the system for this long
+    throttle: timedelta | None = None  # throttle the system for this long
     halt: bool = False  # pause the job; with `until_after` it resumes automatically
     until_after: timedelta | None = None
 
@@ -62,9 +68,9 @@ def decide_write_error(
     whole = _of_all(error, retry, attempts, RecordState.READY, chance)
     if whole is not None:
         return whole
-    if error.sent and not repeatable:
-        return ErrorDecision(RecordState.UNKNOWN, doubt)
     failure = ErrorKind.TEMPORARY if error.failure is ErrorKind.AMBIGUOUS else error.failure
+    if error.sent and not repeatable:
+        return ErrorDecision(RecordState.UNKNOWN, doubt, _more(attempts, failure))
     if failure is ErrorKind.DEPENDENCY:
         return ErrorDecision(RecordState.WAITING)
     if failure in _BAD:
@@ -105,13 +111,13 @@ def _of_all(
         case ErrorKind.QUOTA:
             return ErrorDecision(stays, halt=True, until_after=error.wait or QUOTA_WAIT)
         case ErrorKind.RATE_LIMIT if error.wait is not None:
-            return ErrorDecision(stays, park=error.wait)
+            return ErrorDecision(stays, throttle=error.wait)
         case ErrorKind.RATE_LIMIT:
             rule, spent = retry.rule(ErrorKind.RATE_LIMIT), _more(attempts, ErrorKind.RATE_LIMIT)
             if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_attempts:
                 over = RecordState.CONFLICT if stays is RecordState.UNKNOWN else RecordState.FAILED
-                return ErrorDecision(over, attempts=spent, park=DEFAULT_WAIT)
-            return ErrorDecision(stays, attempts=spent, park=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance))
+                return ErrorDecision(over, attempts=spent, throttle=DEFAULT_WAIT)
+            return ErrorDecision(stays, attempts=spent, throttle=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance))
     return None
 
 

@@ -110,6 +110,14 @@ def nearest(word: str, known: Collection[str], all_of_them: str = "known") -> st
     return f"did you mean {close[0]!r}?" if close else f"{all_of_them}: {', '.join(known)}"
 
 
+def parse_choice(words: type[Choice], name: str, given: str | None) -> Choice | None:
+    """Return the member of an enum that a caller names; raises Invalid. None stays None."""
+    if given is not None and given not in list(words):
+        remedy = nearest(given, list(words), "use one of")
+        raise Invalid(f"unknown {name} {given[:40]!r}", field=name, remedy=remedy)
+    return None if given is None else words(given)
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

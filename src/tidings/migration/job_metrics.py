@@ -24,8 +24,8 @@ class MigrationMetrics:
     per_minute: dict[tuple[str, ...], float] = field(default_factory=dict)  # tenant
     seconds: dict[tuple[str, ...], float] = field(default_factory=dict)  # tenant: of its newest ended job
     calls: dict[tuple[str, ...], float] = field(default_factory=dict)  # system: in this month
-    at_once: dict[tuple[str, ...], float] = field(default_factory=dict)  # system
-    parked: dict[tuple[str, ...], float] = field(default_factory=dict)  # system: 1 while it is throttled
+    concurrency: dict[tuple[str, ...], float] = field(default_factory=dict)  # system
+    throttled: dict[tuple[str, ...], float] = field(default_factory=dict)  # system: 1 while it is throttled
 
 
 async def read_metrics(store: Store) -> MigrationMetrics:
@@ -38,16 +38,16 @@ async def read_metrics(store: Store) -> MigrationMetrics:
         found.records[tenant, "unchanged"] += row["unchanged"]
         if state in WORKING and row["started_at"] is not None:
             minutes = max(row["now"] - row["started_at"], SECOND) / MINUTE
-            ended = row["written"] + row["unchanged"] + row["aside"] - row["done_before"]
+            ended = row["written"] + row["unchanged"] + row["quarantined"] - row["done_before"]
             found.per_minute[(tenant,)] = found.per_minute.get((tenant,), 0.0) + max(0, ended) / minutes
         if row["started_at"] is not None and row["ended_at"] is not None:
             found.seconds.setdefault((tenant,), (row["ended_at"] - row["started_at"]) / SECOND)
-    for row in await store.read("job_figures_aside", limit=JOBS):
+    for row in await store.read("job_figures_quarantined", limit=JOBS):
         found.records[row["tenant"], row["state"]] += row["n"]
         found.errors[row["tenant"], row["failure"] or "none"] += row["n"]
     for row in await store.read("job_figures_systems", limit=SYSTEMS):
         system = (row["name"],)
         found.calls[system] = float(row["used"] if row["month"] == month_of(row["now"]) else 0)
-        found.at_once[system] = float(row["concurrency"])
-        found.parked[system] = float(row["blocked_until"] > row["now"])
+        found.concurrency[system] = float(row["concurrency"])
+        found.throttled[system] = float(row["blocked_until"] > row["now"])
     return found

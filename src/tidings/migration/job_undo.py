@@ -6,7 +6,7 @@
     unsure     may have existed before the job: kept
 A record is surely ours if it was looked up before its creation: by a plan, or by a strategy that searches or
 only creates. The last wave is deleted first, so no link dangles. Deletion is idempotent: after a crash, undo
-again to continue.
+again to continue, once the lease of the dead process has expired. Meanwhile `status` shows the progress.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..kernel.clock import Clock
 from ..model.errors import Conflict
-from ..model.time import MINUTE, SECOND
+from ..model.time import SECOND
 from ..store.port import Row, Step, Store, WriteConflict
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, RecordTarget, SupportsErase, TargetRecord, WriteStrategy
@@ -34,7 +34,7 @@ from .reconciliation import ABSENT, SIDE_BY_SIDE
 from .record_states import RecordState
 
 PORTION = 50  # records per transaction
-LEASE = 5 * MINUTE  # longer than one portion takes
+LEASE = 30 * SECOND  # renewed while the undo runs
 _NEWEST = 1 << 62
 _WAITS = 10  # for one record, while the target rate-limits
 
@@ -54,7 +54,7 @@ class UndoneRecord(NamedTuple):
     type: str
     source_id: str
     target_id: str
-    fate: UndoOutcome
+    result: UndoOutcome
 
 
 Tell = Callable[[UndoneRecord], None]
@@ -94,23 +94,33 @@ class JobUndo:
         self._left = most  # records still to process; None: all
         self._sleep = sleep
         self._version: int = row["version"]
+        self._holding = asyncio.Lock()
 
     async def work(self, *, by: str, dry_run: bool) -> Counter[UndoOutcome]:
         """Undo all types, the last wave first; return the number of records per outcome."""
         target, counts, what = require_erase(self._opened.target), Counter[UndoOutcome](), "undo interrupted"
+        renewing = None if dry_run else asyncio.create_task(self._renew())
         try:
             for wave in reversed(self._opened.job.waves):
                 for name in reversed(wave):
                     await self._type(name, target, counts, dry_run=dry_run)
             what = "undone"
         finally:
-            if not dry_run:
+            if renewing is not None:
+                renewing.cancel()
+                await asyncio.gather(renewing, return_exceptions=True)
                 await self._release(by, what, counts)
         return counts
 
+    async def _renew(self) -> None:
+        """Renew the lease until cancelled, or lost: the next portion then fails."""
+        while True:
+            await asyncio.sleep(LEASE / SECOND / 3)
+            await self._hold()
+
     async def _release(self, by: str, what: str, counts: Counter[UndoOutcome]) -> None:
         """Release the lease, however the undo ended; only a crash leaves it to expire."""
-        summary = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
+        summary = ", ".join(f"{n:,} {result}" for result, n in sorted(counts.items())) or "nothing to undo"
         end = Step("job_undo_end", {"n": self._row["n"], "version": self._version})
         await self._store.write([end, audit_step(self._row["n"], by, what, summary)])
 
@@ -184,27 +194,28 @@ class JobUndo:
         strategy, id_ = opened.target.strategy(target_type), item.row["target_id"]
         found: Sequence[TargetRecord] = ()
         if strategy is not WriteStrategy.UPSERT or item.row["before"] == ABSENT:
-            await self._wait_for_slot(opened.looks, opened.target.limits.reads_per_second)
+            await self._wait_for_slot(opened.lookups, opened.target.limits.reads_per_second)
             found = await opened.target.find(target_type, item.key, item.fields)
         own = next((one for one in found if one.id == id_), None)
         differs = own is not None and bool(changed_fields(opened.mapper, name, item.fields, own.fields))
-        fate = undo_outcome(strategy, item.row["before"], found, id_, differs=differs)
-        if fate is UndoOutcome.ERASED and not dry_run:
+        result = undo_outcome(strategy, item.row["before"], found, id_, differs=differs)
+        if result is UndoOutcome.ERASED and not dry_run:
             await self._wait_for_slot(opened.writes, opened.limits.writes_per_second)
             await target.erase(target_type, id_)
-        return fate
+        return result
 
     async def _wait_for_slot(self, limiter: SystemRateLimiter, per_second: float | None) -> None:
         if per_second is not None:
             await limiter.wait_for_slot(self._sleep)
 
     async def _hold(self) -> None:
-        hold = {"n": self._row["n"], "version": self._version, "lease": LEASE}
-        try:
-            (held,) = await self._store.write([Step("job_undo_hold", hold, needed=True)])
-        except WriteConflict:
-            raise changed_concurrently() from None
-        self._version = held[0]["version"]
+        async with self._holding:
+            hold = {"n": self._row["n"], "version": self._version, "lease": LEASE}
+            try:
+                (held,) = await self._store.write([Step("job_undo_hold", hold, needed=True)])
+            except WriteConflict:
+                raise changed_concurrently() from None
+            self._version = held[0]["version"]
 
     async def _commit(self, name: str, rows: Sequence[Row]) -> None:
         """Update records, crosswalk, log and counts of deleted records in one transaction."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -14,7 +14,7 @@ from ..store.port import Row, Step
 from .credentials import is_reference
 from .job_file import MigrationJob, SystemConfig, read_job
 from .mapping.content_hash import content_digest
-from .record_states import FINAL_STATES, RecordState
+from .record_states import RecordState
 
 
 class JobState(StrEnum):
@@ -40,14 +40,18 @@ ENDED = frozenset({JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED})
 
 
 class BatchState(StrEnum):
-    """The state of a batch."""
+    """The state of a batch.
+
+    pending ─▶ processing ─▶ completed | failed ─▶ retrying ─▶ completed | failed_final
+    A batch that is released (its turn is over, its job is paused) returns to pending, or to failed after a failure.
+    """
 
     PENDING = "pending"
-    PROCESSING = "processing"
-    RETRYING = "retrying"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    FAILED_FINAL = "failed_final"
+    PROCESSING = "processing"  # the first attempt is running
+    COMPLETED = "completed"  # every record is final, and none has used up its attempts
+    FAILED = "failed"  # an attempt failed, or some of its records; a retry follows
+    RETRYING = "retrying"  # a later attempt is running
+    FAILED_FINAL = "failed_final"  # every record is final, and some have used up their attempts
 
 
 class PlannedAction(StrEnum):
@@ -98,14 +102,10 @@ class TypeStatus:
     is_read: bool  # the source is fully read
     expected: int | None  # as the source counted before reading
     read: int  # records read so far
-    counts: Mapping[RecordState, int]  # by state; unprocessed ones are EXTRACTED
+    counts: Mapping[RecordState, int]  # by state; unprocessed ones are EXTRACTED, in a plan planned ones are READY
+    done: int  # records in a final state; in a plan, also planned ones
     links_open: int  # written without a link that was missing
     note: str | None  # a note about the source
-
-    @property
-    def done(self) -> int:
-        """Records in a final state."""
-        return sum(count for state, count in self.counts.items() if state in FINAL_STATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,14 @@ class SystemStatus:
     blocked_until: int | None
     reason: str | None
     used_this_month: int
+
+
+class UndoProgress(NamedTuple):
+    """An undo that has not ended."""
+
+    is_running: bool  # False: its process died; undo again to continue
+    deleted: int
+    left: int  # written records that are still in the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,7 @@ class JobStatus:
     per_second: float  # records finished per second of work
     seconds_left: float | None  # None: unknown
     problem: str | None  # what delays it now
+    undo: UndoProgress | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,7 @@ class FailureCause:
     """Dead letters of a job with one cause."""
 
     fingerprint: str
-    standing: RecordState
+    state: RecordState
     type: str
     failure: str | None
     field: str | None
@@ -157,8 +166,9 @@ class PlanReport:
     actions: Mapping[str, Mapping[PlannedAction, int]]  # by type
     causes: Sequence[FailureCause]
     notes: Sequence[str]  # lint findings, notes about the source, quota
-    calls: int
-    seconds: float | None  # at the rate limit; None: unlimited
+    reads: int  # of the target: each record is looked up again before it is written
+    writes: int
+    seconds: float | None  # the least, at the rate limits; None: unlimited
     fits_this_month: bool | None  # None: no quota
 
 

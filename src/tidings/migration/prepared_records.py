@@ -16,7 +16,7 @@ from ..store.port import Row, Store
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, Record, SupportsCanonicalForm
 from .crosswalk import CrosswalkEntry, Link, to_json
-from .error_policy import error_fingerprint
+from .error_policy import ACCOUNT_ERRORS, REJECTING_ERRORS, error_fingerprint
 from .jobs import PlannedAction
 from .mapping.mapped_record import MappedRecord, RejectedRecord, TargetIdLookup, redacted
 from .mapping.rules import OWN_ID
@@ -50,6 +50,7 @@ class RecordResults:
         self.written = 0
         self.unchanged = 0
         self.fingerprints: dict[str, ErrorKind] = {}  # candidates for pausing the job
+        self.exceptions: dict[str, BaseException] = {}  # raised by hooks and connectors, one per kind, for the log
 
     def __len__(self) -> int:
         return len(self.moves) + len(self.plain)
@@ -77,6 +78,8 @@ class RecordResults:
         self.add_log(row["seq"], rejected.state.value, rejected.rule, str(rejected))
         if rejected.failure is ErrorKind.PROGRAM:
             self.fingerprints[rejected.fingerprint] = ErrorKind.PROGRAM
+        if rejected.cause is not None and not isinstance(rejected.cause, ConnectorError):
+            self.exceptions[rejected.fingerprint] = rejected.cause
 
     def add_dead_letter(self, seq: int, state: RecordState, error: ConnectorError, type_: str, **more: Any) -> None:
         """Turn a record into a dead letter."""
@@ -111,10 +114,15 @@ class RecordPreparer:
         self._round = round_
         self._ahead = ahead
         self.has_own_key = opened.job.type(type_).key != OWN_ID
+        self.hook_errors: list[tuple[Row, ConnectorError]] = []  # that do not reject their record, of the last call
         self._has_links = any(rule.reference is not None for rule in opened.job.type(type_).fields)
 
     async def prepare(self, rows: Sequence[Row], results: RecordResults) -> list[PreparedRecord]:
-        """Map records; return those to be written. The others are in `results` with their reason."""
+        """Map records; return those to be written. The others are in `results` with their reason.
+
+        A hook's error about its account (rate limit, quota, credentials) ends the call: the rest stays open.
+        """
+        self.hook_errors = []
         records = [Record(self._type, row["source_id"], orjson.loads(row["raw"])) for row in rows]
         known, lookup = await self._known(records)
         schema, target = await self._opened.schema(self._type), self._opened.job.type(self._type).target
@@ -126,6 +134,11 @@ class RecordPreparer:
             if isinstance(made, MappedRecord) and schema is not None:
                 made = schema_mismatch(self._type, record.id, made, schema) or made
             if isinstance(made, RejectedRecord):
+                if isinstance(made.cause, ConnectorError) and made.failure not in REJECTING_ERRORS:
+                    self.hook_errors.append((row, made.cause))
+                    if made.failure in ACCOUNT_ERRORS:
+                        break
+                    continue
                 results.add_rejected(row, made, action=_action(made) if self._ahead else None)
                 continue
             if isinstance(self._opened.target, SupportsCanonicalForm):

@@ -24,13 +24,14 @@ from .jobs import (
     PlanReport,
     SystemStatus,
     TypeStatus,
+    UndoProgress,
     job_of,
     system_identity,
 )
 from .mapping.lint import LintFinding
 from .mapping.rules import TypeMap
 from .rate_limits import month_of
-from .record_states import RecordState
+from .record_states import FINAL_STATES, RecordState
 
 SAMPLE = 500  # records whose links the plan report counts
 
@@ -59,8 +60,9 @@ async def _status(
     states: Sequence[Row],
     systems: Sequence[SystemStatus],
 ) -> JobStatus:
-    aside = await store.read("job_counts", job=view.n, round=view.round)
-    types = [_type(row, aside, links.get(row["type"], 0)) for row in rows]
+    quarantined = await store.read("job_counts", job=view.n, round=view.round)
+    is_plan = view.state in (JobState.PLANNING, JobState.PLANNED, JobState.APPROVED)
+    types = [_type(row, quarantined, links.get(row["type"], 0), is_plan=is_plan) for row in rows]
     counts: Counter[RecordState] = Counter()
     for one in types:
         counts.update(one.counts)
@@ -77,27 +79,39 @@ async def _status(
         speed,
         _left(view, types, done, speed),
         _problem(view, rows, systems, now),
+        await _undo(store, view, counts, now),
     )
 
 
-def _type(row: Row, aside: Sequence[Row], links: int) -> TypeStatus:
+async def _undo(store: Store, view: JobView, counts: Mapping[RecordState, int], now: int) -> UndoProgress | None:
+    if view.state not in ENDED or view.blocked_until is None:
+        return None
+    deleted = (await store.read("job_undone", job=view.n))[0]["n"]
+    return UndoProgress(view.blocked_until > now, deleted, counts.get(RecordState.WRITTEN, 0))
+
+
+def _type(row: Row, quarantined: Sequence[Row], links: int, *, is_plan: bool) -> TypeStatus:
+    counts = _counts(row, quarantined, is_plan=is_plan)
+    ended = FINAL_STATES | {RecordState.READY, RecordState.WAITING} if is_plan else FINAL_STATES
     return TypeStatus(
         row["type"],
         row["wave"],
         bool(row["is_read"]),
         row["expected"],
         row["extracted"],
-        _counts(row, aside),
+        counts,
+        sum(count for state, count in counts.items() if state in ended),
         links,
         row["problem"] or row["note"],
     )
 
 
-def _counts(row: Row, aside: Sequence[Row]) -> dict[RecordState, int]:
+def _counts(row: Row, quarantined: Sequence[Row], *, is_plan: bool) -> dict[RecordState, int]:
     if row["counts"] is not None:  # its records are deleted, or about to be
         return {RecordState(state): int(n) for state, n in orjson.loads(row["counts"]).items()}
-    counts = {RecordState(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
+    counts = {RecordState(one["state"]): int(one["n"]) for one in quarantined if one["type"] == row["type"]}
     counts |= {RecordState.WRITTEN: int(row["written"]), RecordState.UNCHANGED: int(row["unchanged"])}
+    counts[RecordState.READY] = int(row["planned"]) if is_plan else 0
     counts[RecordState.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))
     return {state: count for state, count in counts.items() if count}
 
@@ -144,7 +158,7 @@ def _problem(view: JobView, rows: Sequence[Row], systems: Sequence[SystemStatus]
 
 
 async def plan_report_of(
-    store: Store, view: JobView, opened: OpenedJob, findings: Sequence[LintFinding], now: int
+    store: Store, view: JobView, opened: OpenedJob, findings: Sequence[LintFinding], now: int, *, lookup: bool
 ) -> PlanReport:
     """Return what a run would do, and whether it fits into the monthly quota."""
     actions: dict[str, dict[PlannedAction, int]] = {one.name: {} for one in opened.job.types}
@@ -155,19 +169,21 @@ async def plan_report_of(
         counts = actions[row["type"]]
         if row["state"] == RecordState.REJECTED:  # includes unreadable records
             counts[PlannedAction.REJECTED] = row["n"]
-    calls = _calls(opened, actions)
+    reads, writes = _calls(opened, actions, lookup=lookup)
     rows = await store.read("job_type_list", job=view.n)
-    fits, notes = await _budget(store, opened, calls, {row["type"]: row["extracted"] for row in rows}, now)
+    fits, notes = await _budget(store, opened, reads, writes, {row["type"]: row["extracted"] for row in rows}, now)
     notes += [str(row["note"]) for row in rows if row["note"]]
     notes += [note for one in opened.job.types for note in await _relations(store, view, opened, one)]
-    per_second = opened.limits.writes_per_second
+    paced = ((reads, opened.target.limits.reads_per_second), (writes, opened.limits.writes_per_second))
+    seconds = [calls / per_second for calls, per_second in paced if per_second is not None]
     return PlanReport(
         view,
         actions,
         await causes_of(store, view),
         [*notes, *map(str, findings)],
-        calls,
-        None if per_second is None else calls / per_second,
+        reads,
+        writes,
+        max(seconds, default=None),
         fits,
     )
 
@@ -187,27 +203,27 @@ async def _relations(store: Store, view: JobView, opened: OpenedJob, type_: Type
     ]
 
 
-def _calls(opened: OpenedJob, actions: Mapping[str, Mapping[PlannedAction, int]]) -> int:
-    total = 0
+def _calls(opened: OpenedJob, actions: Mapping[str, Mapping[PlannedAction, int]], *, lookup: bool) -> tuple[int, int]:
+    calls = [(0, 0)]
     for name, counts in actions.items():
         strategy = opened.target.strategy(opened.job.type(name).target)
-        total += estimate_calls(counts, strategy, opened.limits.bulk)
-    return total
+        calls.append(estimate_calls(counts, strategy, opened.limits.bulk, lookup=lookup))
+    reads, writes = zip(*calls, strict=True)
+    return sum(reads), sum(writes)
 
 
 async def _budget(
-    store: Store, opened: OpenedJob, calls: int, read: Mapping[str, int], now: int
+    store: Store, opened: OpenedJob, reads: int, writes: int, read: Mapping[str, int], now: int
 ) -> tuple[bool | None, list[str]]:
-    """Check the calls against the monthly quota, by our own count and by the target's. None: no quota."""
-    left: int | None = None
+    """Check the calls against the monthly quota: writes by our own count, all calls by the target's. None: no quota."""
+    needs: list[tuple[int, int]] = []  # calls needed, calls left
     allowed = opened.limits.per_month
     if allowed is not None:
         rows = await store.read("job_system_find", system=opened.writes.name)
-        used = rows[0]["used"] if rows and rows[0]["month"] == month_of(now) else 0
-        left = allowed - used
+        needs.append((writes, allowed - (rows[0]["used"] if rows and rows[0]["month"] == month_of(now) else 0)))
     there, notes = await _quota(opened.target, "target")
     if there.remaining is not None:
-        left = there.remaining if left is None else min(left, there.remaining)
+        needs.append((reads + writes, there.remaining))
     here, more = await _quota(opened.source, "source")
     notes += more
     if isinstance(opened.source, SupportsCallEstimate):
@@ -218,11 +234,10 @@ async def _budget(
         )
     if here.remaining is not None:
         notes.append(f"the source allows {here.remaining:,} more calls this month")
-    if left is None:
-        return None, notes
-    if calls <= left:
-        return True, notes
-    return False, [*notes, f"it exceeds the monthly quota: {calls:,} calls needed, {max(0, left):,} left"]
+    for calls, left in needs:
+        if calls > left:
+            return False, [*notes, f"it exceeds the monthly quota: {calls:,} calls needed, {max(0, left):,} left"]
+    return True if needs else None, notes
 
 
 async def _quota(system: object, side: str) -> tuple[Quota, list[str]]:

@@ -16,13 +16,12 @@ from datetime import timedelta
 import orjson
 
 from ..kernel.clock import Clock
-from ..model.time import micros
 from ..store.port import Row, WriteConflict
 from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord, WriteStrategy
 from .crosswalk import to_json
-from .error_policy import HEALTH_ERRORS, decide_lookup_error
+from .error_policy import ErrorDecision, decide_lookup_error
 from .field_diff import changed_fields
 from .jobs import PlannedAction
 from .mapping.content_hash import content_digest
@@ -47,7 +46,7 @@ class RecordReconciler:
     async def hits(self, id_: str, key: str, fields: Fields) -> list[TargetRecord]:
         """Find the record in the target by key or content, without records that belong to others."""
         if self._opened.target.limits.reads_per_second is not None:
-            await self._opened.looks.wait_for_slot(self._sleep)
+            await self._opened.lookups.wait_for_slot(self._sleep)
         began = self._clock.monotonic()
         failure: ConnectorError | None = None
         try:
@@ -56,13 +55,7 @@ class RecordReconciler:
             failure = error
             raise
         finally:
-            self._attempt.count(
-                self._opened.looks,
-                good=failure is None,
-                failed=failure is not None and failure.failure in HEALTH_ERRORS,
-                throttled=failure is not None and failure.failure is ErrorKind.RATE_LIMIT,
-                took=self._clock.monotonic() - began,
-            )
+            self._attempt.count(self._opened.lookups, failure, self._clock.monotonic() - began)
         owners = await self._opened.crosswalk.owners(self._type, [one.id for one in found])
         return [one for one in found if owners.get(one.id, id_) == id_]
 
@@ -77,7 +70,12 @@ class RecordReconciler:
         if len(found) == 1 or (found and len(found) <= await self._twins(row)):
             await self._was_written(row, found[0])
             return True
-        if not found:
+        if not found and self._opened.job.retry.is_exhausted(orjson.loads(row["attempts"])):
+            reason = f"all attempts are used, and it is not in the target: {row['reason']}"
+            used_up = ConnectorError(ErrorKind(row["failure"]), reason)
+            results.add_dead_letter(row["seq"], RecordState.FAILED, used_up, self._type)
+            results.add_log(row["seq"], "failed", used_up.failure, reason)
+        elif not found:
             results.move(row["seq"], RecordState.READY)
             results.add_log(row["seq"], "not applied", None, "lookup: not in the target")
         else:
@@ -108,43 +106,39 @@ class RecordReconciler:
             await self._attempt.commit(linking=taking)
         except WriteConflict:
             self._attempt.forget()  # another record claimed the match, or our claim was lost
-            await self._attempt.look()
-            reason = "another record with the same content is being written"
-            self._stay_unknown(row, micros(_MET), "written", reason)
+            await self._attempt.check()
+            error = ConnectorError(ErrorKind.AMBIGUOUS, "another record with the same content is being written")
+            self._stay_unknown(row, ErrorDecision(RecordState.UNKNOWN, _MET), error)
             await self._attempt.commit()
 
     async def _lookup_failed(self, row: Row, error: ConnectorError) -> bool:
         results, seq = self._attempt.results, row["seq"]
         attempts = orjson.loads(row["attempts"])
         decision = decide_lookup_error(error, self._opened.job.retry, attempts, chance=self._clock.chance())
-        is_over = self._attempt.follow(decision, error, self._opened.looks)
-        spent = None if decision.attempts is None else to_json(decision.attempts)
+        is_over = self._attempt.follow(decision, error, self._opened.lookups)
         results.add_log(seq, f"lookup: {decision.state}", error.code or error.failure, error.reason)
         if decision.state is RecordState.UNKNOWN:
-            wait = micros(decision.park or decision.after)
-            self._stay_unknown(row, wait, error.failure.value, error.reason, attempts=spent)
+            self._stay_unknown(row, decision, error)
         else:
             reason = f"the outcome of the write cannot be determined: {error.reason}"
             unknown = ConnectorError(ErrorKind.AMBIGUOUS, reason, code=error.code or error.failure.value)
+            spent = None if decision.attempts is None else to_json(decision.attempts)
             results.add_dead_letter(seq, decision.state, unknown, self._type, attempts=spent)
         await self._attempt.commit()
         return not is_over
 
-    def _stay_unknown(self, row: Row, wait: int, code: str, reason: str, attempts: str | None = None) -> None:
-        self._attempt.results.move(
-            row["seq"],
-            RecordState.UNKNOWN,
-            due_at=self._attempt.now + wait,
-            mapped=row["mapped"],
-            attempts=attempts,
-            failure=ErrorKind.AMBIGUOUS.value,
-            fingerprint=f"in_doubt/{self._type}//{code}",
-            reason=reason[:1000],
-        )
+    def _stay_unknown(self, row: Row, decision: ErrorDecision, error: ConnectorError) -> None:
+        listed = {"failure": ErrorKind.AMBIGUOUS.value, "fingerprint": f"unknown/{self._type}//{error.failure}"}
+        self._attempt.postpone(row["seq"], RecordState.UNKNOWN, decision, error, mapped=row["mapped"], **listed)
 
-    async def check_plan_conflicts(self, items: list[PreparedRecord], results: RecordResults) -> list[PreparedRecord]:
-        """Return the records that may be written: new to the target, or unchanged since the plan saw them."""
-        asked = [item for item in items if self._needs_lookup(item)]
+    async def check_plan_conflicts(
+        self, items: list[PreparedRecord], results: RecordResults, *, lookup: bool
+    ) -> list[PreparedRecord]:
+        """Return the records that may be written: new to the target, or unchanged since the plan saw them.
+
+        `lookup`: the plan looked records up. Those it rejected are looked up now, so that undo knows them as new.
+        """
+        asked = [item for item in items if self._needs_lookup(item, lookup=lookup)]
         if not asked:
             return items
         dropped: set[int] = set()
@@ -158,22 +152,21 @@ class RecordReconciler:
         await asyncio.gather(*(work() for _ in range(min(SIDE_BY_SIDE, len(asked)))))
         return [item for item in items if item.seq not in dropped]
 
-    def _needs_lookup(self, item: PreparedRecord) -> bool:
-        is_new = self._strategy is WriteStrategy.SEARCH and item.known is None
-        return is_new or item.row["before"] is not None
+    def _needs_lookup(self, item: PreparedRecord, *, lookup: bool) -> bool:
+        if item.row["before"] is not None:
+            return True
+        is_repaired = lookup and item.row["action"] is not None and self._strategy is WriteStrategy.UPSERT
+        return item.known is None and (is_repaired or self._strategy is WriteStrategy.SEARCH)
 
     async def _may_be_written(self, item: PreparedRecord, results: RecordResults) -> bool:
         try:
             found = await self.hits(item.id, item.key, item.fields)
         except ConnectorError as error:
             decision = decide_lookup_error(error, self._opened.job.retry, item.attempts, chance=self._clock.chance())
-            self._attempt.follow(decision, error, self._opened.looks)
-            wait = decision.park or decision.after
+            self._attempt.follow(decision, error, self._opened.lookups)
             results.add_log(item.seq, "lookup failed", error.code or error.failure, error.reason)
             if decision.state is RecordState.UNKNOWN:  # not sent yet, so it is retried
-                attempts = None if decision.attempts is None else to_json(decision.attempts)
-                due_at = self._attempt.now + micros(wait) if wait else None
-                results.move(item.seq, RecordState.READY, due_at=due_at, attempts=attempts, reason=error.reason[:1000])
+                self._attempt.postpone(item.seq, RecordState.READY, decision, error)
             else:
                 results.add_dead_letter(item.seq, RecordState.FAILED, error, self._type)
             return False
@@ -198,6 +191,8 @@ class RecordReconciler:
             results.add_dead_letter(item.seq, RecordState.CONFLICT, error, self._type)
             results.add_log(item.seq, "conflict", was, reason)
             return False
+        if before is None and self._strategy is WriteStrategy.UPSERT:
+            results.move(item.seq, RecordState.READY, before=target_snapshot(self._opened, self._type, found))
         item.known = item.known or (None if found is None else found.id)
         return True
 

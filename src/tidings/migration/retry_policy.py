@@ -40,6 +40,11 @@ class JobRetryPolicy:
         """Return the rule for an error; None: not retried."""
         return self.rules.get(failure)
 
+    def is_exhausted(self, attempts: Mapping[str, int]) -> bool:
+        """Return whether a record has used up its attempts for some kind of error; kinds without a rule have one."""
+        used = ((self.rule(ErrorKind(kind)), n) for kind, n in attempts.items())
+        return any(n >= (1 if rule is None else rule.max_attempts) for rule, n in used)
+
 
 def parse_retry_policy(raw: object) -> JobRetryPolicy:
     """Parse the table [retry]; missing keys keep their defaults."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from ..model.durations import humanize
-from ..model.time import iso
+from ..model.time import SECOND, iso
 from ..store.port import Row
 from .jobs import ENDED, WORKING, FailureCause, JobState, JobStatus, JobView, PlanReport, TypeStatus, job_of
 from .mapping.lint import LintFinding
@@ -25,8 +25,8 @@ JsonObject = dict[str, Any]
 Word = TypeVar("Word", bound=StrEnum)
 
 DEAD_LETTER_STATES = (RecordState.REJECTED, RecordState.FAILED, RecordState.CONFLICT)
-_TIMES = ("at", "changed_at", "due_at", "claimed_at")
-_JSON = ("changes", "before", "mapped", "attempts")
+_TIMES = ("at", "made_at", "changed_at", "due_at", "claimed_at")
+_JSON = ("changes", "mapped", "attempts")
 
 
 def job(view: JobView) -> JsonObject:
@@ -58,11 +58,12 @@ def status(found: JobStatus) -> JsonObject:
         "read": found.read,
         "expected": expected_records(found),
         "done": found.done,
-        "set_aside": dead_letter_count(found.counts),
+        "quarantined": dead_letter_count(found.counts),
         "per_second": round(found.per_second, 2),
         "seconds_left": None if found.seconds_left is None else round(found.seconds_left, 1),
         "left": format_duration(found.seconds_left) if found.seconds_left and found.job.state in WORKING else None,
         "problem": found.problem,
+        "undo": None if found.undo is None else found.undo._asdict(),
         "counts": _counted(found.counts),
         "types": [type_(one) for one in found.types],
         "batches": _counted(found.batches),
@@ -80,7 +81,7 @@ def type_(one: TypeStatus) -> JsonObject:
         "expected": one.expected,
         "read": one.read,
         "done": one.done,
-        "set_aside": dead_letter_count(one.counts),
+        "quarantined": dead_letter_count(one.counts),
         "counts": _counted(one.counts),
         "links_open": one.links_open,
         "note": one.note,
@@ -112,7 +113,7 @@ def allowed_actions(state: JobState, *, has_records: bool = True) -> list[str]:
 
 def cause(one: FailureCause) -> JsonObject:
     """Dead letters with the same cause."""
-    return {**asdict(one), "standing": str(one.standing)}
+    return {**asdict(one), "state": str(one.state)}
 
 
 def plan(report: PlanReport) -> JsonObject:
@@ -122,7 +123,9 @@ def plan(report: PlanReport) -> JsonObject:
         "actions": {name: _counted(found) for name, found in report.actions.items()},
         "causes": [cause(one) for one in report.causes],
         "notes": list(report.notes),
-        "calls": report.calls,
+        "calls": report.reads + report.writes,
+        "reads": report.reads,
+        "writes": report.writes,
         "seconds": report.seconds,
         "length": None if report.seconds is None else format_duration(report.seconds),
         "fits_this_month": report.fits_this_month,
@@ -136,7 +139,13 @@ def finding(one: LintFinding) -> JsonObject:
 
 def undone_record(one: UndoneRecord) -> JsonObject:
     """One record of an undo, and its outcome."""
-    return {**one._asdict(), "fate": str(one.fate)}
+    return {**one._asdict(), "result": str(one.result)}
+
+
+def batch(found: Row) -> JsonObject:
+    """One batch, with the number of its current, next or last attempt."""
+    plain = row(found)
+    return {**plain, "attempt": plain.pop("failures") + 1, "seconds": round(plain.pop("spent") / SECOND, 3)}
 
 
 def row(found: Row) -> JsonObject:
@@ -150,7 +159,7 @@ def record(found: Row, view: JobView) -> JsonObject:
     secret = [rule for rule in job_of(view).type(found["type"]).fields if rule.secret]
     there = {name for rule in secret for path in rule.reads for name in (path, path.partition(".")[0])}
     here = {rule.name for rule in secret}
-    hidden = {"raw": there, "mapped": here, "before": here}
+    hidden = {"raw": there, "mapped": here}
     return {**plain, **{part: _hidden(plain[part], names) for part, names in hidden.items() if part in plain}}
 
 

@@ -25,6 +25,7 @@ from .job_undo import JobUndo, UndoneRecord, UndoOutcome, refuse_during_undo, re
 from .jobs import (
     ENDED,
     WORKING,
+    BatchState,
     FailureCause,
     JobState,
     JobStatus,
@@ -40,7 +41,7 @@ from .jobs import (
 )
 from .mapping.lint import LintFinding
 from .progress import plan_report_of, status_of, summary_of
-from .record_states import RecordState
+from .record_states import FINAL_STATES, RecordState
 from .verification import verify
 from .verification_report import RecordDifference, VerificationReport
 
@@ -98,11 +99,11 @@ class MigrationService:
         async with self._connections.use(row["n"], row["version"]) as opened:
             return await lint_job(opened)
 
-    async def plan(self, id: str, *, by: str, look: bool = True, tenant: str | None = None) -> JobView:
-        """Start a dry run; with `look`, the target is queried for existing records. Ends in state planned."""
+    async def plan(self, id: str, *, by: str, lookup: bool = True, tenant: str | None = None) -> JobView:
+        """Start a dry run; with `lookup`, the target is queried for existing records. Ends in state planned."""
         row = await self._row(id, tenant)
         self._expect(row, "planned", {JobState.NEW, JobState.PLANNED, JobState.APPROVED, *ENDED})
-        return await self._begin(row, by, JobState.PLANNING, looks=look, planned=False, anew=True)
+        return await self._begin(row, by, JobState.PLANNING, lookup=lookup, planned=False, anew=True)
 
     async def plan_report(self, id: str, *, tenant: str | None = None) -> PlanReport:
         """Return what a run would do: counts, causes, calls, time, and whether the quota suffices."""
@@ -110,7 +111,9 @@ class MigrationService:
         view = job_view(row)
         async with self._connections.use(row["n"], row["version"]) as opened:
             findings = await lint_job(opened)
-            return await plan_report_of(self._store, view, opened, findings, self._clock.now())
+            return await plan_report_of(
+                self._store, view, opened, findings, self._clock.now(), lookup=bool(row["lookup"])
+            )
 
     async def plan_page(
         self,
@@ -145,7 +148,7 @@ class MigrationService:
         self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *ENDED})
         is_planned = row["state"] == JobState.APPROVED
         return await self._begin(
-            row, by, JobState.RUNNING, looks=bool(row["lookup"]), planned=is_planned, anew=not is_planned
+            row, by, JobState.RUNNING, lookup=bool(row["lookup"]), planned=is_planned, anew=not is_planned
         )
 
     async def pause(self, id: str, *, by: str, reason: str = "manual", tenant: str | None = None) -> JobView:
@@ -174,13 +177,13 @@ class MigrationService:
         self._expect(row, "cancelled", set(JobState) - ENDED)
         return await self._move(row, by, "cancelled", JobState.CANCELLED, reason, event="migration.cancelled")
 
-    async def _begin(self, row: Row, by: str, state: JobState, *, looks: bool, planned: bool, anew: bool) -> JobView:
+    async def _begin(self, row: Row, by: str, state: JobState, *, lookup: bool, planned: bool, anew: bool) -> JobView:
         if row["state"] in ENDED:
             refuse_during_undo(row, self._clock.now())
         begin = {
             "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
-            "rounds": int(anew), "lookup": looks, "planned": planned,
-            "done": 0 if anew else (await status_of(self._store, job_view(row), self._clock.now())).done,
+            "rounds": int(anew), "lookup": lookup, "planned": planned,
+            "done": 0 if anew else await self._final(row),
         }  # fmt: skip
         steps = [
             Step("job_begin", begin, needed=True),
@@ -190,6 +193,10 @@ class MigrationService:
         if state is JobState.RUNNING:
             steps.append(event_step(row, "migration.started", None))
         return await self._write(row, steps)
+
+    async def _final(self, row: Row) -> int:
+        status = await status_of(self._store, job_view(row), self._clock.now())
+        return sum(n for state, n in status.counts.items() if state in FINAL_STATES)
 
     async def _move(
         self, row: Row, by: str, what: str, state: JobState, reason: str = "", *, event: str | None = None
@@ -211,7 +218,7 @@ class MigrationService:
         """Return the full status of a job."""
         return await status_of(self._store, await self.find(id, tenant=tenant), self._clock.now())
 
-    async def glance(self, view: JobView) -> JobStatus:
+    async def summary(self, view: JobView) -> JobStatus:
         """Return the status of a job in a list, without batches, open links and idle systems."""
         return await summary_of(self._store, view, self._clock.now())
 
@@ -220,13 +227,13 @@ class MigrationService:
         id: str,
         *,
         type: str | None = None,
-        standing: RecordState | None = None,
+        state: RecordState | None = None,
         after: int = 0,
         limit: int = 100,
         tenant: str | None = None,
     ) -> list[Row]:
         """Return records: seq, type, source_id, state, target_id, failure, field, reason, changed_at."""
-        word = None if standing is None else standing.value
+        word = None if state is None else state.value
         return await self._records(id, tenant, type=type, state=word, action=None, after=after, limit=limit)
 
     async def record(self, id: str, type: str, source_id: str, *, tenant: str | None = None) -> Row:
@@ -240,6 +247,21 @@ class MigrationService:
         raw = found[0]["raw"]
         return {**found[0], "raw": None if raw is None else orjson.loads(raw), "log": log}
 
+    async def batches(
+        self,
+        id: str,
+        *,
+        state: BatchState | None = None,
+        is_open: bool = False,
+        before: str | None = None,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Return batches, newest first: id, type, phase, state, size, failures, written, unchanged, reason, times."""
+        row = await self._row(id, tenant)
+        which = {"state": state, "open": is_open, "before": before, "limit": limit}
+        return await self._store.read("job_batch_page", job=row["n"], round=row["round"], **which)
+
     async def dead(self, id: str, *, tenant: str | None = None) -> list[FailureCause]:
         """Return dead letters by cause, the most frequent first."""
         return await causes_of(self._store, await self.find(id, tenant=tenant))
@@ -247,7 +269,7 @@ class MigrationService:
     async def export(
         self, id: str, *, fingerprint: str | None = None, type: str | None = None, tenant: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """Yield dead letters: type, id, standing, failure, field, reason, fields (of the source)."""
+        """Yield dead letters: type, id, state, failure, field, reason, fields (of the source)."""
         async for one in dead_letters(self._store, await self.find(id, tenant=tenant), fingerprint, type):
             yield one
 

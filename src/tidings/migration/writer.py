@@ -12,14 +12,15 @@ from datetime import timedelta
 
 from ..kernel.clock import Clock
 from ..kernel.crash_points import crash_point
-from ..model.time import SECOND, micros
+from ..model.errors import error_text
+from ..model.time import SECOND
 from ..store.port import Row
 from .adaptive_batch_size import INITIAL_COMMIT_SIZE, next_commit_size
 from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, TargetRecord
 from .crosswalk import to_json
-from .error_policy import HEALTH_ERRORS, decide_write_error, is_repeatable
+from .error_policy import decide_write_error, is_repeatable
 from .prepared_records import PreparedRecord, RecordResults
 from .rate_limits import Sleep
 from .reconciliation import RecordReconciler
@@ -79,7 +80,7 @@ class Writer:
             instants, calls = taken.instants, len(taken.instants)
         chosen = waiting[: calls * bulk]
         del waiting[: len(chosen)]
-        chosen = await self._reconciler.check_plan_conflicts(chosen, self._attempt.results)
+        chosen = await self._reconciler.check_plan_conflicts(chosen, self._attempt.results, lookup=bool(row["lookup"]))
         claimed_at = await self._claim(chosen)
         crash_point("started")
         groups = [chosen[begin : begin + bulk] for begin in range(0, len(chosen), bulk)]
@@ -121,10 +122,8 @@ class Writer:
             for group, instant in line:
                 if not await self._is_in_time(instant, claimed_at):
                     self._release(group, left)
-                elif len(group) == 1:
-                    await self._call_one(group[0])
                 else:
-                    await self._call_many(group)
+                    await self._call(group)
 
         await asyncio.gather(*(work(line) for _ in range(min(share, len(groups)))))
         await self._log_merged_records()
@@ -148,50 +147,32 @@ class Writer:
                 self._attempt.results.move(item.seq, RecordState.READY)
             left.append(item)
 
-    async def _call_one(self, item: PreparedRecord) -> None:
-        began = self._clock.monotonic()
-        answer: TargetRecord | ConnectorError
-        try:
-            answer = await self._opened.target.write(self._target_type, item.key, item.fields, item.known)
-        except ConnectorError as error:
-            answer = error
-        except Exception as error:  # whatever a connector raises, its record must not be lost
-            answer = _unexpected_error(error)
-        self._count(answer, self._clock.monotonic() - began)
-        self._record_result(item, answer)
-
-    async def _call_many(self, group: Sequence[PreparedRecord]) -> None:
-        began = self._clock.monotonic()
-        given = [(item.key, item.fields, item.known) for item in group]
+    async def _call(self, group: Sequence[PreparedRecord]) -> None:
+        """Write one record, or several in one call."""
+        began, target, first = self._clock.monotonic(), self._opened.target, group[0]
         answers: Sequence[TargetRecord | ConnectorError]
         try:
-            answers = await self._opened.target.write_many(self._target_type, given)
+            if len(group) == 1:
+                answers = [await target.write(self._target_type, first.key, first.fields, first.known)]
+            else:
+                given = [(item.key, item.fields, item.known) for item in group]
+                answers = await target.write_many(self._target_type, given)
         except ConnectorError as error:
             answers = [error] * len(group)
-        except Exception as error:
-            answers = [_unexpected_error(error)] * len(group)
-        worst = next((one for one in answers if isinstance(one, ConnectorError)), answers[0])
-        self._count(worst, self._clock.monotonic() - began)
+        except Exception as error:  # whatever a connector raises, its records must not be lost
+            answers = [self._unexpected(error)] * len(group)
+        worst = next((one for one in answers if isinstance(one, ConnectorError)), None)
+        self._attempt.count(self._opened.writes, worst, self._clock.monotonic() - began)
         for item, answer in zip(group, answers, strict=True):
-            self._record_result(item, answer)
+            if isinstance(answer, TargetRecord):
+                self._written(self._attempt.results, item, answer)
+            else:
+                self._failed(item, answer)
 
-    def _count(self, answer: TargetRecord | ConnectorError, took: float) -> None:
-        is_trouble = isinstance(answer, ConnectorError)
-        failure = answer.failure if isinstance(answer, ConnectorError) else None
-        self._attempt.count(
-            self._opened.writes,
-            good=not is_trouble,
-            failed=failure in HEALTH_ERRORS,
-            throttled=failure is ErrorKind.RATE_LIMIT,
-            took=took,
-        )
-
-    def _record_result(self, item: PreparedRecord, answer: TargetRecord | ConnectorError) -> None:
-        """Record the result of one write."""
-        if isinstance(answer, TargetRecord):
-            self._written(self._attempt.results, item, answer)
-        else:
-            self._failed(item, answer)
+    def _unexpected(self, error: Exception) -> ConnectorError:
+        """Return an error for an unexpected exception, which is logged; the request may have been sent."""
+        self._attempt.results.exceptions[type(error).__name__] = error
+        return ConnectorError(ErrorKind.PROGRAM, error_text(error)[:300], sent=True, code=type(error).__name__)
 
     def _written(self, results: RecordResults, item: PreparedRecord, answer: TargetRecord) -> None:
         if item.links:
@@ -203,7 +184,7 @@ class Writer:
         results.written += self._attempt.batch.phase != "links"
 
     def _failed(self, item: PreparedRecord, error: ConnectorError) -> None:
-        results, now = self._attempt.results, self._attempt.now
+        results = self._attempt.results
         decision = decide_write_error(
             error,
             self._opened.job.retry,
@@ -214,24 +195,22 @@ class Writer:
             chance=self._clock.chance(),
         )
         self._is_stopped = self._attempt.follow(decision, error, self._opened.writes) or self._is_stopped
-        attempts = None if decision.attempts is None else to_json(decision.attempts)
         results.add_log(item.seq, decision.state.value, error.code or error.failure, error.reason)
         if decision.state in (RecordState.READY, RecordState.UNKNOWN):
-            kept = to_json(dict(item.fields)) if decision.state is RecordState.UNKNOWN else None
-            results.move(
-                item.seq,
-                decision.state,
-                due_at=now + micros(decision.after) if decision.after else None,
-                key=_own_key(item),
-                mapped=kept,
-                hash=item.hash,
-                attempts=attempts,
-                reason=error.reason[:1000],
-                **_unknown_fields(decision.state, error, self._type),
+            more = self._unknown_fields(item, error) if decision.state is RecordState.UNKNOWN else {}
+            decision = decision._replace(throttle=None)  # the whole system waits, not this record
+            self._attempt.postpone(
+                item.seq, decision.state, decision, error, key=_own_key(item), hash=item.hash, **more
             )
             return
+        attempts = None if decision.attempts is None else to_json(decision.attempts)
         results.add_dead_letter(item.seq, decision.state, error, self._type, attempts=attempts, key=_own_key(item))
         results.written -= self._attempt.batch.phase == "links"
+
+    def _unknown_fields(self, item: PreparedRecord, error: ConnectorError) -> dict[str, str]:
+        """Return the request of a write with an unknown outcome, and the fields that list it with the dead letters."""
+        cause = f"unknown/{self._type}//{error.failure}"
+        return {"mapped": to_json(dict(item.fields)), "failure": error.failure.value, "fingerprint": cause}
 
     async def _log_merged_records(self) -> None:
         """Note source records that the target has merged into one, since one was overwritten."""
@@ -247,16 +226,3 @@ class Writer:
 
 def _own_key(item: PreparedRecord) -> str | None:
     return None if item.key == item.id else item.key
-
-
-def _unknown_fields(standing: RecordState, error: ConnectorError, type_: str) -> dict[str, str]:
-    """Return the fields that list an unknown record with the dead letters."""
-    if standing is not RecordState.UNKNOWN:
-        return {}
-    return {"failure": error.failure.value, "fingerprint": f"in_doubt/{type_}//{error.failure}"}
-
-
-def _unexpected_error(error: Exception) -> ConnectorError:
-    """Return an error for an unexpected exception; the request may have been sent."""
-    reason = f"{type(error).__name__}: {error}"[:300]
-    return ConnectorError(ErrorKind.PROGRAM, reason, sent=True, code=type(error).__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from traceback import format_exception
 from typing import Any, dataclass_transform
 
 from ..model.errors import error_text, traceback_text
@@ -30,6 +31,41 @@ class BatchSettled(Event):
     times: Sequence[float] = field(default=(), repr=False)  # seconds of each attempt
     tenants: Mapping[tuple[str, str], int] = field(default_factory=dict, repr=False)  # attempts by tenant and outcome
     successes: Callable[[], Iterable[Mapping[str, Any]]] = field(default=tuple, repr=False)  # fields of a line for each
+
+
+class BatchStarted(Event):
+    """An attempt at a batch of a migration begins: the batch's open records and its size."""
+
+    job: str
+    batch: str
+    tenant: str
+    record_count: int
+    batch_size: int
+    attempt: int
+
+
+class BatchFinished(Event):
+    """An attempt at a batch of a migration has ended: the records that it finished, and the batch's new state."""
+
+    job: str
+    batch: str
+    tenant: str
+    record_count: int
+    batch_size: int
+    attempt: int
+    state: str
+    reason: str | None
+    duration_ms: float
+
+
+class UnexpectedError(Event):
+    """User code (a hook or connector) raised an unexpected exception."""
+
+    job: str
+    batch: str
+    tenant: str
+    error: str
+    exception: str  # the traceback
 
 
 class AttemptFailed(Event):
@@ -331,6 +367,12 @@ class ProcessRecycling(Event):
 
 
 Emit = Callable[[Event], None]
+
+
+def unexpected_error(error: BaseException, job: str, batch: str, tenant: str) -> UnexpectedError:
+    """Return the event of an unexpected exception, with its traceback."""
+    text = f"{type(error).__name__}: {error}"
+    return UnexpectedError(job, batch, tenant, text, "".join(format_exception(error)))
 
 
 def discard_event(_event: Event) -> None:

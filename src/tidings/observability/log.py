@@ -21,7 +21,7 @@ from . import events
 _ERRORS = (
     events.AlertRaised, events.BatchUnreadable, events.BrokerLost, events.ChannelLoggedOut,
     events.ChannelUnreachable, events.DatabaseRewound, events.ReportRefused, events.ReportUnreadable,
-    events.AttemptError, events.StoreError,
+    events.AttemptError, events.StoreError, events.UnexpectedError,
 )  # fmt: skip
 _WARNINGS = (
     events.AttemptFailed, events.AuthenticationFailed, events.ClaimLost, events.ClockDrift,

@@ -93,8 +93,8 @@ async def _read_migrations(outbound: OutboundService, metrics: Metrics) -> None:
     gauge("migration_records_per_minute", "Records per minute of running jobs.", found.per_minute, "tenant")
     gauge("migration_job_seconds", "Duration of the latest finished job.", found.seconds, "tenant")
     gauge("system_calls_this_month", "Calls to a system in this month.", found.calls, "system")
-    gauge("system_concurrency_limit", "Concurrent calls allowed for a system.", found.at_once, "system")
-    gauge("system_throttled", "1 while calls to a system are blocked.", found.parked, "system")
+    gauge("system_concurrency_limit", "Concurrent calls allowed for a system.", found.concurrency, "system")
+    gauge("system_throttled", "1 while calls to a system are blocked.", found.throttled, "system")
 
 
 async def _read_alert_inputs(outbound: OutboundService, metrics: Metrics) -> None:

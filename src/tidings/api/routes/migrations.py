@@ -9,11 +9,12 @@ from starlette.responses import Response, StreamingResponse
 
 from ...access.caller import current_caller
 from ...access.permissions import ADMIN, OPERATE, READ, requires
-from ...inputs.fields import Field, hint
+from ...inputs.fields import Field
 from ...inputs.pagination import NEWEST, decode_position, page_size
 from ...migration import serializers
 from ...migration.job_file import KEYS, MigrationJob, read_job
-from ...migration.jobs import JobState, PlannedAction
+from ...migration.job_file_section import parse_choice
+from ...migration.jobs import BatchState, JobState, PlannedAction
 from ...migration.record_states import RecordState
 from ...migration.service import MigrationService
 from ...model.errors import Invalid
@@ -49,7 +50,7 @@ JOB = {
     "limits": Field("object", "limits of the job"),
     "not_migrated": Field("object", "types that are not migrated, with the reason"),
 }
-LOOK = {"look": Field("boolean", "look up existing records in the target", True)}
+LOOKUP = {"lookup": Field("boolean", "look up existing records in the target", True)}
 DRY_RUN = {"dry_run": Field("boolean", "only report what would happen to each record", False)}
 WHICH = {
     "cause": Field("string", "filter by cause", "validation/people/email/type"),
@@ -100,7 +101,7 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
     @requires(READ)
     async def page(*, state: State = None, limit: int = 50, after: After = None) -> Response:
         """List jobs, newest first."""
-        wanted, size = _choice(JobState, "state", state), page_size(limit)
+        wanted, size = parse_choice(JobState, "state", state), page_size(limit)
         before = None if after is None else decode_position(after)
         found = await migrations.page(state=wanted, before=before, limit=size)
         more = str(found[-1].n) if len(found) == size else None
@@ -135,7 +136,7 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
         after: After = None,
     ) -> Response:
         """List planned records with their action and the fields that would change."""
-        wanted, size = _choice(PlannedAction, "action", action), page_size(limit)
+        wanted, size = parse_choice(PlannedAction, "action", action), page_size(limit)
         found = await migrations.plan_page(id, type=type, action=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
 
@@ -149,12 +150,12 @@ def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
 def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
     errors: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
 
-    @router.post(ONE + "/plan", **action_options(LOOK))
+    @router.post(ONE + "/plan", **action_options(LOOKUP))
     @requires(OPERATE)
     async def plan(request: Request, id: str) -> Response:
         """Start a dry run: read and map everything, write nothing. It ends in the state `planned`."""
-        look = (await read_fields(request, LOOK)).get("look")
-        begun = await migrations.plan(id, by=current_caller().who, look=look is None or look)
+        lookup = (await read_fields(request, LOOKUP)).get("lookup")
+        begun = await migrations.plan(id, by=current_caller().who, lookup=lookup is None or lookup)
         return json_response(serializers.job(begun))
 
     @router.post(ONE + "/approve", **errors)
@@ -221,9 +222,18 @@ def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
         id: str, *, type: OfType = None, state: State = None, limit: int = 100, after: After = None
     ) -> Response:
         """List records with their state and reason, in the order in which they were read."""
-        wanted, size = _choice(RecordState, "state", state), page_size(limit)
-        found = await migrations.records(id, type=type, standing=wanted, after=_after(after), limit=size)
+        wanted, size = parse_choice(RecordState, "state", state), page_size(limit)
+        found = await migrations.records(id, type=type, state=wanted, after=_after(after), limit=size)
         return json_response(_page(found, size))
+
+    @router.get(ONE + "/batches", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
+    async def batches(id: str, *, state: State = None, limit: int = 100, after: After = None) -> Response:
+        """List the batches of the current run with state, attempt and reason, newest first."""
+        wanted, size = parse_choice(BatchState, "state", state), page_size(limit)
+        found = await migrations.batches(id, state=wanted, before=after, limit=size)
+        more = found[-1]["id"] if len(found) == size else None
+        return json_response({"items": [serializers.batch(one) for one in found], "next": more})
 
     @router.get(ONE + "/records/{type}/{source_id:path}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
@@ -271,7 +281,7 @@ def _repair_routes(router: APIRouter, migrations: MigrationService, most: int) -
             remedy = f"use one of: {', '.join(FORMS)}"
             raise Invalid(f"unknown format {format[:40]!r}", field="format", remedy=remedy)
         await migrations.find(id)
-        name = f"set-aside.{'ndjson' if format == 'ndjson' else 'csv'}"
+        name = f"quarantined.{'ndjson' if format == 'ndjson' else 'csv'}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         kind = NDJSON if format == "ndjson" else "text/csv; charset=utf-8"
         pieces = export_records(migrations, id, form=format, cause=cause, type_=type)
@@ -317,11 +327,3 @@ def _page(found: list[dict[str, Any]], size: int) -> dict[str, Any]:
 
 def _after(after: str | None) -> int:
     return 0 if after is None else min(decode_position(after), NEWEST)
-
-
-def _choice(words: Any, name: str, given: str | None) -> Any:
-    if given is not None and given not in list(words):
-        known = {str(word): None for word in words}
-        remedy = hint(given, known).replace("known fields", "use one of")
-        raise Invalid(f"unknown {name} {given[:40]!r}", field=name, remedy=remedy)
-    return None if given is None else words(given)

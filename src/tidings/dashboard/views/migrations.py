@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from ...access.permissions import OPERATE
 from ...app import App
 from ...inputs.pagination import decode_position
 from ...migration import dead_letter_files, serializers
+from ...migration.job_file_section import parse_choice
 from ...migration.jobs import JobState
 from ...migration.record_states import RecordState
 from ...migration.service import MigrationService
@@ -26,8 +28,10 @@ from ..responses import redirect, redirect_on_error, unknown_action
 
 PAGE = 30
 RECORDS = 50
+BATCHES = 20  # that are not completed
 MAX_PASTED_ROWS = 10_000
 UNDO_PREVIEW_RECORDS = 200
+UNDO_WAIT = 5.0  # seconds after which the page no longer waits for the end
 
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
@@ -44,10 +48,12 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
 
 
 class _MigrationViews(Views[MigrationService]):
+    _undoing: ClassVar[set[asyncio.Task[str]]] = set()  # undos that outlast their request
+
     async def page(self, request: Request) -> Response:
         """List jobs, newest first."""
         asked = query_values(request, "state", "after")
-        state = _state(JobState, asked.get("state"))
+        state = parse_choice(JobState, "state", asked.get("state"))
         before = decode_position(asked["after"]) if "after" in asked else None
         found = await self._service.page(state=state, before=before, limit=PAGE)
         more = urlencode({**asked, "after": found[-1].n}) if len(found) == PAGE else None
@@ -72,7 +78,7 @@ class _MigrationViews(Views[MigrationService]):
         found = await self._service.records(
             id_,
             type=asked.get("type"),
-            standing=_state(RecordState, asked.get("state")),
+            state=parse_choice(RecordState, "state", asked.get("state")),
             after=decode_position(asked["after"]) if "after" in asked else 0,
             limit=RECORDS,
         )
@@ -120,7 +126,12 @@ class _MigrationViews(Views[MigrationService]):
                 opened = await migrations.replay(id_, by=by, fingerprint=form.get("cause"), type=form.get("type"))
                 return f"{opened:,} to retry"
             case "undo":
-                return f"Undone: {await self._undo(id_, dry_run=False)}"
+                await migrations.check_undo(id_)
+                undoing = asyncio.create_task(self._undo(id_, dry_run=False))
+                self._undoing.add(undoing)
+                undoing.add_done_callback(self._undoing.discard)
+                done, _ = await asyncio.wait({undoing}, timeout=UNDO_WAIT)
+                return f"Undone: {undoing.result()}" if done else "The undo continues; this page shows its progress"
             case "repaired":
                 return f"{await self._repair(id_, form.get('rows', '')):,} to retry"
             case _:
@@ -153,17 +164,20 @@ class _MigrationViews(Views[MigrationService]):
             return None
 
     async def _rows(self, found: Any, *, is_filtered: bool = False) -> str:
-        items = [serializers.status(await self._service.glance(one)) for one in found]
+        items = [serializers.status(await self._service.summary(one)) for one in found]
         return self._renderer.piece("migrations.html", items=items, is_filtered=is_filtered)
 
     async def _render(self, id_: str) -> Fragments:
         job, piece = serializers.status(await self._service.status(id_)), self._renderer.piece
         causes = [serializers.cause(one) for one in await self._service.dead(id_)]
+        open_ = await self._service.batches(id_, is_open=True, limit=BATCHES)
+        batches = [serializers.batch(one) for one in open_]
         return {
             "status": piece("migration_state.html", job=job),
             "actions": piece("migration_actions.html", job=job),
             "types": piece("migration_types.html", job=job),
             "causes": piece("migration_causes.html", job=job, causes=causes),
+            "batches": piece("migration_batches.html", job=job, batches=batches),
             "facts": piece("migration_facts.html", job=job),
         }
 
@@ -181,9 +195,3 @@ async def _pasted(text: str) -> AsyncIterator[dead_letter_files.Numbered]:
 
     async for row in read_rows(pieces(), "csv", largest=len(text) * 4, most_lines=MAX_PASTED_ROWS, exact=True):
         yield row
-
-
-def _state(states: Any, given: str | None) -> Any:
-    if given is not None and given not in list(states):
-        raise Invalid(f"unknown state {given[:40]!r}", field="state", remedy=f"use one of: {', '.join(states)}")
-    return None if given is None else states(given)

@@ -14,7 +14,7 @@ from ..connectors.port import Attribute, Record
 from ..job_file_section import nearest
 from .dependency_order import cycle
 from .paths import has_path_root
-from .rules import FieldKind, FieldRule, OnMissing, TypeMap
+from .rules import OWN_ID, FieldKind, FieldRule, OnMissing, TypeMap
 
 Schema = Mapping[str, Sequence[Attribute] | None]
 """Attributes by the job's name of the type; None: the system does not list them."""
@@ -119,6 +119,7 @@ def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[LintFinding]
 def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[LintFinding]:
     read = {name for rule in one.fields for name in rule.reads} | {one.key}
     read |= one.skip.reads if one.skip is not None else set()
+    read |= {"id"} if OWN_ID in {one.key, *(rule.path for rule in one.fields)} else set()
     yield from missing_columns(one, there)
     for name, attribute in there.items():
         if name in one.ignore or any(path == name or path.partition(".")[0] == name for path in read):
@@ -176,9 +177,9 @@ def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]
             continue
         yield from _unmapped_options(one, rule, origin, goal)
         if rule.values is None and origin.type not in {goal.type} | _WIDENS.get(goal.type, frozenset()):
-            text = f"a {origin.type} becomes a {goal.type}: values that do not fit are rejected"
+            text = f"{origin.type} becomes {goal.type}: values that do not fit are rejected"
             if (origin.type, goal.type) == ("time", "date"):
-                text = "a time becomes a date: the time of day is lost"
+                text = "time becomes date: the time of day is lost"
             yield _warning("type_narrowing", one.name, rule.name, text, "Check that this is intended")
         if origin.many and not (goal.many and rule.many):
             text = "a list becomes one value"

@@ -55,6 +55,7 @@ class RejectedRecord(NamedTuple):
     reason: str
     failure: ErrorKind | None = ErrorKind.VALIDATION
     state: RecordState = RecordState.REJECTED
+    cause: BaseException | None = None  # what a hook raised
 
     def __str__(self) -> str:
         where = f"{self.type} {self.id}"

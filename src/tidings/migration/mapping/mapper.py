@@ -73,8 +73,9 @@ class Mapper:
             return self._mapped(self._type(record.type), record, lookup)
         except _MappingStopped as stop:
             return RejectedRecord(
-                record.type, record.id, stop.field, stop.value, stop.rule, stop.reason, stop.failure, stop.state
-            )
+                record.type, record.id, stop.field, stop.value, stop.rule, stop.reason, stop.failure, stop.state,
+                stop.__cause__,
+            )  # fmt: skip
 
     def key(self, record: Record) -> str | None:
         """Return the record's key in the target, even if it cannot be mapped; None: it has no key."""
@@ -147,7 +148,7 @@ class Mapper:
         except ConnectorError as error:
             stop = _MappingStopped(f"hook {type_.hook}", error.reason, failure=error.failure)
             stop.field, stop.value = error.field, redacted(fields.get(error.field or ""))
-            raise stop from None
+            raise stop from error
         except Exception as error:  # user code runs here: whatever it raises is its error
             reason = f"{type(error).__name__}: {error}"[:300]
             raise _MappingStopped(f"hook {type_.hook}", reason, failure=ErrorKind.PROGRAM) from error

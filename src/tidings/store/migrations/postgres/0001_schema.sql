@@ -1107,8 +1107,9 @@ create table job_batches (
   size       integer not null,
   task       bigint,
   state      text not null default 'pending'
-             check (state in ('pending', 'processing', 'retrying', 'completed', 'failed', 'failed_final')),
-  attempts   integer not null default 0,
+             check (state in ('pending', 'processing', 'completed', 'failed', 'retrying', 'failed_final')),
+  failures   integer not null default 0,
+  planned    integer not null default 0,
   written    integer not null default 0,
   unchanged  integer not null default 0,
   spent      bigint not null default 0,
@@ -1117,7 +1118,7 @@ create table job_batches (
   changed_at bigint not null
 );
 create index job_batches_job on job_batches (job, round, state);
-create index job_batches_system on job_batches (system) where state = 'processing';
+create index job_batches_system on job_batches (system) where state in ('processing', 'retrying');
 
 -- Tasks that process a batch.
 create table job_batch_tasks (

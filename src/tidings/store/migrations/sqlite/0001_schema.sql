@@ -1038,8 +1038,9 @@ create table job_batches (
   size       integer not null,
   task       integer,
   state      text not null default 'pending'
-             check (state in ('pending', 'processing', 'retrying', 'completed', 'failed', 'failed_final')),
-  attempts   integer not null default 0,
+             check (state in ('pending', 'processing', 'completed', 'failed', 'retrying', 'failed_final')),
+  failures   integer not null default 0,
+  planned    integer not null default 0,
   written    integer not null default 0,
   unchanged  integer not null default 0,
   spent      integer not null default 0,
@@ -1048,7 +1049,7 @@ create table job_batches (
   changed_at integer not null
 ) strict;
 create index job_batches_job on job_batches (job, round, state);
-create index job_batches_system on job_batches (system) where state = 'processing';
+create index job_batches_system on job_batches (system) where state in ('processing', 'retrying');
 
 -- Tasks that process a batch.
 create table job_batch_tasks (

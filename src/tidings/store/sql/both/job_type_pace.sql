@@ -1,3 +1,4 @@
--- Microseconds per record, as measured; an average that forgets.
-update job_types set pace = (coalesce(pace, cast(:pace as bigint)) + cast(:pace as bigint)) / 2 where job = :job
-  and type = :type
+-- Microseconds per record of a batch over all its attempts, averaged with those of earlier batches.
+update job_types set pace = (select (coalesce(job_types.pace, b.spent / b.size) + b.spent / b.size) / 2
+  from job_batches b where b.id = :batch)
+where job = :job and type = :type

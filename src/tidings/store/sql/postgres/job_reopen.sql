@@ -1,4 +1,4 @@
--- Open records again in a batch of their own, if they are still set aside, or wait.
+-- Open records again in a batch of their own, if they are still quarantined, or wait.
 -- Own file: a list goes in as JSON, which each database reads in its own way.
 update job_records set state = 'ready', batch = :batch, due_at = 0, claimed_at = null, attempts = '{}', failure = null,
   field = null, fingerprint = null, reason = null, changed_at = coalesce(cast(:now as bigint), tidings_now())

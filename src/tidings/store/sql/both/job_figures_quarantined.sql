@@ -1,4 +1,4 @@
--- What the newest jobs have set aside or with an unknown outcome, by tenant, state and kind of error. The cross join keeps the order:
+-- What the newest jobs have quarantined or with an unknown outcome, by tenant, state and kind of error. The cross join keeps the order:
 -- these jobs first, then their records.
 select j.tenant, r.state, r.failure, count(*) as n
 from (select n, tenant, round from jobs order by n desc limit :limit) j cross join job_records r
