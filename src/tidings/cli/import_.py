@@ -175,7 +175,7 @@ def _print(report: TableImportReport) -> None:
             *((f"{name} from", column, None) for name, column in row["fields"].items()),
             ("read", row["read"], None),
             ("would import" if is_dry else "imported", row["taken"], None),
-            *((f"  as {name}", row[name], None) for name in ("messages", "schedules", "broadcasts") if row[name]),
+            *((f"as {name}", row[name], None) for name in ("messages", "schedules", "broadcasts") if row[name]),
             ("already imported", row["known"], None),
             ("rejected", row["refused"], None),
         ]

@@ -23,7 +23,7 @@ from .settings import ImportSettings
 
 PAGE = 200
 POLL_INTERVAL = 1.0  # seconds
-LEASE = 60 * SECOND  # longer than a page can take
+LEASE = 60 * SECOND  # a process that takes longer may be overtaken; what it then writes is written again
 MAX_BACKOFF = 300 * SECOND
 MAX_PROBLEM_LENGTH = 300
 _log = logging.getLogger("tidings.imports")
@@ -57,7 +57,8 @@ class WriteBackRelay:
             settings = self._imports.get(row["source"])
             if settings is None:
                 continue
-            taken = await self._store.write([Step("write_back_take", {"source": row["source"], "lease": LEASE})])
+            lease = 0 if self._store.sole_worker else LEASE
+            taken = await self._store.write([Step("write_back_take", {"source": row["source"], "lease": lease})])
             if taken[0]:
                 full |= await self._relay(row, settings)
         return 0.0 if full else POLL_INTERVAL
