@@ -401,6 +401,7 @@ def test_kill_9_during_a_write_back_loses_nothing(tmp_path: Path) -> None:
     """The real command: import by name, serve, kill it while it writes back, serve again; `import status` says so."""
     rows = 600
     connection = apsw.Connection(str(tmp_path / "old.db"))
+    connection.setbusytimeout(60_000)
     list(
         connection.execute("create table jobs (id integer primary key, who text, status text, sent text, problem text)")
     )
@@ -434,8 +435,8 @@ def test_kill_9_during_a_write_back_loses_nothing(tmp_path: Path) -> None:
             process.kill()
     with serving(tmp_path, "--port", "0"):
         until(lambda: count("sent") == rows, "all rows are written back")
-        told = json.loads(run("import", "status", "--json", folder=tmp_path).stdout)
+        told = json.loads(run("import", "status", "--json", folder=tmp_path).stdout)["items"]
     connection.close()
     assert [(row["source"], row["imported"], row["problem"]) for row in told] == [("old", rows, None)]
     unknown = run("import", "run", "odl", folder=tmp_path)
-    assert (unknown.returncode, "configured imports: old" in unknown.stderr) == (2, True)
+    assert (unknown.returncode, "onfigured imports: old" in unknown.stderr) == (2, True)

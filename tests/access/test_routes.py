@@ -54,7 +54,7 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]
     workflow = read_workflow({"enabled": True, "admins": ["out:boss"], "runner": "plain"})
     inbound = InboundSettings(sources={"crew": CREW}, workflow=workflow)
     channels = {"crew": ChannelSettings("noop"), "out": ChannelSettings("noop")}
-    async with house(sqlite_url, api_keys=(KEY,), inbound=inbound, channels=channels) as made:
+    async with house(sqlite_url, api_keys=(KEY,), inbound=inbound, channels=channels, compat="connect") as made:
         made.http.headers["x-api-key"] = KEY
         yield made
 

@@ -38,7 +38,7 @@ def row_result(row: Row, now: int) -> RowResult:
         return RowResult("cancelled" if is_over else "imported", row["last_at"], row["problem"], again)
     state = row["state"]
     if state in _FINAL:
-        word = "unknown" if row["unknown"] else _FINAL[state]
+        word = "unknown" if row["unknown"] and state == TaskState.FAILED else _FINAL[state]
         if word == "sent":
             return RowResult(word, row["changed_at"])
         return RowResult(word, error=(row["detail"] or word)[:MAX_ERROR_LENGTH])
