@@ -67,7 +67,7 @@ class MongoServer:
     """Databases in memory, behind MongoDB's wire protocol."""
 
     def __init__(self) -> None:
-        self.data = mongomock.MongoClient()
+        self.data: Any = mongomock.MongoClient()
         self.is_away = False
         self._server = mockupdb.MockupDB(auto_ismaster={"minWireVersion": 0, "maxWireVersion": 21})
         self._server.autoresponds(self._answer)

@@ -148,6 +148,34 @@ async def undo(ctx: CommandContext, run: Annotated[str, argument("RUN", "Id of t
     ctx.answer(counts, in_words)
 
 
+@command(group, epilog=examples("tidings import cursor crew --from last_message_id.txt"))
+async def cursor(
+    ctx: CommandContext,
+    source: Annotated[str, argument("SOURCE", "Polled source of the settings file.")],
+    *,
+    from_: Annotated[str, option("--from", "FILE", "File with the id of the last message that the old bot handled.")],
+) -> None:
+    """Let a source begin after the last message that another bot has handled."""
+    from pathlib import Path
+
+    from ..model.errors import Conflict, Invalid
+    from ..store.port import Step
+
+    known = [one.name for one in ctx.app.settings.inbound.sources.values() if one.is_polled]
+    if source not in known:
+        remedy = f"polled sources: {', '.join(known) or 'none'}"
+        raise Invalid(f"there is no polled source {source[:60]!r}", field="source", remedy=remedy)
+    try:
+        last = Path(from_).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{from_} cannot be read ({error})", field="from", remedy="check the path") from None
+    if not last.isdigit():
+        raise Invalid(f"{from_} holds no message id", field="from", remedy="give a file with one number")
+    if not (await ctx.app.store.write([Step("source_begin", {"name": source, "cursor": last})]))[0]:
+        raise Conflict(f"{source} has already read messages", remedy="see: tidings inbox sources")
+    ctx.answer({"source": source, "cursor": last}, lambda: output.say(f"{source} begins after message {last}"))
+
+
 def _importer(app: App) -> TableImportService:
     from ..outbound.imports.table_import import TableImportService
 

@@ -12,6 +12,7 @@ from ...model.errors import Invalid
 from . import port
 
 SAMPLE = 200  # documents read to learn the fields
+_FLAGS: dict[str, Any] = {"true": True, "false": False}  # a status may be a flag
 
 
 class _MongoCollection:
@@ -49,7 +50,8 @@ class _MongoCollection:
         found = set()
         try:
             for value, fields in changes:
-                done = await self._collection.update_one({key: {"$in": _keys(value)}}, {"$set": dict(fields)})
+                stored = {name: _FLAGS.get(str(one).lower(), one) for name, one in fields.items()}
+                done = await self._collection.update_one({key: {"$in": _keys(value)}}, {"$set": stored})
                 found |= {value} if done.matched_count else set()
         except (ConnectionFailure, ExecutionTimeout, OSError) as error:
             raise port.SourceUnavailable(str(error)[:200]) from error
