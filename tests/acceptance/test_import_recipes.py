@@ -165,12 +165,14 @@ async def test_periodic_tasks_of_celery_beat(bare_postgres_url: str, tmp_path: P
             """
             create table django_celery_beat_intervalschedule (id serial primary key, every integer, period varchar(24));
             create table django_celery_beat_crontabschedule (id serial primary key, minute varchar(240),
-              hour varchar(96), day_of_week varchar(64), day_of_month varchar(124), month_of_year varchar(64), timezone varchar(63));
+              hour varchar(96), day_of_week varchar(64), day_of_month varchar(124), month_of_year varchar(64),
+              timezone varchar(63));
             create table django_celery_beat_periodictask (id serial primary key, name varchar(200) unique,
               task varchar(200), args text default '[]', kwargs text default '{}', enabled boolean default true,
               last_run_at timestamptz, total_run_count integer default 0, crontab_id integer, interval_id integer);
             insert into django_celery_beat_crontabschedule
-              (minute, hour, day_of_week, day_of_month, month_of_year, timezone) values ('30', '7', '*', '*', '*', 'Asia/Kathmandu');
+              (minute, hour, day_of_week, day_of_month, month_of_year, timezone)
+              values ('30', '7', '*', '*', '*', 'Asia/Kathmandu');
             insert into django_celery_beat_intervalschedule (every, period) values (90, 'minutes');
             insert into django_celery_beat_periodictask (name, task, kwargs, crontab_id, interval_id) values
               ('pills', 'reminders.tasks.send_reminder', '{"phone": "+9779800000001", "text": "Pills"}', 1, null),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...kernel.clock import Clock
 from ...model.errors import Invalid, TidingsError
 from ...model.time import SECOND, iso
-from ...store.external_tables.port import ColumnValue, ExternalTable, RowUpdate, SourceUnavailable
+from ...store.external_tables.port import ColumnValue, ExternalTable, RowUpdate, ExternalTableUnavailable
 from ...store.external_tables.registry import open_table
 from ...store.port import Row, Step, Store
 from .row_results import RowResult, row_result, updated_columns
@@ -71,7 +71,7 @@ class WriteBackRelay:
         changed = [one for one in due if one.is_changed]
         try:
             problems = await self._update(settings, changed) if changed else {}
-        except (SourceUnavailable, TidingsError, OSError) as error:
+        except (ExternalTableUnavailable, TidingsError, OSError) as error:
             problem = str(error)[:MAX_PROBLEM_LENGTH]
             delay = min(MAX_BACKOFF, SECOND << min(source["failures"], 20))
             _log.warning("write-back of %s failed, next attempt in %d s: %s", name, delay // SECOND, problem)

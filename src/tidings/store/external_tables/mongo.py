@@ -54,7 +54,7 @@ class _MongoCollection:
                 done = await self._collection.update_one({key: {"$in": _keys(value)}}, {"$set": stored})
                 found |= {value} if done.matched_count else set()
         except (ConnectionFailure, ExecutionTimeout, OSError) as error:
-            raise port.SourceUnavailable(str(error)[:200]) from error
+            raise port.ExternalTableUnavailable(str(error)[:200]) from error
         except PyMongoError as error:
             raise port.query_rejected(error) from error
         return found

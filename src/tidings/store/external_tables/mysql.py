@@ -68,10 +68,10 @@ class _MysqlTable(port.SqlTable):
         try:
             return await asyncio.to_thread(work)
         except (OSError, pymysql.InterfaceError) as error:
-            raise port.SourceUnavailable(str(error)) from error
+            raise port.ExternalTableUnavailable(str(error)) from error
         except pymysql.MySQLError as error:
             if error.args and error.args[0] in _AWAY:
-                raise port.SourceUnavailable(str(error)) from error
+                raise port.ExternalTableUnavailable(str(error)) from error
             await asyncio.to_thread(self._connection.rollback)
             raise port.query_rejected(error) from error
 

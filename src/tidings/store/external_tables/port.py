@@ -35,10 +35,10 @@ class ExternalTable(Protocol):
         """Return why this column is not a unique key; None if it is."""
 
     async def update(self, key: str, changes: Sequence[RowUpdate]) -> set[str]:
-        """Set columns by key; return the keys that exist. Raises Invalid or SourceUnavailable."""
+        """Set columns by key; return the keys that exist. Raises Invalid or ExternalTableUnavailable."""
 
 
-class SourceUnavailable(Exception):
+class ExternalTableUnavailable(Exception):
     """The other database does not answer; an update in progress may have been applied."""
 
 

@@ -58,7 +58,7 @@ class _PostgresTable(port.SqlTable):
             async with self._connection.transaction():
                 done = [await self._connection.execute(sql, *map(_text, values)) for sql, values in statements]
         except away as error:
-            raise port.SourceUnavailable(str(error) or type(error).__name__) from error
+            raise port.ExternalTableUnavailable(str(error) or type(error).__name__) from error
         except asyncpg.PostgresError as error:
             raise port.query_rejected(error) from error
         return [int(one.removeprefix("UPDATE ")) for one in done]

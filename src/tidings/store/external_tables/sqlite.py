@@ -48,7 +48,7 @@ class _SqliteTable(port.SqlTable):
                     self._connection.execute(sql, [_stored(value) for value in values])
                     found.append(self._connection.changes())
         except _NOT_NOW as error:
-            raise port.SourceUnavailable(str(error)) from error
+            raise port.ExternalTableUnavailable(str(error)) from error
         except apsw.Error as error:
             raise port.query_rejected(error) from error
         return found
