@@ -183,8 +183,8 @@ class TableImportService:
             if column is not None and column not in (*table.columns, table.primary):
                 problem = f"the table has no column {column[:60]!r}"
                 raise Invalid(problem, field=name, remedy=f"known columns: {columns}")
-        if key != table.primary and (problem := await table.unclear(key, request.where)):
-            raise Invalid(problem, field="key", remedy="give a column with unique values")
+        if key != table.primary and (unclear := await table.unclear(key, request.where)):
+            raise Invalid(unclear, field="key", remedy="give a column with unique values")
         return places, key
 
     async def _page(
@@ -284,7 +284,7 @@ class TableImportService:
     ) -> None:
         parsed = recipients[0].parsed
         draft, now = parsed.draft, reading.options.now
-        body = {
+        body: Row = {
             "channel": draft.channel,
             "name": (parsed.name or group)[:200],
             "xref": group[:255],

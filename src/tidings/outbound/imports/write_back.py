@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...kernel.clock import Clock
 from ...model.errors import Invalid, TidingsError
 from ...model.time import SECOND, iso
-from ...store.external_tables.port import ColumnValue, ExternalTable, RowUpdate, ExternalTableUnavailable
+from ...store.external_tables.port import ColumnValue, ExternalTable, ExternalTableUnavailable, RowUpdate
 from ...store.external_tables.registry import open_table
 from ...store.port import Row, Step, Store
 from .row_results import RowResult, row_result, updated_columns
