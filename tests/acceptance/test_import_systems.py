@@ -127,6 +127,7 @@ async def test_grouped_rows_become_broadcasts(home: House, old: str) -> None:
     """One broadcast per group, with the content that its rows share; a row that differs is reported."""
     write(old, REMINDERS)
     due = iso(home.clock.now() + HOUR)
+    rows: list[tuple[Any, ...]]
     rows = [(n, f"p{n}", "Water is back", due, None, None, f"ward {n % 2}") for n in range(1, 9)]
     rows += [
         (9, "p9", "Something else", due, None, None, "ward 1"),
@@ -193,7 +194,7 @@ async def test_a_mongodb_collection_is_imported(home: House, mongo: MongoServer)
         for n in range(600)
     ]
     mongo.data["crm"]["jobs"].insert_many([*documents, {"chat": 1, "body": {"text": "old"}, "status": "sent"}])
-    wish = {"map": ["to=chat,text=body.$.text,at=when"], "where": '{"status": "pending"}'}
+    wish: dict[str, Any] = {"map": ["to=chat,text=body.$.text,at=when"], "where": '{"status": "pending"}'}
     report = await take(home, mongo.url, "jobs", **wish)
     again = await take(home, mongo.url, "jobs", **wish)
 
@@ -221,7 +222,7 @@ async def test_files_are_imported(tmp_path: Path, form: str) -> None:
     else:
         file.write_text("\n".join(map(json.dumps, rows)) if form == "ndjson" else json.dumps(rows))
     async with house(f"sqlite:///{tmp_path}/tidings.db") as home:
-        wish = {"map": ["to=phone,text=text,at=due"], "key": "id"}
+        wish: dict[str, Any] = {"map": ["to=phone,text=text,at=due"], "key": "id"}
         report = await take(home, str(file), None, **wish)
         assert (report.taken, (await take(home, str(file), None, **wish)).known) == (20, 20)
         assert report.samples[0]["text"] == "hi; 0"

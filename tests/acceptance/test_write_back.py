@@ -62,8 +62,11 @@ def _sqlite(_: pytest.FixtureRequest, tmp_path: Path) -> OldTable:
     path = tmp_path / "old.db"
 
     def execute(sql: str, row: tuple[Any, ...] = ()) -> list[Any]:
-        with apsw.Connection(str(path)) as connection:
+        connection = apsw.Connection(str(path))
+        try:
             return list(connection.execute(sql, row))
+        finally:
+            connection.close()
 
     async def fill(due: str) -> None:
         execute(
@@ -178,7 +181,7 @@ def relay(home: House) -> WriteBackRelay:
 
 
 def scripted(message: Message) -> Outcome:
-    outcomes = {
+    outcomes: dict[str, Outcome] = {
         "p2": Reject(Category.PERMANENT, "number is blocked"),
         "p3": Unknown("the connection was cut", hold=True),
     }
