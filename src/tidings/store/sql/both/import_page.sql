@@ -1,4 +1,4 @@
--- What became of the rows of a run, a page at a time.
+-- The rows of a run with the state of their messages, by page.
 select r.source, r.key, r.kind, r.made, t.id as task, t.state, t.attempts, t.queue, t.ordering_key
 from import_rows r left join broadcasts b on r.kind = 'broadcast' and b.id = r.made
 left join tasks t on t.id = coalesce((select m.task from messages m where m.id = r.made),
