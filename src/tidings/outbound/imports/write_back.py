@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...kernel.clock import Clock
-from ...model.errors import Invalid, TidingsError
+from ...model.errors import Invalid
 from ...model.time import SECOND, iso
-from ...store.external_tables.port import ColumnValue, ExternalTable, ExternalTableUnavailable, RowUpdate
+from ...store.external_tables.port import ColumnValue, ExternalTable, RowUpdate
 from ...store.external_tables.registry import open_table
 from ...store.port import Row, Step, Store
 from .row_results import RowResult, row_result, updated_columns
@@ -71,8 +71,8 @@ class WriteBackRelay:
         changed = [one for one in due if one.is_changed]
         try:
             problems = await self._update(settings, changed) if changed else {}
-        except (ExternalTableUnavailable, TidingsError, OSError) as error:
-            problem = str(error)[:MAX_PROBLEM_LENGTH]
+        except Exception as error:  # whatever the driver raises: visible, and retried
+            problem = (str(error) or type(error).__name__)[:MAX_PROBLEM_LENGTH]
             delay = min(MAX_BACKOFF, SECOND << min(source["failures"], 20))
             _log.warning("write-back of %s failed, next attempt in %d s: %s", name, delay // SECOND, problem)
             await self._store.write([Step("write_back_failed", {"source": name, "problem": problem, "delay": delay})])
