@@ -62,7 +62,7 @@ def session(broadcast: Mapping[str, Any], tenant: str, addresses: Sequence[str])
 def recipient(found: Mapping[str, Any], broadcast: Mapping[str, Any], tenant: str) -> Row:
     """A recipient as a broadcast."""
     status = recipient_status(found)
-    reason = {"state": found["state"], "category": found["category"], "error": found["said"]}
+    reason = {"state": found["state"], "category": found["category"], "error": found["detail"]}
     return {
         "cuid": found["id"],
         "app": tenant,
@@ -75,7 +75,7 @@ def recipient(found: Mapping[str, Any], broadcast: Mapping[str, Any], tenant: st
         "maxAttempts": broadcast["options"].get("maxAttempts"),
         "attempts": found["attempts"],
         "lastAttempt": found["changed_at"] if found["attempts"] else None,
-        "disposition": reason if status == "FAIL" else {"receipt": found["said"]} if status == "SUCCESS" else None,
+        "disposition": reason if status == "FAIL" else {"receipt": found["detail"]} if status == "SUCCESS" else None,
         "createdAt": broadcast["accepted_at"],
         "updatedAt": found["changed_at"],
     }
