@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) with venv or pip, and make; everything else is installed into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync quick quick-tests test collect coverage contract wheel-check audit dist postgres pgbouncer rabbitmq promtool faketime strace xfs ip chromium screenshots docs lint format types bench crash soak fuzz clean
+.PHONY: help run sync quick quick-tests test collect coverage contract wheel-check audit dist postgres pgbouncer mariadb rabbitmq promtool faketime strace xfs ip chromium screenshots docs lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
 WORKERS ?= 5
@@ -39,7 +39,7 @@ quick: lint ## unit tests, contract tests on SQLite, lint, types: no servers, no
 quick-tests: sync
 	$(BIN)/pytest -q -n 3 --dist loadgroup --hypothesis-profile=quick -m "$(QUICK)" tests/unit tests/contract tests/layers $(ARGS)
 
-test: lint postgres pgbouncer rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry", COVERAGE=1)
+test: lint postgres pgbouncer mariadb rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry", COVERAGE=1)
 	@$(MAKE) --no-print-directory -j 2 -O types collect
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(if $(COVERAGE),--cov --cov-report=) $(ARGS)
 	$(if $(COVERAGE),@$(MAKE) --no-print-directory coverage)
@@ -136,6 +136,11 @@ strace:
 pgbouncer:
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || { $(call INSTALL_STILL,pgbouncer); } \
 	|| echo "pgbouncer is not here and could not be installed: its tests will be skipped."
+
+# For tests of imports from MySQL; the package has no service.
+mariadb:
+	@command -v mariadbd >/dev/null || test -x /usr/sbin/mariadbd || { $(call INSTALL,mariadb-server-core); } \
+	|| echo "MariaDB is not here and could not be installed: its tests will be skipped."
 
 # For tests of power cuts: its file system copies a disk in a moment.
 xfs:

@@ -54,7 +54,7 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]
     workflow = read_workflow({"enabled": True, "admins": ["out:boss"], "runner": "plain"})
     inbound = InboundSettings(sources={"crew": CREW}, workflow=workflow)
     channels = {"crew": ChannelSettings("noop"), "out": ChannelSettings("noop")}
-    async with house(sqlite_url, api_keys=(KEY,), inbound=inbound, channels=channels) as made:
+    async with house(sqlite_url, api_keys=(KEY,), inbound=inbound, channels=channels, compat="connect") as made:
         made.http.headers["x-api-key"] = KEY
         yield made
 
@@ -84,7 +84,7 @@ async def test_every_route_states_its_rule_and_lies_in_an_area(home: House) -> N
     assert silent == [], "write @allowed(...) below the route, or the action into its Way"
 
     known = {"", "docs", "live", "openapi.json", "when", "sign-in", "sign-out", "health", "callbacks",
-             "inbound", "calendar.ics", "upcoming", "sla"}  # fmt: skip
+             "inbound", "calendar.ics", "upcoming", "sla", "api"}  # fmt: skip
     firsts = {
         place.path.removeprefix("/v1").strip("/").partition("/")[0].partition(":")[0] for place in list_routes(home.api)
     }

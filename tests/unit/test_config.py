@@ -131,6 +131,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "broker_management": "https://monitor:secret@rabbit:15671",
         "metrics_port": "9020",
         "replica": "postgresql://standby/tidings",
+        "compat": "connect",
         "max_messages_per_process": "1000",
         "max_memory_per_process": "256MiB",
     }

@@ -69,6 +69,8 @@ _ALIASES = {"upcoming": "messages", "sla": "overview"}  # paths without an area 
 
 def area_of(path: str) -> str:
     """Return the area of a path; other paths belong to the overview."""
+    if path.startswith("/api/v1/"):  # sessions and broadcasts of the compatibility mode are broadcasts
+        return "broadcasts"
     first = path.removeprefix("/v1").strip("/").partition("/")[0].partition(":")[0]
     return _ALIASES.get(first, first if first in AREAS else "overview")
 

@@ -6,6 +6,7 @@ authentication: API key or session cookie of a request; its caller and client ad
 authorization: the access rule of a request, looked up in the routes.
 bodies: JSON request bodies and JSON responses.
 body_limits: limits of request bodies in size (413) and time (408).
+connect: compatibility with Rahat Connect (setting `compat`).
 csrf: CSRF and DNS rebinding protection: Host and Origin checks.
 csv_export: CSV rows and headers, with protection against formula injection.
 errors: the error envelope, Retry-After, and errors of the framework.

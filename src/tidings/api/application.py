@@ -10,6 +10,7 @@ from ..access.tenant_scope import scope_to_tenant
 from ..app import App
 from ..observability.metrics import Metrics
 from . import errors, openapi
+from .connect import routes as connect
 from .middleware import AccessMiddleware
 from .routes import (
     alerts,
@@ -95,6 +96,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> TidingsApi:
         inbox.routes(app.inbound),
         cases.routes(app.workflows),
         roster.routes(app.inbound, largest=largest, most=settings.max_bulk),
+        *([connect.routes(outbound)] if settings.compat == "connect" else []),
     ):
         api.routes.extend(router.routes)  # including a router would build every route twice
     errors.install(api)

@@ -10,8 +10,6 @@ from ..access.permissions import OPEN, READ, SEND
 from ..model.errors import TidingsError
 from .authorization import RouteMatch
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
 
 class RequestAudit:
     """Audits one request. The entry is written before the response; that of a new message soon after it."""
@@ -21,9 +19,7 @@ class RequestAudit:
         self._match = match
         self._caller = caller
         self._request_id = request_id
-        self._is_due = (
-            match.entry is not None and match.entry.method not in SAFE_METHODS and match.rule.action not in (OPEN, READ)
-        )
+        self._is_due = match.has_effect and match.rule.action not in (OPEN, READ)
 
     def before(self, send: Send) -> Send:
         """Wrap `send` so that the entry is written before the response starts."""

@@ -19,6 +19,8 @@ from ..access.service import AccessService
 from ..model.errors import Forbidden
 from .proxies import is_forwarded
 
+COMPAT_PREFIX = "/api/v1/"  # the compatibility mode
+
 
 class RequestCredentials(NamedTuple):
     """The API key or the session token of a request; a key takes precedence."""
@@ -27,9 +29,14 @@ class RequestCredentials(NamedTuple):
     session: str | None = None
 
 
-def read_credentials(headers: Mapping[bytes, bytes]) -> RequestCredentials:
-    """Return the key from X-API-Key or Authorization, otherwise the session cookie."""
+def read_credentials(headers: Mapping[bytes, bytes], path: str = "") -> RequestCredentials:
+    """Return the key from X-API-Key or Authorization, otherwise the session cookie.
+
+    Routes of the compatibility mode also take it from `app-id`, the header that Connect's clients set.
+    """
     key = headers.get(b"x-api-key") or _bearer(headers.get(b"authorization", b""))
+    if key is None and path.startswith(COMPAT_PREFIX):
+        key = headers.get(b"app-id")
     if key is not None:
         return RequestCredentials(key.decode("latin-1"))
     cookie = headers.get(b"cookie", b"").decode("latin-1")
@@ -71,5 +78,5 @@ async def authenticate(access: AccessService, credentials: RequestCredentials, s
 
 def with_origin(caller: Caller, scope: Scope) -> Caller:
     """Add the client's address; in no-key mode, requests of the dashboard get their own name."""
-    is_dashboard = caller is THIS_MACHINE and not scope["path"].startswith("/v1/")
+    is_dashboard = caller is THIS_MACHINE and not scope["path"].startswith(("/v1/", COMPAT_PREFIX))
     return replace(caller, origin=client_address_of(scope), who=DASHBOARD if is_dashboard else caller.who)

@@ -17,11 +17,12 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from ..access.caller import Caller
-from ..access.permissions import DEFAULT_RULE, OPEN, READ, AccessRule, area_of, rule_of
+from ..access.permissions import DEFAULT_RULE, OPEN, READ, SEND, AccessRule, area_of, rule_of
 from ..model.errors import Forbidden
 from .query_parameters import reject_unknown
 
 STATIC = "/static/"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BUILT_IN = {"/openapi.json": AccessRule(READ)}  # the framework's own routes
 
 
@@ -55,6 +56,11 @@ class RouteMatch(NamedTuple):
         if self.entry is None:
             return AccessRule(OPEN if self.is_open else READ)
         return self.entry.rule
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the request changes something; in the compatibility mode a GET may send."""
+        return self.entry is not None and (self.entry.method not in SAFE_METHODS or self.rule.action is SEND)
 
     @property
     def what(self) -> str:

@@ -16,9 +16,9 @@ from ..access.caller import ANONYMOUS, Caller, acting_as
 from ..access.permissions import OPEN
 from ..access.service import AccessService
 from ..model.errors import TidingsError
-from .audit_middleware import SAFE_METHODS, RequestAudit
+from .audit_middleware import RequestAudit
 from .authentication import RequestCredentials, authenticate, client_address_of, read_credentials, with_origin
-from .authorization import RouteMatch, RouteTable, permission_denied
+from .authorization import SAFE_METHODS, RouteMatch, RouteTable, permission_denied
 from .body_limits import check_content_length, with_size_limit, with_timeout
 from .csrf import check_host, check_origin
 from .errors import InternalError, Unauthorized, error_response, route_not_found
@@ -107,7 +107,7 @@ class AccessMiddleware:
             caller, credentials = replace(ANONYMOUS, origin=client_address_of(scope)), RequestCredentials()
             receive = with_timeout(receive, self._body_seconds)
         else:
-            credentials = scope["state"]["shown"] = read_credentials(headers)
+            credentials = scope["state"]["shown"] = read_credentials(headers, path)
             known = await authenticate(self._access, credentials, scope)
             if known is None:
                 await _unauthorized_response(scope, headers)(scope, receive, send)
@@ -143,7 +143,7 @@ class AccessMiddleware:
         entry = match.entry
         if entry is None or match.rule.action is OPEN:
             return
-        if entry.method not in SAFE_METHODS and credentials.session is not None:
+        if match.has_effect and credentials.session is not None:
             check_origin(headers, has_session=True)
         await self._access.rate_limiter.spend(caller)
         if not caller.passes(match.rule, entry.area):

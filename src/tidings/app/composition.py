@@ -51,6 +51,7 @@ from ..outbound.destination_breakers import DestinationBreakers
 from ..outbound.events import event_types
 from ..outbound.events.outbox_relay import OutboxRelay
 from ..outbound.events.subscription_cache import SubscriptionCache
+from ..outbound.imports.write_back import WriteBackRelay
 from ..outbound.messages import MessageService
 from ..outbound.receipts.receipt_reconciler import ReceiptReconciler
 from ..outbound.schedules.occurrence_builder import MessageOccurrenceBuilder, OccurrenceBuilder
@@ -190,6 +191,7 @@ def build(
         Extractor(store, clock, connections),
         BatchScheduler(store, clock, settings.migration_queues),
         *([ReceiptReconciler(store, clock)] if readers else []),
+        *([WriteBackRelay(store, clock, settings.imports)] if settings.imports else []),
         *inbound.pollers,
         *working.actors,
     ]

@@ -1,4 +1,4 @@
-"""`tidings import`: messages from the rows of another system's table."""
+"""`tidings import`: messages, schedules and broadcasts from the rows of another system."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .output import Column
 
 if TYPE_CHECKING:
     from ..app import App
+    from ..outbound.imports.settings import ImportSettings
     from ..outbound.imports.table_import import TableImportReport, TableImportService
 
 
@@ -29,7 +30,7 @@ class _RunsByDefault(TyperGroup):
 
 
 group = typer.Typer(
-    help="Import pending messages from a table of another system.", no_args_is_help=True, cls=_RunsByDefault
+    help="Import messages, schedules and broadcasts from another system.", no_args_is_help=True, cls=_RunsByDefault
 )
 
 _EXAMPLE = (
@@ -39,14 +40,20 @@ _EXAMPLE = (
 )
 
 
-@command(group, epilog=examples(" \\\n  ".join(_EXAMPLE)))
+@command(group, epilog=examples(" \\\n  ".join(_EXAMPLE), "tidings import run reminders --dry-run"))
 async def run(
     ctx: CommandContext,
+    name: Annotated[str | None, argument("[NAME]", "Import from the settings file.")] = None,
     *,
-    from_: Annotated[str, option("--from", "URL", "sqlite:///path or postgresql://…; it is only read.")],
-    table: Annotated[str, option("NAME", "Table, or schema.table.")],
-    map_: Annotated[list[str], option("--map", "MAP", "field=column, field=column.$.path or field='constant'.")],
-    where: Annotated[str | None, option("SQL", "Condition that selects the rows.")] = None,
+    from_: Annotated[
+        str | None,
+        option("--from", "URL", "sqlite:///, postgresql://, mysql:// or mongodb:// URL, or a file; only read."),
+    ] = None,
+    table: Annotated[str | None, option("NAME", "Table, schema.table or collection.")] = None,
+    map_: Annotated[
+        list[str] | None, option("--map", "MAP", "field=column, field=column.$.path or field='constant'.")
+    ] = None,
+    where: Annotated[str | None, option("SQL", "Condition that selects the rows; for MongoDB a JSON filter.")] = None,
     key: Annotated[str | None, option("COLUMN", "Column that identifies a row. [the primary key]")] = None,
     channel: Annotated[str | None, channel_option("Channel for rows without one.")] = None,
     time: Annotated[str, option("FORMAT", "Format of times: auto, s, ms, us or iso.")] = "auto",
@@ -57,17 +64,31 @@ async def run(
     as_: Annotated[str | None, option("--as", "NAME", "Name to remember the table by.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Create messages from the rows of a table. A repeated run imports only new rows."""
+    """Create messages, schedules and broadcasts from rows. A repeated run imports only new rows."""
     from ..inputs.timezones import parse_timezone
-    from ..outbound.imports.table_import import TableImportRequest
-    from ..store.external_tables import open_table
+    from ..model.errors import Invalid
+    from ..outbound.imports.settings import ImportSettings, TableImportRequest
+    from ..store.external_tables.registry import open_table
 
-    times_zone = parse_timezone(timezone) if timezone else None
-    request = TableImportRequest(map_, where, key, channel, time, times_zone, overdue=overdue, source=as_)
-    async with open_table(from_, table) as opened:
+    if name is not None:
+        given = [flag for flag, value in (("--from", from_), ("--table", table), ("--map", map_)) if value]
+        if given:
+            raise Invalid(f"{given[0]} is given with a named import", field="name", remedy="give one of them")
+        wanted = _named(ctx.app, name)
+    elif from_ is None or not map_:
+        remedy = "give --from and --map, or the name of an import of the settings file"
+        raise Invalid("the source is missing" if from_ is None else "the map is missing", field="from", remedy=remedy)
+    else:
+        times_zone = parse_timezone(timezone) if timezone else None
+        request = TableImportRequest(map_, where, key, channel, time, times_zone, overdue=overdue, source=as_)
+        wanted = ImportSettings(from_, table, request)
+    async with open_table(wanted.url, wanted.table) as opened:
         with output.working("", is_shown=not ctx.as_json) as say:
             report = await _importer(ctx.app).take(
-                opened, request, dry_run=dry_run, progress=lambda so_far: say(f"{so_far.read:,} rows read")
+                opened,
+                wanted.request,
+                dry_run=dry_run,
+                progress=lambda so_far: say(f"{so_far.read:,} rows read, {so_far.taken:,} accepted"),
             )
     ctx.answer(report.described(), lambda: _print(report))
 
@@ -86,10 +107,38 @@ async def list_(ctx: CommandContext) -> None:
     ctx.listing(await _importer(ctx.app).runs(), columns, nothing="no imports yet")
 
 
+@command(group, epilog=examples("tidings import status", "tidings import status reminders"))
+async def status(
+    ctx: CommandContext, name: Annotated[str | None, argument("[NAME]", "Import from the settings file.")] = None
+) -> None:
+    """Show what was written back to other systems, what waits, and what was rejected."""
+    from ..outbound.imports.write_back import write_back_status
+
+    found = await write_back_status(ctx.app.store)
+    rows = [row for row in found if name in (None, row["source"])]
+    columns = [
+        Column("source", lambda row: row["source"], keep=True),
+        Column("imported", lambda row: row["imported"], right=True),
+        Column("waiting", lambda row: row["waiting"], right=True),
+        Column("written", lambda row: row["written"], right=True),
+        Column("rejected", lambda row: row["rejected"] or None, right=True),
+        Column("last written", lambda row: row["last_at"]),
+        Column("failing since", lambda row: row["failing_since"]),
+        Column("next attempt", lambda row: row["next_at"]),
+        Column("problem", lambda row: row["problem"]),
+    ]
+    ctx.listing(rows, columns, nothing="nothing is written back; see write_back in the settings")
+    if not ctx.as_json:
+        _section("rejected rows", [one for row in rows for one in row["rejected_rows"]], ("key", "problem"))
+
+
 @command(group, epilog=examples("tidings import undo 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
 async def undo(ctx: CommandContext, run: Annotated[str, argument("RUN", "Id of the run.")]) -> None:
-    """Cancel the pending messages of a run, and report how many were already sent."""
-    counts = await _importer(ctx.app).undo(run)
+    """Cancel what a run created and has not been sent, and report what was already sent."""
+    from ..outbound.imports.undo import ImportUndo
+
+    with output.working("", is_shown=not ctx.as_json) as say:
+        counts = await ImportUndo(ctx.app.store, ctx.outbound).undo(run, lambda count: say(f"{count:,} rows"))
 
     def in_words() -> None:
         output.facts([(word.replace("_", " "), count, None) for word, count in counts.items()])
@@ -99,10 +148,49 @@ async def undo(ctx: CommandContext, run: Annotated[str, argument("RUN", "Id of t
     ctx.answer(counts, in_words)
 
 
+@command(group, epilog=examples("tidings import cursor crew --from last_message_id.txt"))
+async def cursor(
+    ctx: CommandContext,
+    source: Annotated[str, argument("SOURCE", "Polled source of the settings file.")],
+    *,
+    from_: Annotated[str, option("--from", "FILE", "File with the id of the last message that the old bot handled.")],
+) -> None:
+    """Let a source begin after the last message that another bot has handled."""
+    from pathlib import Path
+
+    from ..model.errors import Conflict, Invalid
+    from ..store.port import Step
+
+    known = [one.name for one in ctx.app.settings.inbound.sources.values() if one.is_polled]
+    if source not in known:
+        remedy = f"polled sources: {', '.join(known) or 'none'}"
+        raise Invalid(f"there is no polled source {source[:60]!r}", field="source", remedy=remedy)
+    try:
+        last = Path(from_).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{from_} cannot be read ({error})", field="from", remedy="check the path") from None
+    if not last.isdigit():
+        raise Invalid(f"{from_} holds no message id", field="from", remedy="give a file with one number")
+    if not (await ctx.app.store.write([Step("source_begin", {"name": source, "cursor": last})]))[0]:
+        raise Conflict(f"{source} has already read messages", remedy="see: tidings inbox sources")
+    ctx.answer({"source": source, "cursor": last}, lambda: output.say(f"{source} begins after message {last}"))
+
+
 def _importer(app: App) -> TableImportService:
     from ..outbound.imports.table_import import TableImportService
 
-    return TableImportService(app.store, app.clock, app.messages, list(app.channels), grace=app.settings.expire_after)
+    grace, zone = app.settings.expire_after, app.settings.timezone
+    return TableImportService(app.store, app.clock, app.outbound, list(app.channels), grace=grace, timezone=zone)
+
+
+def _named(app: App, name: str) -> ImportSettings:
+    from ..model.errors import Invalid
+
+    known = app.settings.imports
+    if name not in known:
+        remedy = f"configured imports: {', '.join(known) or 'none'}"
+        raise Invalid(f"there is no import {name[:60]!r} in the settings", field="name", remedy=remedy)
+    return known[name]
 
 
 def _print(report: TableImportReport) -> None:
@@ -115,11 +203,12 @@ def _print(report: TableImportReport) -> None:
             *((f"{name} from", column, None) for name, column in row["fields"].items()),
             ("read", row["read"], None),
             ("would import" if is_dry else "imported", row["taken"], None),
+            *((f"as {name}", row[name], None) for name in ("messages", "schedules", "broadcasts") if row[name]),
             ("already imported", row["known"], None),
             ("rejected", row["refused"], None),
         ]
     )
-    _section("samples", row["samples"], ("key", "channel", "to", "at", "text"))
+    _section("samples", row["samples"], ("key", "kind", "channel", "to", "at", "text"))
     _section("invalid rows", row["bad"], ("key", "field", "problem", "remedy"))
     for reason, count in row["reasons"].items():
         output.say(f"{count:,} × {reason}")

@@ -21,6 +21,7 @@ from ..kernel import retry
 from ..migration.credentials import Credential
 from ..model.errors import Misconfigured
 from ..outbound.alerts.thresholds import AlertThresholds, ThresholdUnit
+from ..outbound.imports.settings import ImportSettings, read_import
 from ..outbound.tenant_quotas import read_tenant_limits
 from . import parsers
 from .secret_references import SecretReferences
@@ -83,12 +84,14 @@ class _SettingsLoader:
         self._inbound: list[tuple[tuple[str, ...], object, str]] = []  # path, value, origin
         self._alerts: dict[str, tuple[object, str]] = {}
         self._credentials: dict[str, tuple[object, str]] = {}
+        self._imports: dict[str, tuple[object, str]] = {}
 
     def add_file(self, path: Path) -> None:
         """Add every setting of the TOML file."""
         origin = str(path)
         tables: dict[str, dict[str, tuple[object, str]]] = {
-            "alerts": self._alerts, "credentials": self._credentials, "policies": self._policies
+            "alerts": self._alerts, "credentials": self._credentials, "policies": self._policies,
+            "imports": self._imports,
         }  # fmt: skip
         for name, raw in _read_toml(path).items():
             if name in tables:
@@ -122,7 +125,7 @@ class _SettingsLoader:
     def add(self, name: str, raw: object, origin: str) -> None:
         """Add one setting of the top level; the last origin wins."""
         if name not in SETTING_PARSERS:
-            known = (*SETTING_PARSERS, "channels", "policies", "tenants", "inbound", "alerts", "credentials")
+            known = (*SETTING_PARSERS, "channels", "policies", "tenants", "inbound", "alerts", "credentials", "imports")
             spelled = [PREFIX + key.upper() for key in known] if origin.startswith(PREFIX) else list(known)
             given = origin if origin.startswith(PREFIX) else name
             remedy = hint(given, spelled)
@@ -142,6 +145,7 @@ class _SettingsLoader:
             given["inbound"] = _inbound(self._inbound_table(), self._folder)
         given["alerts"] = _thresholds(self._alerts)
         given["credentials"] = {name: self._credential(name, *added) for name, added in self._credentials.items()}
+        given["imports"] = {name: self._import(name, *added) for name, added in self._imports.items()}
         origins = {name: origin for name, (_, origin) in self._values.items()}
         origins |= {f"alerts.{name}": origin for name, (_, origin) in self._alerts.items()}
         channels = given.get("channels", DEFAULT_CHANNELS)
@@ -199,6 +203,15 @@ class _SettingsLoader:
             return Credential(value, parsers.hosts(table.get("hosts", [])))
         except parsers.InvalidSetting as error:
             raise Misconfigured(f"{place}.hosts in {origin} {error}", remedy=remedy, field=place) from None
+
+    def _import(self, name: str, raw: object, origin: str) -> ImportSettings:
+        """Parse one import of another system's table."""
+        place = f"imports.{name}"
+        if not _NAME.fullmatch(name):
+            problem = f"invalid import name {name!r} in {origin}"
+            raise Misconfigured(problem, remedy="Use up to 63 letters, digits, - and _", field=place)
+        table = _table(raw, place, origin)
+        return read_import(name, self._references.resolve(table, place, origin, secret=False))
 
     def _inbound_table(self) -> dict[str, Any]:
         """Return the table [inbound] with references resolved and values of the environment applied."""

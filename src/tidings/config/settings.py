@@ -17,6 +17,7 @@ from ..migration.credentials import Credential
 from ..model import durations
 from ..model.errors import Misconfigured
 from ..outbound.alerts.thresholds import AlertThresholds, ThresholdUnit
+from ..outbound.imports.settings import ImportSettings
 from ..outbound.tenant_quotas import TenantLimits
 from ..wire.origin_checks import is_loopback
 from . import parsers
@@ -149,6 +150,7 @@ class Settings:
     )
     broker_message_ttl: timedelta = _setting("10s", parsers.duration, "how long a message waits for a transport")
     replica: str | None = _setting(None, parsers.replica, "PostgreSQL standby for lists and exports; never for claims")
+    compat: str | None = _setting(None, parsers.choice("connect"), "also serve the routes of another system: connect")
     max_messages_per_process: int | None = _setting(
         None, parsers.integer(1, 10**12), "messages after which a process restarts"
     )
@@ -161,6 +163,7 @@ class Settings:
     inbound: InboundSettings = field(default_factory=InboundSettings)
     alerts: AlertThresholds = field(default_factory=AlertThresholds)
     credentials: Mapping[str, Credential] = field(default_factory=dict)
+    imports: Mapping[str, ImportSettings] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)  # of settings that were set
 
     def __post_init__(self) -> None:
@@ -276,9 +279,10 @@ class Settings:
             name: {"value": mask_secrets(one.value, "secret"), "hosts": sorted(one.hosts)}
             for name, one in self.credentials.items()
         }
+        imports = {name: mask_secrets(one.describe()) for name, one in self.imports.items()}
         return {
             **plain, "channels": channels, "policies": policies, "tenants": tenants, "inbound": inbound,
-            "alerts": alerts, "credentials": credentials,
+            "alerts": alerts, "credentials": credentials, "imports": imports,
         }  # fmt: skip
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 
 from ..model.errors import Conflict, StoreUnavailable, StoreUnusable
-from .external_tables import quote_identifier
+from .external_tables.port import quote_identifier
 from .postgres_server import split_url
 
 PREFIX = "tidings_drill_"

@@ -18,7 +18,7 @@ import asyncpg
 import orjson
 
 from ..model.errors import Conflict, StoreUnavailable, StoreUnusable
-from .external_tables import quote_identifier
+from .external_tables.port import quote_identifier
 from .migrations import MOVED_NUMBER, pending_migrations
 from .postgres import PostgresStore
 from .postgres_server import split_url

@@ -12,7 +12,7 @@ import orjson
 
 from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...model.broadcast import TALLY_WORDS, BroadcastState
-from ...model.errors import Invalid
+from ...model.errors import Invalid, NotFound
 from ...model.time import iso
 from ...store.port import Row, Store
 
@@ -51,6 +51,18 @@ async def export_results(store: Store, row: Row, *, state: str | None = None) ->
         if found.next is None:
             return
         after = found.next
+
+
+async def find_recipient(store: Store, id_: str, tenant: str) -> Row:
+    """One recipient by its message id; raises NotFound."""
+    owner = await store.read("broadcast_of_recipient", id=id_, tenant=tenant)
+    if not owner:
+        raise NotFound(f"there is no recipient {id_[:60]}", remedy="see: tidings broadcasts list")
+    place = {"group_id": owner[0]["group_id"], "part": owner[0]["part"], "after": owner[0]["task"] - 1}
+    rows = await store.read(
+        "broadcast_recipients", **place, window=1, state=None, limit=1, untaken=_untaken(owner[0]["state"])
+    )
+    return {**_entry(rows[0], {}), "broadcast": owner[0]["broadcast"]}
 
 
 def result_cells(row: Row) -> Row:

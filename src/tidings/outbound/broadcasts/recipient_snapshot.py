@@ -294,7 +294,7 @@ class BroadcastCreator:
         row = {
             **ready.row,
             "schedule": occurrence.schedule,
-            "occurrence": occurrence.at,
+            "occurrence": None if occurrence.schedule is None else occurrence.at,
             "scheduled_at": occurrence.at,
             "starts": BroadcastTrigger.SCHEDULED.value,
             "check_at": occurrence.now,

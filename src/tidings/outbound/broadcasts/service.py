@@ -119,6 +119,10 @@ class BroadcastService:
         row = await self._find(id_, tenant)
         return await recipient_results.results_page(self._store, row, state=state, limit=limit, after=after)
 
+    async def recipient(self, id_: str, *, tenant: str = "default") -> Row:
+        """One recipient by its message id, with its result and its broadcast."""
+        return await recipient_results.find_recipient(self._store, id_, tenant)
+
     async def export(self, id_: str, *, tenant: str = "default", state: str | None = None) -> AsyncIterator[list[Row]]:
         """All recipients, page by page, without an open transaction in between."""
         row = await self._find(id_, tenant)

@@ -1,6 +1,11 @@
-"""Imports: pending rows of another system's table become messages.
+"""Imports: rows of another system become messages, schedules and broadcasts, and their results go back.
 
-column_map: maps columns and JSON paths of a row to message fields.
-table_import: imports a table page by page; dry run, exactly one message per row, undo.
+column_map: maps columns and JSON paths of a row to fields.
+row_parser: turns a row into a message, a schedule or a recipient of a broadcast.
+row_results: what a write-back writes for a row, and when to look at it again.
+settings: the named imports of the settings file.
+table_import: imports a table page by page; dry run, and no row twice.
 timestamps: parses timestamps of other systems: epoch seconds to microseconds, ISO 8601.
+undo: cancels what an import created and has not been sent.
+write_back: the actor that writes status, sent time and error to the other table.
 """

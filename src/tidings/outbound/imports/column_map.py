@@ -1,4 +1,4 @@
-"""Map columns and JSON paths of a row to message fields. Pure.
+"""Map columns and JSON paths of a row to fields. Pure.
 
 to=phone            the column `phone`
 at=payload.$.when   inside the JSON of the column `payload`; also payload.$.times[0]
@@ -20,6 +20,7 @@ from ...model.errors import Invalid
 FIELDS = (
     *("to", "text", "subject", "data", "at", "channel"),
     *("priority", "ordering_key", "expires_at", "max_attempts"),
+    *("repeat", "timezone", "end", "count", "name", "group"),
 )
 _PAIR = re.compile(r"\s*([a-z_]+)\s*=\s*('(?:[^']|'')*'|[^,]*?)\s*(?:,|$)")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]")
@@ -55,7 +56,7 @@ def parse_column_map(texts: Sequence[str], columns: Sequence[str], channels: Seq
             name, start = found[1], found.end()
             if name not in FIELDS:
                 remedy = hint(name, dict.fromkeys(FIELDS))
-                raise Invalid(f"a message has no field {name!r}", field="map", remedy=remedy)
+                raise Invalid(f"there is no field {name!r}", field="map", remedy=remedy)
             if name in places:
                 raise Invalid(f"{name} is mapped twice", field="map", remedy="map it once")
             places[name] = _place(name, found[2], columns, channels)
@@ -63,6 +64,8 @@ def parse_column_map(texts: Sequence[str], columns: Sequence[str], channels: Seq
         raise Invalid("the recipient is not mapped", field="map", remedy="add to=COLUMN")
     if "text" not in places and "data" not in places:
         raise Invalid("the content is not mapped", field="map", remedy="add text=COLUMN or data=COLUMN")
+    if "repeat" in places and "group" in places:
+        raise Invalid("both repeat and group are mapped", field="map", remedy="import them in two runs")
     return places
 
 

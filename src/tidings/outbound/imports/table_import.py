@@ -1,15 +1,14 @@
-"""Import pending rows of another system's table as messages; dry run and undo.
+"""Import rows of another system's table as messages, schedules and broadcasts; with dry run.
 
-Each page of messages is written in one transaction with the keys of its rows, so a run that crashes, is
-repeated or runs concurrently imports no row twice. Undo cancels what still waits, which may then be imported
-again, and reports what was already sent.
+Each page is written in one transaction with the keys of its rows, and each broadcast with the keys of its
+recipients. A run that crashes, is repeated or runs concurrently therefore imports no row twice.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -18,38 +17,26 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from ...kernel.clock import Clock
-from ...model import durations
-from ...model.errors import Conflict, Invalid, NotFound, TidingsError
-from ...model.message import Draft
-from ...model.task import NewTask, TaskState
-from ...model.time import iso, micros
-from ...store.external_tables import ExternalTable
-from ...store.port import OrderingKey, Row, Step, Store, TableRows, WriteConflict
+from ...model.errors import Invalid, TidingsError
+from ...model.task import NewTask
+from ...model.time import iso
+from ...store.external_tables.port import ExternalTable
+from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..events import event_types
 from ..message_serializer import error_fields
 from ..message_validation import MESSAGE_COLUMNS
-from ..messages import MessageService
-from .column_map import ColumnSource, object_of, parse_column_map, text_of, value_of
-from .timestamps import TIMESTAMP_FORMATS, parse_timestamp
+from ..schedules.occurrence_builder import Occurrence
+from ..service import OutboundService
+from .column_map import ColumnSource, parse_column_map, value_of
+from .row_parser import ImportRowParser, ParsedRow, ParseOptions
+from .settings import TableImportRequest
+from .timestamps import TIMESTAMP_FORMATS
 
 PAGE = 500
 SAMPLES = 5
 MAX_REPORTED_ROWS = 20
 MAX_SOURCE_LENGTH = 500
-
-
-@dataclass(frozen=True, slots=True)
-class TableImportRequest:
-    """What to import, and how to read it."""
-
-    map: Sequence[str]
-    where: str | None = None
-    key: str | None = None  # the unique column; None: the primary key
-    channel: str | None = None  # if the map has none
-    time: str = "auto"
-    timezone: ZoneInfo | None = None
-    overdue: bool = False  # also import rows that are overdue by more than the grace
-    source: str | None = None  # the name that identifies imported rows; None: the table's location
+MAX_RECIPIENTS = 10_000  # of one broadcast; a larger group becomes several
 
 
 @dataclass(slots=True)
@@ -61,6 +48,9 @@ class TableImportReport:
     fields: dict[str, str]
     read: int = 0
     taken: int = 0
+    messages: int = 0
+    schedules: int = 0
+    broadcasts: int = 0
     known: int = 0  # imported by an earlier run
     refused: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
@@ -72,27 +62,50 @@ class TableImportReport:
         shown = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**shown, "reasons": dict(self.reasons.most_common())}
 
+    def refuse(self, bad: Sequence[Row]) -> None:
+        """Add rows that cannot be imported."""
+        self.refused += len(bad)
+        self.reasons.update(_PARTICULARS.sub("…", entry["problem"]) for entry in bad)
+        self.bad += bad[: max(0, MAX_REPORTED_ROWS - len(self.bad))]
+
 
 class _PreparedRow(NamedTuple):
-    key: str
-    task: NewTask
-    row: tuple[Any, ...]
+    """A valid row: a task with its message, or the step that adds a schedule."""
+
+    note: Row  # of `import_rows`
+    sample: Row
+    task: NewTask | None = None
+    row: tuple[Any, ...] = ()
+    step: Step | None = None
+
+
+class _Recipient(NamedTuple):
+    note: Row
+    parsed: ParsedRow
 
 
 OnProgress = Callable[[TableImportReport], None]
 
 
 class TableImportService:
-    """Imports tables of other systems, lists runs and undoes them."""
+    """Imports tables of other systems, and lists runs."""
 
     def __init__(
-        self, store: Store, clock: Clock, messages: MessageService, channels: Sequence[str], *, grace: timedelta
+        self,
+        store: Store,
+        clock: Clock,
+        outbound: OutboundService,
+        channels: Sequence[str],
+        *,
+        grace: timedelta,
+        timezone: ZoneInfo = ZoneInfo("UTC"),
     ) -> None:
         self._store = store
         self._clock = clock
-        self._messages = messages
+        self._outbound = outbound
         self._channels = [name for name in channels if name != event_types.EVENTS_CHANNEL]
         self._grace = grace
+        self._timezone = timezone
 
     async def take(
         self,
@@ -110,15 +123,39 @@ class TableImportService:
         report = TableImportReport(run, source, {name: str(place) for name, place in places.items()})
         if run is not None:
             began = {"id": run, "tenant": tenant, "source": source}
-            await self._store.write([Step("import_begin", began)])
-        reading = _ImportRowReader(places, request, tenant, self._clock.now(), self._grace)
-        async for rows in _pages(table, places, key, request.where):
-            await self._page(rows, reading, report)
+            listed = [Step("write_back_add", {"source": source, "tenant": tenant})] if request.is_written_back else []
+            await self._store.write([Step("import_begin", began), *listed])
+        now = self._clock.now()
+        options = ParseOptions(tenant, now, self._grace, request.time, request.timezone, request.overdue)
+        reading = _RowReader(ImportRowParser(places, options), options, request)
+        wanted = [place.column for place in places.values() if place.column is not None]
+        wanted = list(dict.fromkeys([*wanted, *([request.status] if request.status else [])]))
+        groups: dict[str, list[_Recipient]] = {}
+        async for page in table.pages([key, *wanted], request.where, PAGE):
+            rows = [{_KEY: str(row[0]), **dict(zip(wanted, row[1:], strict=True))} for row in page]
+            await self._page(rows, reading, report, groups)
             progress(report)
+        for group, recipients in groups.items():
+            for start in range(0, len(recipients), MAX_RECIPIENTS):
+                await self._broadcast(group, recipients[start : start + MAX_RECIPIENTS], reading, report)
+                progress(report)
         if run is not None:
             await self._store.write([Step("import_end", {"id": run})])
             await self._store.hint()
         return report
+
+    async def runs(self, *, tenant: str = "default", limit: int = 50) -> list[Row]:
+        """Runs, newest first."""
+        times = ("began_at", "ended_at", "undone_at")
+        return [
+            {
+                "run": row["id"],
+                "source": row["source"],
+                "taken": row["taken"],
+                **{name: iso(row[name]) for name in times},
+            }
+            for row in await self._store.read("import_list", tenant=tenant, limit=limit)
+        ]
 
     async def _check_request(
         self, table: ExternalTable, request: TableImportRequest
@@ -141,208 +178,170 @@ class TableImportService:
         key = request.key or table.primary
         if key is None:
             raise Invalid("the table has no single-column key", field="key", remedy="give one with --key")
-        if key not in (*table.columns, table.primary):
-            columns = ", ".join(table.columns)
-            raise Invalid(f"the table has no column {key[:60]!r}", field="key", remedy=f"known columns: {columns}")
-        if key != table.primary and (problem := await table.unclear(key, request.where)):
-            raise Invalid(problem, field="key", remedy="give a column with unique values")
+        columns = ", ".join(table.columns)
+        for name, column in (("key", key), ("write_back", request.status)):
+            if column is not None and column not in (*table.columns, table.primary):
+                problem = f"the table has no column {column[:60]!r}"
+                raise Invalid(problem, field=name, remedy=f"known columns: {columns}")
+        if key != table.primary and (unclear := await table.unclear(key, request.where)):
+            raise Invalid(unclear, field="key", remedy="give a column with unique values")
         return places, key
 
-    async def _page(self, rows: Sequence[Row], reading: _ImportRowReader, report: TableImportReport) -> None:
-        """Validate one page and write the new valid rows; repeats if another run imported some meanwhile."""
+    async def _page(
+        self, rows: Sequence[Row], reading: _RowReader, report: TableImportReport, groups: dict[str, list[_Recipient]]
+    ) -> None:
+        """Validate one page and write its messages and schedules; recipients of broadcasts join their group.
+
+        Repeats if another run imported some of the rows meanwhile.
+        """
         report.read += len(rows)
         while True:
-            known = await self._known(report.source, [str(row[_KEY]) for row in rows])
-            valid, bad = await self._validate([row for row in rows if str(row[_KEY]) not in known], reading)
+            known = await self._known(report.source, [row[_KEY] for row in rows])
+            valid, people, bad = await self._validate([row for row in rows if row[_KEY] not in known], reading)
+            tasks = [one for one in valid if one.task is not None]
             try:
                 if report.run is not None and valid:
-                    await self._write(report, valid)
+                    steps = [one.step for one in valid if one.step is not None]
+                    await self._store.enqueue(
+                        [one.task for one in tasks if one.task is not None],
+                        TableRows("messages", MESSAGE_COLUMNS, [one.row for one in tasks]),
+                        also=[*steps, *self._notes(report, [one.note for one in valid], reading)],
+                    )
             except WriteConflict:
                 continue
             break
+        for one in people:
+            groups.setdefault(str(one.parsed.group), []).append(one)
         report.known += len(known)
         report.taken += len(valid)
-        report.refused += len(bad)
-        report.reasons.update(_PARTICULARS.sub("…", entry["problem"]) for entry in bad)
-        report.bad += bad[: max(0, MAX_REPORTED_ROWS - len(report.bad))]
-        report.samples += [_sample(one) for one in valid[: max(0, SAMPLES - len(report.samples))]]
+        report.messages += len(tasks)
+        report.schedules += len(valid) - len(tasks)
+        report.refuse(bad)
+        report.samples += [one.sample for one in valid[: max(0, SAMPLES - len(report.samples))]]
 
-    async def _validate(self, rows: Sequence[Row], reading: _ImportRowReader) -> tuple[list[_PreparedRow], list[Row]]:
+    async def _validate(
+        self, rows: Sequence[Row], reading: _RowReader
+    ) -> tuple[list[_PreparedRow], list[_Recipient], list[Row]]:
         valid: list[_PreparedRow] = []
+        people: list[_Recipient] = []
         bad: list[Row] = []
         for row in rows:
             try:
-                task, made = await self._messages.prepare(reading.draft(row), reading.now)
-                valid.append(_PreparedRow(str(row[_KEY]), task, made))
+                parsed = reading.parser.parse(row)
+                note = {"key": row[_KEY], "recipient": None, "before": reading.status_of(row)}
+                if parsed.schedule is not None:
+                    valid.append(await self._schedule(parsed, note, reading.options))
+                    continue
+                task, made = await self._outbound.messages.prepare(parsed.draft, reading.options.now)
+                if parsed.group is not None:
+                    people.append(_Recipient({**note, "recipient": made[5]}, parsed))
+                else:
+                    note |= {"kind": "message", "made": made[2]}
+                    valid.append(_PreparedRow(note, _sample(note, parsed, task.due_at), task, made))
             except TidingsError as error:
-                bad.append({"key": str(row[_KEY]), **error_fields(error)})
-        return valid, bad
+                bad.append({"key": row[_KEY], **error_fields(error)})
+        return valid, people, bad
+
+    async def _schedule(self, parsed: ParsedRow, note: Row, options: ParseOptions) -> _PreparedRow:
+        zone = options.timezone or self._timezone
+        try:
+            row = await self._outbound.schedules.prepare(parsed.schedule, timezone=zone, tenant=options.tenant)
+        except TidingsError as error:
+            field = (error.field or "repeat").removeprefix("message.")
+            raise type(error)(error.problem, remedy=error.remedy, field=field) from None
+        note |= {"kind": "schedule", "made": row["id"]}
+        return _PreparedRow(note, _sample(note, parsed, row["next_at"]), step=Step("schedule_add", row))
+
+    async def _broadcast(
+        self, group: str, recipients: Sequence[_Recipient], reading: _RowReader, report: TableImportReport
+    ) -> None:
+        """Write the broadcast of one group with the keys of its rows; all rows must have the same content."""
+        first = recipients[0].parsed.draft
+        fitting, bad = [], []
+        for one in recipients:
+            differs = next((name for name in _SHARED if getattr(one.parsed.draft, name) != getattr(first, name)), None)
+            if differs is None:
+                fitting.append(one)
+                continue
+            problem = f"{differs} is not that of the group {group[:60]!r}"
+            bad.append(
+                {"key": one.note["key"], "field": differs, "problem": problem, "remedy": "give it a group of its own"}
+            )
+        report.refuse(bad)
+        try:
+            await self._write_broadcast(group, fitting, reading, report)
+        except WriteConflict:  # another run imported some of the rows meanwhile
+            known = await self._known(report.source, [one.note["key"] for one in fitting])
+            left = [one for one in fitting if one.note["key"] not in known]
+            report.known += len(fitting) - len(left)
+            if left:
+                await self._broadcast(group, left, reading, report)
+        except TidingsError as error:
+            report.refuse([{"key": one.note["key"], **error_fields(error)} for one in fitting])
+
+    async def _write_broadcast(
+        self, group: str, recipients: Sequence[_Recipient], reading: _RowReader, report: TableImportReport
+    ) -> None:
+        parsed = recipients[0].parsed
+        draft, now = parsed.draft, reading.options.now
+        body: Row = {
+            "channel": draft.channel,
+            "name": (parsed.name or group)[:200],
+            "xref": group[:255],
+            "text": draft.text or None,
+            "subject": draft.subject,
+            "data": draft.data,
+            "priority": draft.priority,
+            "maxAttempts": draft.max_attempts,
+            "addresses": list(dict.fromkeys(one.note["recipient"] for one in recipients)),
+            "skip_bad": True,  # each recipient was validated; an opt-out since then must not stop the others
+        }
+        occurrence = Occurrence(None, now if draft.at is None else draft.at, now, draft.tenant)
+        made = await self._outbound.broadcast_creator.prepare(
+            {name: value for name, value in body.items() if value is not None}, occurrence
+        )
+        notes = [{**one.note, "kind": "broadcast", "made": made.id} for one in recipients]
+        if report.run is not None:
+            await self._store.write([*made.steps, *self._notes(report, notes, reading)])
+        report.taken += len(recipients)
+        report.broadcasts += 1
+        if len(report.samples) < SAMPLES:
+            to = f"{len(body['addresses']):,} recipients"
+            report.samples.append({**_sample(notes[0], parsed, occurrence.at), "to": to})
 
     async def _known(self, source: str, keys: Sequence[str]) -> set[str]:
         said = orjson.dumps(keys).decode()
         return {row["key"] for row in await self._store.read("import_known", source=source, keys=said)}
 
-    async def _write(self, report: TableImportReport, valid: Sequence[_PreparedRow]) -> None:
-        notes = [{"key": one.key, "message": one.row[2]} for one in valid]
-        note = {"source": report.source, "run": report.run, "rows": orjson.dumps(notes).decode()}
-        await self._store.enqueue(
-            [one.task for one in valid],
-            TableRows("messages", MESSAGE_COLUMNS, [one.row for one in valid]),
-            also=[
-                Step("import_add", note),
-                Step("import_check", {**note, "n": len(valid)}, needed=True),
-                Step("import_count", {"run": report.run, "n": len(valid)}),
-            ],
-        )
-
-    # -- runs and undo
-
-    async def runs(self, *, tenant: str = "default", limit: int = 50) -> list[Row]:
-        """Runs, newest first."""
-        rows = await self._store.read("import_list", tenant=tenant, limit=limit)
-        return [_run(row) for row in rows]
-
-    async def undo(self, run: str, *, tenant: str = "default") -> Row:
-        """Cancel the waiting messages of a run, which may be imported again; counts the rest by state."""
-        found = await self._store.read("import_find", id=run, tenant=tenant)
-        if not found:
-            raise NotFound(f"there is no run {run[:60]!r}", field="run", remedy="see: tidings import list")
-        if found[0]["undone_at"] is not None:
-            raise Conflict(f"this run was undone at {iso(found[0]['undone_at'])}", remedy="import it again")
-        counts: Counter[str] = Counter()
-        after = ""
-        while page := await self._store.read("import_page", run=run, after=after, limit=PAGE):
-            after = page[-1]["key"]
-            counts += await self._undo(page)
-        if not counts["being_sent"]:
-            await self._store.write([Step("import_undone", {"id": run})])
-        words = ("cancelled", "being_sent", "sent", "failed")
-        return {"run": run, **{word: counts[word] for word in words}}
-
-    async def _undo(self, page: Sequence[Row]) -> Counter[str]:
-        """Undo one page in one transaction; each change names the state it expects."""
-        steps: list[Step] = []
-        moves: list[int] = []
-        for row in page:
-            if row["state"] == TaskState.PENDING:
-                moves.append(len(steps))
-                steps += _cancelled(row, len(steps))
-            elif row["state"] == TaskState.PROCESSING:
-                steps.append(Step("request_cancel", {"id": row["task"]}))
-            elif row["state"] in (TaskState.CANCELLED, TaskState.EXPIRED, None):
-                steps.append(Step("import_drop", {"source": row["source"], "key": row["key"]}))
-        keys: set[OrderingKey] = {
-            (row["queue"], row["ordering_key"]) for row in page if row["ordering_key"] is not None
-        }
-        done = await self._store.change(steps, keys=keys) if steps else []
-        missed = sum(not done[place] for place in moves)  # claimed since the page was read
-        states = Counter(row["state"] for row in page)
-        return Counter(
-            cancelled=len(moves) - missed,
-            being_sent=states[TaskState.PROCESSING] + missed,
-            sent=states[TaskState.DONE],
-            failed=states[TaskState.FAILED],
-        )
+    def _notes(self, report: TableImportReport, notes: Iterable[Row], reading: _RowReader) -> list[Step]:
+        """The steps that remember these rows; the transaction is rolled back if another run was first."""
+        rows = list(notes)
+        check_at = reading.options.now if reading.request.is_written_back else None
+        note = {"source": report.source, "run": report.run, "rows": orjson.dumps(rows).decode(), "check_at": check_at}
+        return [
+            Step("import_add", note),
+            Step("import_check", {**note, "n": len(rows)}, needed=True),
+            Step("import_count", {"run": report.run, "n": len(rows)}),
+        ]
 
 
 _PARTICULARS = re.compile(r"'[^']*'|\d[\w:.,+-]*")  # what differs from row to row
 _KEY = "\0key"  # no column has this name
+_SHARED = ("channel", "text", "subject", "data", "at", "priority", "max_attempts")
 
 
-class _ImportRowReader:
-    """Parses rows relative to one instant."""
+class _RowReader(NamedTuple):
+    parser: ImportRowParser
+    options: ParseOptions
+    request: TableImportRequest
 
-    def __init__(
-        self, places: Mapping[str, ColumnSource], request: TableImportRequest, tenant: str, now: int, grace: timedelta
-    ) -> None:
-        self._places = places
-        self._request = request
-        self._tenant = tenant
-        self.now = now
-        self._grace = grace
-
-    def draft(self, row: Row) -> Draft:
-        """The draft of a row; raises Invalid."""
-        said = {name: value_of(place, row) for name, place in self._places.items()}
-        at = self._time(said["at"], "at") if "at" in said else None
-        late = 0 if at is None else self.now - at
-        if late > micros(self._grace) and not self._request.overdue:
-            raise Invalid(
-                f"the message was due {durations.humanize(timedelta(microseconds=late))} ago",
-                field="at",
-                remedy="skip it, or import it with --overdue",
-            )
-        expires = said.get("expires_at")
-        priority = _whole(said.get("priority"), "priority")
-        return Draft(
-            channel=text_of(said["channel"], "channel") or "",
-            to=text_of(said["to"], "to") or "",
-            text=text_of(said.get("text"), "text") or "",
-            subject=text_of(said.get("subject"), "subject"),
-            data=object_of(said.get("data"), "data"),
-            at=at,
-            priority=5 if priority is None else priority,
-            ordering_key=text_of(said.get("ordering_key"), "ordering_key"),
-            expires_at=None if expires is None else self._time(expires, "expires_at"),
-            max_attempts=_whole(said.get("max_attempts"), "max_attempts"),
-            tenant=self._tenant,
-        )
-
-    def _time(self, value: Any, name: str) -> int:
-        return parse_timestamp(value, form=self._request.time, timezone=self._request.timezone, field=name)
+    def status_of(self, row: Mapping[str, Any]) -> str | None:
+        """The status that undo restores."""
+        value = None if self.request.status is None else value_of(ColumnSource(self.request.status), row)
+        return None if value is None else str(value)
 
 
-def _whole(value: Any, name: str) -> int | None:
-    if value is None:
-        return None
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise Invalid(f"{name} is not a whole number", field=name, remedy="map another column") from None
-
-
-async def _pages(
-    table: ExternalTable, places: Mapping[str, ColumnSource], key: str, where: str | None
-) -> AsyncIterator[list[Row]]:
-    """The rows page by page, as mappings with their key."""
-    wanted = list(dict.fromkeys(place.column for place in places.values() if place.column is not None))
-    after: Any = None
-    while rows := await table.rows([key, *wanted], where, after, PAGE):
-        yield [{_KEY: row[0], **dict(zip(wanted, row[1:], strict=True))} for row in rows]
-        after = rows[-1][0]
-        if len(rows) < PAGE:
-            return
-
-
-def _sample(one: _PreparedRow) -> Row:
-    content = orjson.loads(one.row[6])
-    return {
-        "key": one.key,
-        "channel": one.task.queue,
-        "to": one.row[5],
-        "at": iso(one.task.due_at),
-        "text": content.get("text"),
-        "data": content.get("data"),
-    }
-
-
-def _cancelled(row: Row, place: int) -> list[Step]:
-    line = {
-        "task": row["task"],
-        "origin": TaskState.PENDING.value,
-        "state": TaskState.CANCELLED.value,
-        "attempt": row["attempts"],
-        "node": None,
-        "category": None,
-        "detail": "its import was undone",
-    }
-    return [
-        Step("cancel", {"id": row["task"], "expected": TaskState.PENDING.value}),
-        Step("record_now", line, only_if=place),
-        Step("import_drop", {"source": row["source"], "key": row["key"]}, only_if=place),
-    ]
-
-
-def _run(row: Row) -> Row:
-    times = {name: iso(row[name]) for name in ("began_at", "ended_at", "undone_at")}
-    return {"run": row["id"], "source": row["source"], "taken": row["taken"], **times}
+def _sample(note: Row, parsed: ParsedRow, at: int) -> Row:
+    draft = parsed.draft
+    shown = {"key": note["key"], "kind": note["kind"], "channel": draft.channel, "to": draft.to, "at": iso(at)}
+    return {**shown, "text": draft.text or None, "data": draft.data}

@@ -24,9 +24,9 @@ SCHEDULED_MESSAGE_FIELDS: Mapping[str, Field] = {
 
 
 class Occurrence(NamedTuple):
-    """An occurrence of a schedule; `expires_at` is set only for a late one."""
+    """An occurrence of a schedule, or an import; `expires_at` is set only for a late one."""
 
-    schedule: str
+    schedule: str | None
     at: int
     now: int
     tenant: str = "default"

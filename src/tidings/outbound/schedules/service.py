@@ -59,20 +59,25 @@ class ScheduleService:
         self, body: object, *, timezone: ZoneInfo, key: str | None = None, tenant: str = "default"
     ) -> CreateResult:
         """Create a schedule; `zone` is the default time zone."""
-        given, now, id_ = (check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id())
+        given, now = check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now()
         earlier = await find_replay(self._store, self._once("schedules", key, given, None, now, tenant))
         if earlier is not None:
             return earlier
-        wanted = request_parser.parse_schedule(given, timezone, now)
-        first = request_parser.first_instant(wanted, now)
-        await self._validate(wanted, Occurrence(id_, now, now, tenant))
-        row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
+        row = await self.prepare(given, timezone=timezone, tenant=tenant)
         blank = {"state": "active", "fired": 0, "last_at": None, "last_made": None, "problem": None}
         shown = serialize_schedule({**row, **blank, "version": 0, "created_at": now, "changed_at": now}, now)
         kept = self._once("schedules", key, given, shown, now, tenant)
         made = await create_once(self._store, [Step("schedule_add", row)], shown, kept)
-        await self._hint(first, now)
+        await self._hint(row["next_at"], now)
         return made
+
+    async def prepare(self, body: object, *, timezone: ZoneInfo, tenant: str = "default") -> Row:
+        """Return the validated parameters of `schedule_add`, to be written in the caller's transaction."""
+        given, now, id_ = check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id()
+        wanted = request_parser.parse_schedule(given, timezone, now)
+        first = request_parser.first_instant(wanted, now)
+        await self._validate(wanted, Occurrence(id_, now, now, tenant))
+        return {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
         """Change some fields; null resets a field to its default."""

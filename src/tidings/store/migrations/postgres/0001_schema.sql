@@ -621,7 +621,8 @@ create table rollouts (
 );
 create index rollouts_channel on rollouts (channel, id);
 
--- Imports from another system's table, and their rows: an import can be repeated without duplicates, and undone.
+-- Imports from another system, and their rows: an import can be repeated without duplicates, and undone. If results are
+-- written back, rows with check_at are the outbox.
 create table imports (
   id        text collate "C" primary key,
   tenant    text not null,
@@ -632,13 +633,49 @@ create table imports (
   taken     bigint not null default 0
 );
 create table import_rows (
-  source  text collate "C" not null,
-  key     text collate "C" not null,
-  import  text collate "C" not null,
-  message text not null,
+  source    text collate "C" not null,
+  key       text collate "C" not null,
+  import    text collate "C" not null,
+  kind      text not null check (kind in ('message', 'schedule', 'broadcast')),
+  made      text collate "C" not null,
+  recipient text,
+  before    text,
+  undone    boolean not null default false,
+  written   text,
+  check_at  bigint,
+  version   integer not null default 0,
+  problem   text,
   primary key (source, key)
 );
 create index import_rows_import on import_rows (import, key);
+create index import_rows_made on import_rows (made);
+create index import_rows_check on import_rows (source, check_at) where check_at is not null;
+
+-- Sources whose results are written back.
+create table write_backs (
+  source        text collate "C" primary key,
+  tenant        text not null,
+  failures      integer not null default 0,
+  failing_since bigint,
+  problem       text,
+  next_at       bigint not null default 0,
+  last_at       bigint,
+  written       bigint not null default 0
+);
+
+-- Transitions outside of settle (by a user, a rule or a receipt) are written back at once.
+create function tidings_touch_import() returns trigger language plpgsql as $$
+begin
+  update import_rows r set check_at = new.changed_at, version = r.version + 1
+  from messages m left join broadcasts b on b.group_id = m.group_id
+  where m.task = new.id and r.made in (m.id, b.id) and (r.recipient is null or r.recipient = m.recipient)
+    and r.source in (select w.source from write_backs w);
+  return null;
+end $$;
+create trigger tasks_touch_import after update of state on tasks for each row
+  when (old.state <> 'processing' and new.state <> 'processing' and old.state <> new.state
+        and new.kind = 'message' and new.queue <> 'events')
+  execute function tidings_touch_import();
 
 
 -- Language models.

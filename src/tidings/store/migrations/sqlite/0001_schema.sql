@@ -552,7 +552,8 @@ create table rollouts (
 ) strict;
 create index rollouts_channel on rollouts (channel, id);
 
--- Imports from another system's table, and their rows: an import can be repeated without duplicates, and undone.
+-- Imports from another system, and their rows: an import can be repeated without duplicates, and undone. If results are
+-- written back, rows with check_at are the outbox.
 create table imports (
   id        text primary key,
   tenant    text not null,
@@ -563,13 +564,46 @@ create table imports (
   taken     integer not null default 0
 ) strict;
 create table import_rows (
-  source  text not null,
-  key     text not null,
-  import  text not null,
-  message text not null,
+  source    text not null,
+  key       text not null,
+  import    text not null,
+  kind      text not null check (kind in ('message', 'schedule', 'broadcast')),
+  made      text not null,
+  recipient text,
+  before    text,
+  undone    integer not null default false,
+  written   text,
+  check_at  integer,
+  version   integer not null default 0,
+  problem   text,
   primary key (source, key)
 ) strict;
 create index import_rows_import on import_rows (import, key);
+create index import_rows_made on import_rows (made);
+create index import_rows_check on import_rows (source, check_at) where check_at is not null;
+
+-- Sources whose results are written back.
+create table write_backs (
+  source        text primary key,
+  tenant        text not null,
+  failures      integer not null default 0,
+  failing_since integer,
+  problem       text,
+  next_at       integer not null default 0,
+  last_at       integer,
+  written       integer not null default 0
+) strict;
+
+-- Transitions outside of settle (by a user, a rule or a receipt) are written back at once.
+create trigger tasks_touch_import after update of state on tasks
+when old.state <> 'processing' and new.state <> 'processing' and old.state <> new.state
+  and new.kind = 'message' and new.queue <> 'events' begin
+  update import_rows set check_at = new.changed_at, version = version + 1
+  where made in (select m.id from messages m where m.task = new.id union all
+      select b.id from messages m join broadcasts b on b.group_id = m.group_id where m.task = new.id)
+    and (recipient is null or recipient = (select m.recipient from messages m where m.task = new.id))
+    and source in (select source from write_backs);
+end;
 
 
 -- Language models.
@@ -1067,7 +1101,7 @@ create table crosswalk (
   job        integer not null,
   changed_at integer not null,
   primary key (source_id, type, pair)
-) strict, without rowid;
+) strict;
 create index crosswalk_target on crosswalk (target_id, type, pair);
 
 -- Rate limit, concurrency, throttling and monthly quota of a system, shared by all nodes.

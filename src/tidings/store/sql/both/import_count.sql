@@ -1,2 +1,2 @@
--- So many more were taken.
+-- Count imported rows.
 update imports set taken = taken + :n where id = :run

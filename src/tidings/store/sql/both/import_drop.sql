@@ -1,2 +1,2 @@
--- This row may be taken again.
+-- This row may be imported again.
 delete from import_rows where source = :source and key = :key

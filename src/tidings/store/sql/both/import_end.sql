@@ -1,2 +1,2 @@
--- It came to its end.
+-- A run is complete.
 update imports set ended_at = coalesce(cast(:now as bigint), tidings_now()) where id = :id

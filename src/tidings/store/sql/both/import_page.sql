@@ -1,4 +1,6 @@
--- What became of the rows of a run, a page at a time.
-select r.source, r.key, t.id as task, t.state, t.attempts, t.queue, t.ordering_key
-from import_rows r left join messages m on m.id = r.message left join tasks t on t.id = m.task
-where r.import = :run and r.key > :after order by r.key limit :limit
+-- The rows of a run with the state of their messages, by page.
+select r.source, r.key, r.kind, r.made, t.id as task, t.state, t.attempts, t.queue, t.ordering_key
+from import_rows r left join broadcasts b on r.kind = 'broadcast' and b.id = r.made
+left join tasks t on t.id = coalesce((select m.task from messages m where m.id = r.made),
+  (select m.task from messages m where m.group_id = b.group_id and m.recipient = r.recipient))
+where r.import = :run and r.key > :after and not r.undone order by r.key limit :limit

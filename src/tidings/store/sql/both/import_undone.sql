@@ -1,2 +1,2 @@
--- What still waited of it was given back.
+-- A run was undone.
 update imports set undone_at = coalesce(cast(:now as bigint), tidings_now()) where id = :id
