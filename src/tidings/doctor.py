@@ -19,17 +19,20 @@ import orjson
 
 from .app import App, build
 from .config import Settings, mask_url
+from .inbound.llm.endpoint import ModelEndpoint
+from .inbound.llm.settings import ModelSettings
 from .kernel.clock import DriftLevel, classify_drift
 from .kernel.heartbeats import is_dispatcher
 from .model.durations import humanize
 from .model.errors import TidingsError
-from .model.time import SECOND, iso
+from .model.time import SECOND, iso, micros
 from .outbound.dead_letters import DeadLetters
 from .outbound.health import node_problems
 
 OVERDUE_AFTER = timedelta(seconds=60)  # older due messages are overdue
 LOW_DISK = 1 << 30
 MIN_DISK = 64 << 20
+MODEL_NOTICE = timedelta(days=90)  # before a model's shutdown
 MAX_COUNTED = 1000  # per channel and priority; beyond it 'at least'
 
 Row = Mapping[str, Any]
@@ -123,7 +126,20 @@ async def _check_database(app: App) -> list[DoctorFinding]:
         *check_channels(queues, app.settings.channels, now=now),
         *check_backlog(waiting, queues, is_worked_on=_is_worked_on(is_worked_on, nodes), now=now),
         check_dead_letters(await DeadLetters(app.store).groups()),
+        *await _check_model(app.settings.inbound.model, now=now),
     ]
+
+
+async def _check_model(settings: ModelSettings | None, *, now: int) -> list[DoctorFinding]:
+    if settings is None:
+        return []
+    endpoint = ModelEndpoint(settings, now=lambda: now)
+    try:
+        return check_model_dates({settings.small, settings.large}, await endpoint.shutdown_dates(), now=now)
+    except TidingsError as error:
+        return [_note("model", error.problem, "check inbound.model; until then the rules answer")]
+    finally:
+        await endpoint.close()
 
 
 async def _backlog(app: App, queue: str) -> ChannelBacklog | None:
@@ -200,6 +216,23 @@ def check_disk(folder: Path, free: int) -> DoctorFinding:
     if free < LOW_DISK:
         return _note("disk", f"{room} free under {folder}", "consider more space")
     return _fine("disk", f"{room} free under {folder}")
+
+
+def check_model_dates(models: Collection[str], dates: Mapping[str, str], *, now: int) -> list[DoctorFinding]:
+    """Check whether a model is shut down, or soon will be."""
+    today, soon = iso(now)[:10], iso(now + micros(MODEL_NOTICE))[:10]
+    ending = {model: dates[model] for model in sorted(models) if model in dates}
+    if not ending:
+        return [_fine("model", f"{', '.join(sorted(models))}: no shutdown announced")]
+    return [_check_date(model, date, today, soon) for model, date in ending.items()]
+
+
+def _check_date(model: str, date: str, today: str, soon: str) -> DoctorFinding:
+    remedy = "set inbound.model.small and large to current models"
+    if date <= today:
+        return _wrong("model", f"{model} was shut down on {date}", remedy)
+    what = f"{model} will be shut down on {date}"
+    return _note("model", what, remedy) if date <= soon else _fine("model", what)
 
 
 def check_standbys(row: Row) -> list[DoctorFinding]:

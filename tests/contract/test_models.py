@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx
 import openai
 import orjson
 import pytest
-from pydantic import BaseModel
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+from pydantic import BaseModel, TypeAdapter
 
+from tidings.config import load
+from tidings.doctor import check_model_dates, run_checks
 from tidings.inbound.domain import (
     CalendarCommand,
     CalendarDay,
@@ -31,7 +36,6 @@ from tidings.inbound.domain import (
 )
 from tidings.inbound.llm import endpoint, prompt, settings
 from tidings.inbound.llm.answer_validation import validate_answer
-from tidings.inbound.llm.chat_completions import Completion
 from tidings.inbound.llm.errors import (
     AnswerNotRecorded,
     ModelBudgetExceeded,
@@ -43,6 +47,7 @@ from tidings.inbound.llm.errors import (
 from tidings.inbound.llm.factory import build_interpreter
 from tidings.inbound.llm.fallback import UNKNOWN, FallbackInterpreter
 from tidings.inbound.llm.journal import trace_calls
+from tidings.inbound.llm.model_call import Completion
 from tidings.inbound.llm.model_client import ModelClient
 from tidings.inbound.llm.model_interpreter import ModelInterpreter
 from tidings.inbound.llm.prompt_renderer import render_prompt, spans
@@ -112,7 +117,8 @@ class Model:
     @property
     def asked(self) -> list[dict[str, Any]]:
         """The bodies of the requests for a completion."""
-        return [seen.json for seen in self.sandbox.requests if seen.path.endswith("/chat/completions")]
+        paths = ("/chat/completions", "/responses")
+        return [seen.json for seen in self.sandbox.requests if seen.path.endswith(paths)]
 
     async def calls(self) -> list[dict[str, Any]]:
         """The journal, oldest first."""
@@ -446,6 +452,148 @@ async def test_the_endpoints_request_dialect_is_detected(model: Model, code: str
     assert ("additionalProperties" in model.asked[-1]["messages"][0]["content"]) is (code == "unsupported_format")
 
 
+# -- dialects of real models
+
+
+def judge(body: dict[str, Any], params: Any) -> None:
+    """Validate a request with the typed parameters of the package `openai`; unknown ones are an error."""
+    adapter = TypeAdapter(params)
+    pending: list[Any] = [adapter.validate_python(body)]
+    while pending:  # pydantic validates iterables when they are read
+        one = pending.pop()
+        pending += one.values() if isinstance(one, dict) else () if isinstance(one, str) else iterated(one)
+    assert body.keys() <= get_type_hints(params).keys()
+
+
+def iterated(one: object) -> Iterable[Any]:
+    return one if isinstance(one, Iterable) else ()
+
+
+TURNS = [{"tool": {"name": "read_day", "arguments": {"date": "20270115"}}}, {"answer": WANTED}]
+
+
+@pytest.mark.parametrize(
+    ("name", "rejections", "sent"),
+    [
+        ("gpt-4o-mini", 0, {"max_tokens": 1200, "temperature": 0}),
+        ("gpt-5-mini", 2, {"max_completion_tokens": 9200}),
+        ("gpt-5.4", 3, {"max_completion_tokens": 1200, "reasoning_effort": "none"}),
+        ("gpt-6-luna", 3, {"max_completion_tokens": 1200, "reasoning_effort": "none"}),
+        ("o3", 2, {"max_completion_tokens": 9200}),
+    ],
+)
+async def test_every_openai_model_family_answers_with_tools(
+    kept: Model, name: str, rejections: int, sent: dict[str, Any]
+) -> None:
+    """Each rejection names one parameter; the dialect is then known to this process and to the next (D13)."""
+    async with (
+        opened(kept.sandbox, kept.store, kept.clock, small=name, large=name) as model,
+        opened(kept.sandbox, kept.store, kept.clock, small=name, large=name) as later,
+    ):
+        await model.say(*TURNS, {"answer": YES}, {"answer": YES})
+
+        assert len((await model.mind.extract(scene())).requests) == 1
+        assert len(model.asked) == rejections + 2
+        assert (await model.mind.intent(scene())).is_request is True
+        assert (await later.mind.intent(scene("another process"))).is_request is True
+
+        assert len(model.asked) == rejections + 4
+        limits = {"max_tokens", "max_completion_tokens", "temperature", "reasoning_effort"}
+        assert {key: model.asked[rejections + 1][key] for key in limits & model.asked[rejections + 1].keys()} == sent
+        for body in model.asked:
+            judge(body, CompletionCreateParamsNonStreaming)
+        assert [call["state"] for call in await model.calls()] == ["answered"] * 4, "a rejection is not a call"
+
+
+@pytest.mark.parametrize(
+    ("options", "rejections"),
+    [
+        ({"api": "responses"}, 1),
+        ({"reasoning_effort": "low"}, 3),
+        ({"reasoning_effort": "high", "api": "responses"}, 1),
+    ],
+)
+async def test_reasoning_with_tools_uses_the_responses_api(
+    kept: Model, options: dict[str, Any], rejections: int
+) -> None:
+    """By the setting, or when chat/completions rejects tools at the wanted effort."""
+    async with opened(kept.sandbox, kept.store, kept.clock, large="gpt-6-luna", **options) as model:
+        await model.say(*TURNS)
+
+        assert len((await model.mind.extract(scene())).requests) == 1
+
+        assert [seen.path.rpartition("/v1")[2] for seen in kept.sandbox.requests[-2:]] == ["/responses"] * 2
+        assert len(model.asked) == rejections + 2
+        last = model.asked[-1]
+        judge(last, ResponseCreateParamsNonStreaming)
+        assert [item.get("type") for item in last["input"]] == [None, None, "function_call", "function_call_output"]
+        assert last["store"] is False
+        assert last["max_output_tokens"] == 9200
+        assert last.get("reasoning") == (
+            {"effort": options["reasoning_effort"]} if "reasoning_effort" in options else None
+        )
+        await model.say({"refusal": "No."})
+        with pytest.raises(ModelRefused, match="No"):
+            await model.mind.extract(scene("something else"))
+
+
+async def test_the_limit_leaves_room_for_reasoning_tokens(kept: Model) -> None:
+    """They count against it: 200 tokens for the answer alone would leave no answer at all."""
+    async with opened(kept.sandbox, kept.store, kept.clock, small="gpt-5-mini", reasoning_tokens=0) as tight:
+        with pytest.raises(UnusableAnswer, match="cut off"):
+            await tight.mind.intent(scene())
+    async with opened(kept.sandbox, kept.store, kept.clock, small="gpt-5-mini") as model:
+        await model.say({"answer": YES})
+        assert (await model.mind.intent(scene("another one"))).is_request is True
+
+    assert kept.asked[-1]["max_completion_tokens"] == 8200
+    assert (await kept.calls())[-1]["tokens_out"] > 1024
+
+
+async def test_a_local_model_that_reasons_gets_more_room_after_an_empty_answer(model: Model) -> None:
+    """It takes max_tokens and says nothing of reasoning; the empty answer is journaled with its cost."""
+    await model.say({"answer": "", "finish": "length", "tokens_out": 200}, {"answer": YES})
+
+    assert (await model.mind.intent(scene())).is_request is True
+
+    assert [sent["max_tokens"] for sent in model.asked] == [200, 8200]
+    assert (await model.calls())[0]["tokens_out"] == 200
+
+
+async def test_a_parameter_that_stays_rejected_ends_the_call(model: Model) -> None:
+    """No endless loop: every dialect is tried at most once, and the next question starts afresh."""
+    model.sandbox.break_("error", code="unsupported_max_tokens", channel="openai", times=3)
+
+    with pytest.raises(ModelUnavailable, match="'max_tokens' is not supported"):
+        await model.mind.intent(scene())
+
+    assert len(model.asked) == 2
+    await model.say({"answer": YES})
+    assert (await model.mind.intent(scene())).is_request is True
+
+
+async def test_the_doctor_warns_of_models_that_are_shut_down(sandbox: Sandbox, tmp_path: Path) -> None:
+    """As the provider's list of models announces it."""
+    (tmp_path / "tidings.toml").write_text(
+        f'database = "sqlite:///{tmp_path}/t.db"\n[inbound.model]\nbase_url = "{sandbox.url}/openai/v1"\n'
+        'small = "gpt-6-luna"\nlarge = "gpt-4o-mini"\n'
+    )
+    store = SqliteStore(tmp_path / "t.db", now=lambda: 1)
+    await store.open()
+    await store.close()
+
+    for key, told in (("sk-1", "gpt-4o-mini .* shut down on 2027-01-14"), ("sk-wrong", "rejects the key: HTTP 401")):
+        settings = load(environ={"TIDINGS_INBOUND__MODEL__KEY": key}, folder=tmp_path)
+        (found,) = [one for one in await run_checks(settings) if one.check == "model"]
+        assert re.search(told, found.what)
+
+    dates = {"gpt-4o-mini": "2027-01-14"}
+    for day, grade in (("2026-09-01", "fine"), ("2026-11-01", "note"), ("2027-01-14", "wrong")):
+        now = int(datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()) * SECOND
+        assert [one.grade for one in check_model_dates({"gpt-4o-mini"}, dates, now=now)] == [grade]
+    assert "no shutdown announced" in check_model_dates({"gpt-6-luna"}, dates, now=now)[0].what
+
+
 # -- the journal
 
 
@@ -573,8 +721,8 @@ def test_the_suite_forbids_real_models(monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint.refuse_forbidden(replace(real, base_url="http://127.0.0.1:11434/v1"))
     monkeypatch.delenv(endpoint.SWITCH)
     endpoint.refuse_forbidden(real)
-    with pytest.raises(Misconfigured, match=r"inbound\.model\.forbid"):
-        endpoint.refuse_forbidden(replace(real, forbid=True))
+    with pytest.raises(Misconfigured, match=r"inbound\.model\.local_only"):
+        endpoint.refuse_forbidden(replace(real, local_only=True))
 
 
 # -- prompts and settings
@@ -658,8 +806,6 @@ def test_invalid_model_settings_stop_the_start(table: object, told: str) -> None
 
 def test_the_table_is_read_from_file_and_environment(tmp_path: Path) -> None:
     """[inbound.model], and TIDINGS_INBOUND__MODEL__… over it; the key is not shown."""
-    from tidings.config import load
-
     (tmp_path / "tidings.toml").write_text(
         '[inbound.model]\nbase_url = "http://localhost:11434/v1"\nsmall = "a"\nkey = "env:KEY"\n'
         'prompts = "words"\n[inbound.model.prices.a]\ninput = 0.1\noutput = 0.2\n'
@@ -716,7 +862,20 @@ async def test_the_well_known_client_is_served_unchanged(sandbox: Sandbox) -> No
             assert said.choices[0].message.content == "bye"
         assert said.usage is not None
         assert said.usage.total_tokens == said.usage.prompt_tokens + said.usage.completion_tokens
-        assert [one.id async for one in client.models.list()] == ["sandbox-small", "sandbox-large"]
+        dates = {one.id: one.shutdown_date async for one in client.models.list()}
+        assert (dates["sandbox-small"], dates["gpt-4o-mini"]) == (None, "2027-01-14")
+
+        await hand.post(
+            "/sandbox/openai", json=[{"answer": {"is_request": True, "days": []}}, TURNS[0], {"refusal": "No."}]
+        )
+        typed = await client.responses.parse(model="gpt-6-luna", input="hello", text_format=Answer)
+        assert typed.output_parsed == Answer(is_request=True, days=[])
+        assert typed.usage is not None and typed.usage.output_tokens_details.reasoning_tokens == 1024
+        called = (await client.responses.create(model="m", input=hello)).output[0]
+        assert called.type == "function_call" and called.name == "read_day"
+        assert (await client.responses.create(model="m", input=hello)).output[0].type == "message"
+        cut = await client.responses.create(model="gpt-6-luna", input=hello, max_output_tokens=100)
+        assert (cut.status, cut.output_text) == ("incomplete", "")
 
         errors: list[tuple[str, type[Exception]]] = [
             ("throttle-5", openai.RateLimitError),

@@ -41,7 +41,7 @@ def whole(least: int, most: int) -> Callable[[object], int]:
     """Return a parser for whole numbers in a range."""
 
     def parse(value: object) -> int:
-        is_whole = not isinstance(value, bool) and re.fullmatch(r"\d{1,4}", str(value))
+        is_whole = not isinstance(value, bool) and re.fullmatch(r"\d{1,9}", str(value))
         if not is_whole or not least <= int(str(value)) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(str(value))

@@ -344,7 +344,7 @@ async def test_a_server_that_will_not_talk_to_us(
     server: SmtpServer, code: str, kind: type, category: Category, whole: bool
 ) -> None:
     """A4: what is said before there is a recipient is about us."""
-    outcome = await send(server.port, message(), hello=f"smtp-{code}")
+    outcome = await send(server.port, message(), helo_name=f"smtp-{code}")
 
     assert type(outcome) is kind and isinstance(outcome, Retry | Reject)
     assert (outcome.category, outcome.whole_channel) == (category, whole)

@@ -16,10 +16,12 @@ from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire import origin_checks
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
-from ..option_parsers import flag, one_of
+from ..option_parsers import flag, one_of, whole
 from .prompt import ModelRole
 
 FORMATS = ("schema", "object")
+APIS = ("auto", "chat", "responses")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 BILLION = 1_000_000_000  # costs are stored in whole billionths of your currency
 MOST_ROUNDS = 4  # calls per question: the answer, its correction, and tool calls
 
@@ -45,13 +47,16 @@ class ModelSettings:
     large: str
     key: str | None = field(default=None, repr=False)
     timeout: timedelta = timedelta(seconds=30)
-    patience: timedelta = timedelta(seconds=10)
+    max_wait: timedelta = timedelta(seconds=10)
     per_minute: float | None = None
     budget_per_day: Decimal | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     prompts: Path | None = None
     format: str = "schema"
-    forbid: bool = False
+    api: str = "auto"
+    reasoning_effort: str | None = None
+    reasoning_tokens: int = 8_000
+    local_only: bool = False
 
     def model(self, role: ModelRole) -> str:
         """Return the model of a role."""
@@ -65,7 +70,7 @@ class ModelSettings:
     @property
     def longest(self) -> timedelta:
         """The maximum duration of one question; the caller's deadline must be longer."""
-        return (self.patience + 2 * self.timeout) * MOST_ROUNDS
+        return (self.max_wait + 2 * self.timeout) * MOST_ROUNDS
 
     def describe(self) -> Mapping[str, Any]:
         """Return all options as plain values with the key masked."""
@@ -75,7 +80,7 @@ class ModelSettings:
         return shown | {
             "key": getattr(self.key, "shown", "***") if self.key else None,
             "timeout": durations.humanize(self.timeout),
-            "patience": durations.humanize(self.patience),
+            "max_wait": durations.humanize(self.max_wait),
             "prices": {model: [str(one) for one in price] for model, price in self.prices.items()},
         }
 
@@ -198,11 +203,14 @@ OPTIONS: Mapping[str, Callable[[object], Any]] = {
     "small": _text,
     "large": _text,
     "timeout": _length,
-    "patience": _length,
+    "max_wait": _length,
     "per_minute": _rate,
     "budget_per_day": _amount,
     "prices": _prices,
     "prompts": _text,
     "format": one_of(FORMATS),
-    "forbid": flag,
+    "api": one_of(APIS),
+    "reasoning_effort": one_of(EFFORTS),
+    "reasoning_tokens": whole(0, 100_000),
+    "local_only": flag,
 }

@@ -53,7 +53,7 @@ class EmailSettings(BaseChannelSettings):
     password: str | None = field(default=None, repr=False)
     verify: bool = True
     ca_file: str | None = None
-    hello: str | None = None
+    helo_name: str | None = None
     connections: int = 5
     subject: str = ""
     allow_from: bool = False
@@ -73,7 +73,7 @@ class EmailSettings(BaseChannelSettings):
             password=self.password,
             verify=self.verify,
             ca_file=self.ca_file,
-            hello=self.hello,
+            hello=self.helo_name,
             connections=self.connections,
         )
 
@@ -326,7 +326,7 @@ KIND = ChannelKind(
         "connections": _connections,
         "verify": yes_or_no,
         "ca_file": text,
-        "hello": _name,
+        "helo_name": _name,
     },
     _judge,
 )

@@ -10,6 +10,7 @@ discord: Discord webhooks.
 gateway: an HTTP gateway in front of a WhatsApp session.
 groupme: GroupMe bots, direct messages and groups.
 openai: an OpenAI-compatible language model with scripted answers.
+openai_models: which parameters OpenAI's model families accept.
 phone: the plain phone with Tidings' own wire format.
 shift_calendar: the shift calendar, with the faults of the real one.
 slack: Slack's Web API and incoming webhooks.
