@@ -197,7 +197,9 @@ class Pipeline:
     ) -> WorkflowEntry:
         """Decide about a message that belongs to no open workflow."""
         settings = self._settings
-        decision = correlation.band(intent, start_threshold=settings.start_threshold, review_threshold=settings.review_threshold)
+        decision = correlation.band(
+            intent, start_threshold=settings.start_threshold, review_threshold=settings.review_threshold
+        )
         happened = [_intent(intent)]
         own = [flow for flow in flows if flow.squad == spoken.speaker.squad]
         if decision is not MessageDecision.STARTED:
