@@ -18,7 +18,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
-from tidings.outbound.channels.groupme import LISTED, found_in
+from tidings.outbound.channels.groupme import found_in
 from tidings.outbound.channels.registry import build
 from tidings.store.port import Store
 
@@ -262,18 +262,37 @@ def listed(count: int, *, since: int) -> list[Any]:
     ("others", "keys", "expected"),
     [
         (listed(5, since=NOW // 1_000_000 + 1), ["a"], Retry),
-        (listed(LISTED, since=NOW // 1_000_000 + 1), ["a"], Unknown),
-        (listed(LISTED, since=NOW // 1_000_000 - 9), ["a"], Retry),
+        (listed(4, since=NOW // 1_000_000 + 1), ["a"], Unknown),
+        (listed(4, since=NOW // 1_000_000 - 9), ["a"], Unknown),
+        (listed(4, since=NOW // 1_000_000 - 99), ["a"], Retry),
         ([{"source_guid": "a", "id": "1"}], ["a"], Done),
         ([{"source_guid": "a", "id": "1"}], ["a", "a.2"], Unknown),
-        ([{}], ["a"], Retry),
+        ([{}], ["a"], Unknown),
     ],
 )
 def test_a_list_denies_only_what_it_reaches_back_to(
     others: list[Any], keys: list[str], expected: type[Outcome]
 ) -> None:
-    """A full list that begins after the message was accepted says nothing about it."""
-    assert type(found_in(others, keys, accepted_at=NOW)) is expected
+    """A short page is not a whole list: without all five messages of the chat, only time proves absence."""
+    assert type(found_in(others, keys, total=5, accepted_at=NOW)) is expected
+    assert type(found_in([], keys, total=None, accepted_at=NOW)) is Unknown
+
+
+async def test_a_lookup_pages_through_direct_messages(sandbox: Sandbox) -> None:
+    """They come twenty at a time, whatever limit is asked for; the message must not be sent twice."""
+    made = channel(sandbox.url)
+    first = await made.send(message())
+    for number in range(45):
+        await made.send(message()._replace(id=f"0190-b{number}"))
+    found = await made.lookup(message())
+    absent = await made.lookup(message()._replace(id="0190-c1"))
+    await made.close()
+
+    assert found == first
+    assert isinstance(absent, Retry)
+    asked = [seen.path for seen in sandbox.requests if seen.method == "GET"]
+    assert len(asked) == 6
+    assert ["before_id" in path for path in asked] == [False, True, True] * 2
 
 
 def test_the_rule_in_doubt_follows_from_what_the_channel_has() -> None:

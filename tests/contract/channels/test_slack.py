@@ -31,11 +31,14 @@ UNREACHABLE = (
 WRONG = (
     "msg_too_long no_text too_many_attachments invalid_blocks invalid_arguments invalid_arg_name "
     "invalid_array_arg invalid_charset invalid_form_data invalid_post_type missing_post_type "
-    "as_user_not_supported"
+    "as_user_not_supported msg_blocks_too_long invalid_blocks_format invalid_metadata_format metadata_too_large "
+    "cannot_reply_to_message"
 )
 ACCOUNT = (
     "not_authed invalid_auth account_inactive token_revoked token_expired missing_scope no_permission "
-    "not_allowed_token_type org_login_required ekm_access_denied access_denied enterprise_is_restricted"
+    "not_allowed_token_type org_login_required ekm_access_denied access_denied enterprise_is_restricted "
+    "accesslimited team_access_not_granted team_not_found two_factor_setup_required deprecated_endpoint "
+    "method_deprecated"
 )
 
 
@@ -118,6 +121,7 @@ async def test_a_message_arrives_on_the_phone_under_its_channel(sandbox: Sandbox
         (error, Retry(TH, "", after=timedelta(seconds=30), whole_channel=True))
         for error in ("rate_limited", "ratelimited")
     ]
+    + [("message_limit_exceeded", Retry(TH, "", whole_channel=True))]
     + [(error, Retry(T, "")) for error in ("team_added_to_org", "request_timeout", "service_unavailable")]
     + [(error, Unknown("")) for error in ("internal_error", "fatal_error")]
     + [("something_new", Reject(P, ""))],
@@ -129,6 +133,14 @@ async def test_each_error_has_its_category_and_its_consequence(sandbox: Sandbox,
 
     check(outcome, expected, "ratelimited" if error == "rate_limited" else error)
     assert sandbox.requests and not sandbox.ledger[0].delivered
+
+
+async def test_blocks_that_are_too_long_for_slack_are_a_validation_error(sandbox: Sandbox) -> None:
+    """The message is wrong, not the channel."""
+    blocks = [{"type": "section", "text": {"type": "mrkdwn", "text": "x" * 2900}}] * 5
+    outcome = await send(channel(sandbox.url), data={"blocks": blocks})
+
+    check(outcome, Reject(V, ""), "msg_blocks_too_long")
 
 
 @pytest.mark.parametrize(
