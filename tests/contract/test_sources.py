@@ -6,6 +6,8 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import aiogram.types
+import httpx
 import pytest
 
 from tidings.inbound.domain import IncomingKind
@@ -318,21 +320,88 @@ async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> N
     rows = await world.all()
     assert [row["text"] for row in rows[:5]] == [f"line {n}" for n in range(5)]
     assert (rows[4]["edited_text"], rows[5]["kind"]) == ("line 4, mended", "edit")
-    assert (await world.store.read("source_find", source="live"))[0]["cursor"] == "7"
+    assert (await world.store.read("source_find", source="live"))[0]["cursor"].startswith("7@")
     await world.drain()
     assert world.hears.items[-1].text == "line 4, mended"
     assert world.hears.items[-1].is_edited
 
 
+async def test_aiogram_accepts_the_updates_of_the_sandbox() -> None:
+    """Judge: the typed updates of aiogram, which are told apart by content as ours are."""
+    async with serving() as sandbox, httpx.AsyncClient(base_url=sandbox.url, verify=False) as client:
+        say = {"channel": "telegram", "chat": "-100", "name": "Ada", "text": "hello"}
+        said = sandbox.world.say({**say, "sender": ADA})
+        sandbox.world.say({**say, "sender": ADA, "text": "hello all", "edits": said.n})
+        sandbox.world.say({**say, "sender": "-100", "text": "from an anonymous admin"})
+        sandbox.world.say({**say, "sender": ADA, "text": "New title", "system": True})
+        found = (await client.get("/bot1:abcdefghij/getUpdates")).json()["result"]
+
+    judged = [aiogram.types.Update.model_validate(one) for one in found]
+    assert [one.event.content_type for one in judged] == ["text", "text", "text", "new_chat_title"]
+    assert not any(one.model_extra or one.event.model_extra for one in judged)
+    settings = SourceSettings("live", "telegram")
+    heard = [one for update in found for one in telegram.incoming(settings, update)]
+    assert [(one.kind, one.sender, one.own) for one in heard] == [
+        (IncomingKind.MESSAGE, ADA, False),
+        (IncomingKind.EDIT, ADA, False),
+        (IncomingKind.MESSAGE, "-100", False),
+        (IncomingKind.SYSTEM, ADA, False),
+    ]
+
+
+CELL = {"align": "left", "valign": "top"}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "text"),
+    [
+        ({"rich_message": {"blocks": [
+            {"type": "heading", "size": 1, "text": "Rota"},
+            {"type": "paragraph", "text": ["no crew ", {"type": "bold", "text": "for 42"}, " tonight"]},
+            {"type": "list", "items": [{"label": "1", "blocks": [{"type": "paragraph", "text": "from 1800"}]}]},
+            {"type": "table", "cells": [[{**CELL, "text": "to"}, {**CELL, "text": " 0600"}]]},
+        ]}}, "message", "Rota\nno crew for 42 tonight\nfrom 1800\nto 0600"),
+        ({"dice": {"emoji": "🎲", "value": 4}}, "message", ""),
+        ({"video_note": {"file_id": "a", "file_unique_id": "b", "length": 1, "duration": 1}}, "message", ""),
+        ({"forum_topic_created": {"name": "Rota", "icon_color": 1}}, "system", ""),
+        ({"video_chat_started": {}}, "system", ""),
+        ({"message_auto_delete_timer_changed": {"message_auto_delete_time": 60}}, "system", ""),
+    ],
+)  # fmt: skip
+def test_rich_and_service_messages_of_telegram_are_told_apart(content: dict[str, Any], kind: str, text: str) -> None:
+    """The samples are valid by aiogram's types; a rich message counts as its plain text."""
+    message = {"message_id": 1, "date": 1_790_000_000, "chat": {"id": 5, "type": "private"}, **content}
+    update = {"update_id": 1, "message": {**message, "from": {"id": 7, "is_bot": False, "first_name": "Ada"}}}
+    judged = aiogram.types.Update.model_validate(update)
+    assert judged.message is not None and judged.message.content_type == next(iter(content))
+
+    (heard,) = telegram.incoming(SourceSettings("live", "telegram"), update)
+
+    assert (heard.kind, heard.text) == (kind, text)
+
+
+def test_ephemeral_telegram_messages_are_not_taken_for_one_another() -> None:
+    """They all have the number 0; their own numbers are reused."""
+    message = {"message_id": 0, "ephemeral_message_id": 3, "chat": {"id": 5}, "from": {"id": 7}, "text": "hello"}
+    ids = [
+        telegram.incoming(SourceSettings("live", "telegram"), {"message": {**message, "date": at}})[0].id
+        for at in (1_790_000_000, 1_790_000_001)
+    ]
+    assert len(set(ids)) == 2
+
+
 def test_missing_telegram_update_numbers_are_a_gap() -> None:
     """But not after a quiet week, when Telegram begins anew."""
-    assert telegram.missing_updates("5", [5, 6]) == []
-    assert telegram.missing_updates(None, [7]) == []
-    assert telegram.missing_updates("5", [8, 10]) == [
+    week = 7 * 24 * 3600
+    assert telegram.missing_updates("5@100", [(5, 101), (6, 101)]) == []
+    assert telegram.missing_updates(None, [(7, 100)]) == []
+    assert telegram.missing_updates("5@100", [(900, 100 + week), (901, 100 + week)]) == []
+    assert telegram.missing_updates("5@100", [(900, 100 + week - 7200)]) == ["Telegram no longer has updates 5 to 899"]
+    assert telegram.missing_updates("5", [(8, 100), (10, 100)]) == [
         "Telegram no longer has updates 5 to 7",
         "Telegram no longer has update 9",
     ]
-    assert telegram.missing_updates("5", [90_000_000]) == []
+    assert telegram.missing_updates("5@100", [(90_000_000, 100)]) == []
 
 
 # -- call-backs

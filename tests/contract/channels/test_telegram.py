@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
+import aiogram.methods
+import aiogram.types
 import httpx
 import pytest
 import telegram.error
@@ -17,8 +19,8 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import build
-from tidings.outbound.channels.telegram import TelegramSettings
-from tidings.sandbox.providers.telegram import ERRORS
+from tidings.outbound.channels.telegram import MEDIA, TelegramSettings, receipt_of
+from tidings.sandbox.providers.telegram_errors import ERRORS
 from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, hang_up_in_body, receiving, refusing
@@ -134,6 +136,38 @@ async def test_media_are_sent_by_url_with_the_text_as_caption(sandbox: Sandbox, 
         "caption": "hello",
         "caption_entities": [{"type": "bold", "offset": 0, "length": 5}],
     }
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"text": "hello"},
+        {"text": "<b>hello</b>", "data": {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}},
+        {"text": "hello", "data": {"entities": [{"type": "bold", "offset": 0, "length": 5}], "protect_content": True}},
+        {"text": "hello", "data": {"reply_markup": {"inline_keyboard": [[{"text": "Yes", "callback_data": "yes"}]]}}},
+        {"text": "hello", "data": {"ephemeral_message_parameters": {"receiver_user_id": 7}}},
+        *({"text": "a caption", "data": {name: "https://example.com/x"}} for name in MEDIA),
+    ],
+)
+async def test_aiogram_accepts_what_is_sent_and_answered(sandbox: Sandbox, content: dict[str, Any]) -> None:
+    """Judge: the typed methods and messages of aiogram; an unknown parameter is an error."""
+    outcome = await send(sandbox.url, GROUP, **content)
+
+    (seen,) = sandbox.requests
+    method = getattr(aiogram.methods, f"S{seen.path.rpartition('/')[2][1:]}")
+    method.model_validate(seen.json)
+    assert seen.json.keys() <= method.model_fields.keys()
+    async with httpx.AsyncClient(base_url=sandbox.url, verify=False) as client:
+        answered = (await client.post(seen.path, json=seen.json)).json()
+    said = aiogram.types.Message.model_validate(answered["result"])
+    assert not said.model_extra
+    assert outcome == Done(f"{GROUP}/1")
+    assert said.message_id == (0 if "ephemeral_message_parameters" in seen.json else 2)
+
+
+def test_a_message_without_a_number_has_no_receipt() -> None:
+    """Telegram schedules some videos in large chats and answers with the number 0."""
+    assert receipt_of({"message_id": 0, "chat": {"id": 5}}) is None
 
 
 async def test_a_public_name_is_a_recipient_too(sandbox: Sandbox) -> None:

@@ -16,6 +16,7 @@ shift_calendar: the shift calendar, with the faults of the real one.
 slack: Slack's Web API and incoming webhooks.
 smtp: the mail server.
 telegram: the Telegram Bot API.
+telegram_errors: its errors, by name.
 twilio: Twilio messages.
 waha: WAHA (WhatsApp sessions).
 whatsapp_cloud: the WhatsApp Cloud API.
