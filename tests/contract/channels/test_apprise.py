@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -112,6 +114,28 @@ async def test_a_no_with_a_status_has_its_category(
     assert type(outcome) is kind
     if isinstance(outcome, Retry | Reject):
         assert (outcome.category, outcome.whole_channel) == (category, whole)
+
+
+@pytest.mark.parametrize("scheme", ["json", "xml", "form", "ntfy", "gotify", "mmost"])
+async def test_the_locked_apprise_words_a_refused_request_as_expected(receiver: Receiver, scheme: str) -> None:
+    """The outcome is read from log lines: an upgrade that words them otherwise must fail here."""
+    receiver.script(*[answer(429, b"{}")] * 3)
+    outcome = await send(channel(f"{scheme}://127.0.0.1:{receiver.port}/{TOKEN}-{'a' * 12}"))
+
+    assert isinstance(outcome, Retry)
+    assert (outcome.category, outcome.whole_channel) == (Category.THROTTLING, True)
+
+
+def test_almost_every_http_service_of_the_locked_apprise_logs_its_status() -> None:
+    """Of the others a failure is unknown, and held; this list must not grow unnoticed."""
+    import apprise
+
+    sources = {file.stem: file.read_text() for file in (Path(apprise.__file__).parent / "plugins").rglob("*.py")}
+    calling = {name: text for name, text in sources.items() if re.search(r"requests\.(post|get|put|request)\b", text)}
+    silent = {name for name, text in calling.items() if not re.search(r"error=(%[sd]|\{)", text)}
+
+    assert len(calling) > 100
+    assert silent <= {"lark", "qq", "spike", "spugpush", "wxpusher"}
 
 
 @pytest.mark.parametrize("act", [cut, black_hole])

@@ -19,6 +19,7 @@ from typing import Any
 
 import aiosmtplib
 import pytest
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword
 
 from tidings.model.errors import CallerError, Misconfigured
 from tidings.model.message import Message
@@ -678,6 +679,71 @@ async def test_the_well_known_client_works_with_the_pretend_server(server: SmtpS
 
     assert (list(refused), said.startswith("2.0.0 OK")) == (["gone@example.org"], True)
     assert [entry.text for entry in world.recent if entry.delivered] == ["hello\n.\nbye"]
+
+
+class Judge:
+    """A handler of aiosmtpd that keeps what it takes and refuses one recipient."""
+
+    def __init__(self) -> None:
+        self.taken: list[Envelope] = []
+
+    async def handle_RCPT(self, _server: SMTP, _session: object, envelope: Envelope, to: str, _options: object) -> str:
+        if to.startswith("gone@"):
+            return "550 5.1.1 No such user"
+        envelope.rcpt_tos.append(to)
+        return "250 2.1.5 OK"
+
+    async def handle_DATA(self, _server: SMTP, _session: object, envelope: Envelope) -> str:
+        self.taken.append(envelope)
+        return "250 2.0.0 OK, queued as 42"
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH")
+@pytest.mark.parametrize("security", ["none", "starttls", "tls"])
+async def test_a_foreign_server_takes_what_is_sent(certificate: Path, security: str) -> None:
+    """Judge: aiosmtpd, strict about the protocol: greeting, STARTTLS, login, dots, letters, sizes, refusals."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    judge, logins = Judge(), list[LoginPassword]()
+
+    def authenticate(*asked: Any) -> AuthResult:
+        logins.append(asked[-1])
+        return AuthResult(success=logins[-1].password == PASSWORD.encode(), handled=False)
+
+    def made() -> SMTP:
+        over_tls = security == "starttls"
+        tls = {"tls_context": context, "require_starttls": True} if over_tls else {}
+        return SMTP(
+            judge, hostname="judge.example", data_size_limit=50_000, command_call_limit=20,
+            authenticator=authenticate, auth_required=security != "none", auth_require_tls=over_tls, **tls,
+        )  # fmt: skip
+
+    listening = await asyncio.get_running_loop().create_server(
+        made, "127.0.0.1", 0, ssl=context if security == "tls" else None
+    )
+    port = listening.sockets[0].getsockname()[1]
+    login = {"username": "ada", "password": PASSWORD, "ca_file": str(certificate)} if security != "none" else {}
+    text = "first\n.\n..second\n" + "Grüße " * 300
+    channel = mailer(port, security=security, helo_name="client.example", **login)
+    taken = await channel.send(message("Ada <ada@example.org>, bob@bücher.example", text=text))
+    again = await channel.send(message(data={"html": "<b>hi</b>", "attachments": [{"name": "a", "content": "AAEC"}]}))
+    gone = await channel.send(message("gone@example.org"))
+    large = await channel.send(message(text="x" * 60_000))
+    after = await channel.send(message())
+    await channel.close()
+    wrong = await send(port, message(), security=security, **{**login, "password": "no"}) if login else None
+    listening.close()
+    await listening.wait_closed()
+
+    assert (taken, again, after) == (Done("250 2.0.0 OK, queued as 42"),) * 3
+    assert [envelope.rcpt_tos for envelope in judge.taken[:1]] == [["ada@example.org", "bob@xn--bcher-kva.example"]]
+    first = message_from_bytes(judge.taken[0].original_content or b"", policy=policy.default)
+    assert first.get_content().replace("\r\n", "\n").rstrip("\n") == text
+    assert isinstance(gone, Reject) and (gone.category, gone.whole_channel) == (Category.PERMANENT, False)
+    assert isinstance(large, Reject) and large.category is Category.VALIDATION
+    if login:
+        assert logins[0].login == b"ada"
+        assert isinstance(wrong, Reject) and wrong.whole_channel
 
 
 async def test_the_pretend_server_knows_its_protocol(server: SmtpServer) -> None:

@@ -193,6 +193,8 @@ def verdict(reply: SmtpReply, stage: SmtpStage) -> SmtpVerdict:
             return found
     if code == 552 and stage is SmtpStage.RECIPIENT and "recipients" in reply.text.lower():
         return SmtpVerdict.TEMPORARY  # an old server's 452
+    if code == 552 and stage is SmtpStage.SENDER:
+        return SmtpVerdict.TOO_BIG  # by the SIZE that we announce with the sender (RFC 1870)
     if code in _WRONG_CODES:
         return SmtpVerdict.WRONG
     return SmtpVerdict.PERMANENT if 500 <= code < 600 else SmtpVerdict.TEMPORARY
