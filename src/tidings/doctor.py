@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from .kernel.clock import DriftLevel, classify_drift
 from .kernel.heartbeats import is_dispatcher
 from .model.durations import humanize
 from .model.errors import TidingsError
-from .model.time import SECOND, iso, micros
+from .model.time import SECOND, iso, moment
 from .outbound.dead_letters import DeadLetters
 from .outbound.health import node_problems
 
@@ -135,7 +135,9 @@ async def _check_model(settings: ModelSettings | None, *, now: int) -> list[Doct
         return []
     endpoint = ModelEndpoint(settings, now=lambda: now)
     try:
-        return check_model_dates({settings.small, settings.large}, await endpoint.shutdown_dates(), now=now)
+        ends, today = await endpoint.shutdown_dates(), moment(now).date()
+        models = sorted({settings.small, settings.large})
+        return [check_model_date(model, ends.get(model), today=today) for model in models]
     except TidingsError as error:
         return [_note("model", error.problem, "check inbound.model; until then the rules answer")]
     finally:
@@ -218,21 +220,14 @@ def check_disk(folder: Path, free: int) -> DoctorFinding:
     return _fine("disk", f"{room} free under {folder}")
 
 
-def check_model_dates(models: Collection[str], dates: Mapping[str, str], *, now: int) -> list[DoctorFinding]:
-    """Check whether a model is shut down, or soon will be."""
-    today, soon = iso(now)[:10], iso(now + micros(MODEL_NOTICE))[:10]
-    ending = {model: dates[model] for model in sorted(models) if model in dates}
-    if not ending:
-        return [_fine("model", f"{', '.join(sorted(models))}: no shutdown announced")]
-    return [_check_date(model, date, today, soon) for model, date in ending.items()]
-
-
-def _check_date(model: str, date: str, today: str, soon: str) -> DoctorFinding:
+def check_model_date(model: str, end: str | None, *, today: date) -> DoctorFinding:
+    """Check whether a model is shut down, or soon will be; `end` is its date in ISO 8601."""
     remedy = "set inbound.model.small and large to current models"
-    if date <= today:
-        return _wrong("model", f"{model} was shut down on {date}", remedy)
-    what = f"{model} will be shut down on {date}"
-    return _note("model", what, remedy) if date <= soon else _fine("model", what)
+    if end is None or end > (today + MODEL_NOTICE).isoformat():
+        return _fine("model", f"{model}: shutdown on {end}" if end else f"{model}: no shutdown announced")
+    if end > today.isoformat():
+        return _note("model", f"{model} will be shut down on {end}", remedy)
+    return _wrong("model", f"{model} was shut down on {end}", remedy)
 
 
 def check_standbys(row: Row) -> list[DoctorFinding]:

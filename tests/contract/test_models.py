@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -21,7 +21,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 from pydantic import BaseModel, TypeAdapter
 
 from tidings.config import load
-from tidings.doctor import check_model_dates, run_checks
+from tidings.doctor import check_model_date, run_checks
 from tidings.inbound.domain import (
     CalendarCommand,
     CalendarDay,
@@ -582,16 +582,14 @@ async def test_the_doctor_warns_of_models_that_are_shut_down(sandbox: Sandbox, t
     await store.open()
     await store.close()
 
-    for key, told in (("sk-1", "gpt-4o-mini .* shut down on 2027-01-14"), ("sk-wrong", "rejects the key: HTTP 401")):
+    for key, told in (("sk-1", "gpt-4o-mini.* shut ?down on 2027-01-14"), ("sk-wrong", "rejects the key: HTTP 401")):
         settings = load(environ={"TIDINGS_INBOUND__MODEL__KEY": key}, folder=tmp_path)
-        (found,) = [one for one in await run_checks(settings) if one.check == "model"]
-        assert re.search(told, found.what)
+        found = [one.what for one in await run_checks(settings) if one.check == "model"]
+        assert re.search(told, "\n".join(found))
 
-    dates = {"gpt-4o-mini": "2027-01-14"}
     for day, grade in (("2026-09-01", "fine"), ("2026-11-01", "note"), ("2027-01-14", "wrong")):
-        now = int(datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()) * SECOND
-        assert [one.grade for one in check_model_dates({"gpt-4o-mini"}, dates, now=now)] == [grade]
-    assert "no shutdown announced" in check_model_dates({"gpt-6-luna"}, dates, now=now)[0].what
+        assert check_model_date("m", "2027-01-14", today=date.fromisoformat(day)).grade == grade
+    assert "no shutdown announced" in check_model_date("m", None, today=date(2027, 1, 1)).what
 
 
 # -- the journal
@@ -788,13 +786,13 @@ def test_whatever_could_change_an_answer_changes_the_hash(old: str, new: str) ->
     ("table", "told"),
     [
         ({"small": "m"}, "base_url is missing"),
-        ({"base_url": "http://api.openai.com/v1", "small": "m"}, "must be an https URL"),
+        ({"base_url": "http://api.openai.com/v1", "small": "m"}, "(?i)must be an https URL"),
         ({"base_url": "https://api.openai.com/v1"}, "small is missing"),
-        ({"base_url": "https://a.example/v1", "small": "m", "temprature": 0}, "temprature is not an option"),
-        ({"base_url": "https://a.example/v1", "small": "m", "timeout": "2 moons"}, "timeout is '2 moons'"),
+        ({"base_url": "https://a.example/v1", "small": "m", "temprature": 0}, "temprature: unknown option"),
+        ({"base_url": "https://a.example/v1", "small": "m", "timeout": "2 moons"}, "timeout: invalid value"),
         ({"base_url": "https://a.example/v1", "small": "m", "budget_per_day": 5}, "'m' has no price"),
-        ({"base_url": "https://a.example/v1", "small": "m", "prices": {"m": {"input": 1}}}, "input and output"),
-        ({"base_url": "https://a.example/v1", "small": "m", "key": "sk-\x00"}, "key is set, but"),
+        ({"base_url": "https://a.example/v1", "small": "m", "prices": {"m": {"input": 1}}}, "(?i)input and output"),
+        ({"base_url": "https://a.example/v1", "small": "m", "key": "sk-\x00"}, "key: invalid value"),
         ("none", "is not a table"),
     ],
 )
@@ -831,13 +829,12 @@ class Answer(BaseModel):
 
 
 async def test_the_well_known_client_is_served_unchanged(sandbox: Sandbox) -> None:
-    """openai's own, told another address only: answers, streams, structure, tools, errors by class."""
+    """openai's own, told another address only: answers, structure, tools, errors by class."""
     client = openai.AsyncOpenAI(base_url=f"{sandbox.url}/openai/v1", api_key="sk-1", max_retries=0)
     hello: Any = [{"role": "user", "content": "hello"}]
     async with httpx.AsyncClient(base_url=sandbox.url, verify=False) as hand, client:
         told: list[dict[str, Any]] = [
             {"answer": {"is_request": True, "days": ["20270115"]}},
-            {"answer": "a long answer in pieces"},
             {"tool": {"name": "read_day", "arguments": {"date": "20270115"}}},
             {"refusal": "No."},
             {"when": "good", "answer": "bye", "times": None},
@@ -845,13 +842,6 @@ async def test_the_well_known_client_is_served_unchanged(sandbox: Sandbox) -> No
         assert (await hand.post("/sandbox/openai", json=told)).status_code == 201
         parsed = await client.chat.completions.parse(model="m", messages=hello, response_format=Answer)
         assert parsed.choices[0].message.parsed == Answer(is_request=True, days=["20270115"])
-        stream = await client.chat.completions.create(
-            model="m", messages=hello, stream=True, stream_options={"include_usage": True}
-        )
-        chunks = [chunk async for chunk in stream]
-        pieces = [one.delta.content or "" for chunk in chunks for one in chunk.choices]
-        assert "".join(pieces) == "a long answer in pieces"
-        assert chunks[-1].usage is not None
         tools = await client.chat.completions.create(model="m", messages=hello)
         calls = tools.choices[0].message.tool_calls
         assert calls and calls[0].type == "function" and calls[0].function.name == "read_day"
@@ -891,9 +881,10 @@ async def test_the_well_known_client_is_served_unchanged(sandbox: Sandbox) -> No
         with pytest.raises(openai.BadRequestError):
             await client.chat.completions.create(model="m", messages=[])
         await hand.post("/sandbox/openai", json={"answer": "never to be finished", "cut": True})
-        with pytest.raises(Exception, match=r"(?i)peer closed|incomplete|connection"):
-            async for _ in await client.chat.completions.create(model="m", messages=hello, stream=True):
-                pass
+        with pytest.raises(openai.APIConnectionError):
+            await client.chat.completions.create(model="m", messages=hello)
+        with pytest.raises(openai.BadRequestError, match="streams"):
+            await client.chat.completions.create(model="m", messages=hello, stream=True)
 
 
 async def test_the_script_is_shown_forgotten_and_checked(sandbox: Sandbox) -> None:

@@ -337,8 +337,9 @@ async def test_aiogram_accepts_the_updates_of_the_sandbox() -> None:
         found = (await client.get("/bot1:abcdefghij/getUpdates")).json()["result"]
 
     judged = [aiogram.types.Update.model_validate(one) for one in found]
-    assert [one.event.content_type for one in judged] == ["text", "text", "text", "new_chat_title"]
-    assert not any(one.model_extra or one.event.model_extra for one in judged)
+    messages = [one.message or one.edited_message for one in judged]
+    assert [one and one.content_type for one in messages] == ["text", "text", "text", "new_chat_title"]
+    assert not any(one is None or one.model_extra for one in [*judged, *messages])
     settings = SourceSettings("live", "telegram")
     heard = [one for update in found for one in telegram.incoming(settings, update)]
     assert [(one.kind, one.sender, one.own) for one in heard] == [

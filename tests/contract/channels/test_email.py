@@ -712,7 +712,7 @@ async def test_a_foreign_server_takes_what_is_sent(certificate: Path, security: 
 
     def made() -> SMTP:
         over_tls = security == "starttls"
-        tls = {"tls_context": context, "require_starttls": True} if over_tls else {}
+        tls: dict[str, Any] = {"tls_context": context, "require_starttls": True} if over_tls else {}
         return SMTP(
             judge, hostname="judge.example", data_size_limit=50_000, command_call_limit=20,
             authenticator=authenticate, auth_required=security != "none", auth_require_tls=over_tls, **tls,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -16,9 +15,10 @@ from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire import origin_checks
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
-from ..option_parsers import flag, one_of, whole
+from ..option_parsers import flag, one_of, parse_table, text, whole
 from .prompt import ModelRole
 
+TABLE = "inbound.model"
 FORMATS = ("schema", "object")
 APIS = ("auto", "chat", "responses")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -87,9 +87,7 @@ class ModelSettings:
 
 def read(table: object, folder: Path) -> ModelSettings:
     """Parse the table; raises Misconfigured. Paths are relative to `folder`."""
-    if not isinstance(table, Mapping):
-        raise _refused("", "is not a table", "Write [inbound.model] and its options below it")
-    given = {name: _one(name, value) for name, value in table.items()}
+    given = parse_table(TABLE, table, OPTIONS)
     if given.get("prompts") is not None:
         given["prompts"] = folder / given["prompts"]
     for name in ("base_url", "small"):
@@ -109,31 +107,8 @@ def is_loopback(url: str) -> bool:
     return origin_checks.is_loopback(urlsplit(url).hostname or "")
 
 
-def _one(name: str, value: object) -> Any:
-    read = OPTIONS.get(name)
-    if read is None:
-        close = get_close_matches(name, OPTIONS, 1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(OPTIONS)}"
-        raise _refused(name, "is not an option", hint)
-    try:
-        return read(value)
-    except ValueError as error:
-        raise _refused(name, f"is {_shown(name, value)}, but {error}", "Correct or remove it") from None
-
-
-def _shown(name: str, value: object) -> str:
-    return "set" if name == "key" else repr(value)
-
-
 def _refused(name: str, problem: str, remedy: str) -> Misconfigured:
-    named = f"inbound.model.{name}" if name else "inbound.model"
-    return Misconfigured(f"{named} {problem}", remedy=remedy, field=named)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("must be a non-empty string")
-    return value.strip()
+    return Misconfigured(f"{TABLE}.{name} {problem}", remedy=remedy, field=f"{TABLE}.{name}")
 
 
 def _key(value: object) -> str:
@@ -145,7 +120,7 @@ def _key(value: object) -> str:
 
 def _base_url(value: object) -> str:
     """Accept https URLs, and http only within the own network, because requests carry the key."""
-    given = _text(value).rstrip("/")
+    given = text(value).strip().rstrip("/")
     try:
         target = check_url(given, SsrfRules(allow_private=True, allow_http=True))
     except ForbiddenUrl as error:
@@ -200,14 +175,14 @@ def _prices(value: object) -> Mapping[str, Price]:
 OPTIONS: Mapping[str, Callable[[object], Any]] = {
     "base_url": _base_url,
     "key": _key,
-    "small": _text,
-    "large": _text,
+    "small": text,
+    "large": text,
     "timeout": _length,
     "max_wait": _length,
     "per_minute": _rate,
     "budget_per_day": _amount,
     "prices": _prices,
-    "prompts": _text,
+    "prompts": text,
     "format": one_of(FORMATS),
     "api": one_of(APIS),
     "reasoning_effort": one_of(EFFORTS),

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
 from ...wire.webhook_signatures import parse_secret
-from ..option_parsers import duration, flag, whole
+from ..option_parsers import duration, flag, parse_table, whole
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
 TWILIO = "twilio"
@@ -160,21 +159,10 @@ def read_source(name: str, options: Mapping[str, Any], *, production: bool) -> S
             remedy=f"Use one of: {', '.join(KINDS)}",
             field=f"{where}.kind",
         )
-    values = {key: _value(where, key, raw) for key, raw in options.items() if key != "kind"}
+    values = parse_table(where, {key: raw for key, raw in options.items() if key != "kind"}, OPTIONS)
     settings = SourceSettings(name=name, kind=kind, **{"base_url": BASE_URLS.get(kind, ""), **values})
     _validate(where, settings, production=production)
     return settings
-
-
-def _value(where: str, key: str, raw: object) -> Any:
-    if key not in OPTIONS:
-        close = get_close_matches(key, OPTIONS, 1)
-        remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: kind, {', '.join(OPTIONS)}"
-        raise Misconfigured(f"{where} has the unknown option {key!r}", remedy=remedy, field=f"{where}.{key}")
-    try:
-        return OPTIONS[key](raw)
-    except ValueError as error:
-        raise Misconfigured(f"{where}.{key} is invalid", remedy=str(error), field=f"{where}.{key}") from None
 
 
 def _validate(where: str, settings: SourceSettings, *, production: bool) -> None:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from ...model import durations
 from ...model.errors import Misconfigured
-from ..option_parsers import duration, flag, names, one_of, whole
+from ..option_parsers import duration, flag, names, one_of, parse_table, whole
 from .langgraph import CHOICES
 from .validation import WorkflowPolicy
 
@@ -112,12 +112,7 @@ OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 def read(given: Mapping[str, Any], **usual: Any) -> WorkflowSettings:
     """Parse the given options; `usual` are defaults from other settings. Raises Misconfigured."""
-    values: dict[str, Any] = {}
-    for name, raw in given.items():
-        try:
-            values[name] = OPTIONS[name][0](raw)
-        except ValueError as error:
-            raise Misconfigured(f"inbound.{name} is invalid", remedy=str(error), field=f"inbound.{name}") from None
+    values = parse_table("inbound", given, {name: parse for name, (parse, _) in OPTIONS.items()})
     settings = WorkflowSettings(**{**usual, **values})
     if settings.review_threshold > settings.start_threshold:
         raise Misconfigured(

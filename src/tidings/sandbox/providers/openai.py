@@ -38,6 +38,7 @@ ERRORS: Mapping[str, OpenAIErrorReply] = {
     "unsupported_max_tokens": OpenAIErrorReply(
         400, "'max_tokens' is not supported, use 'max_completion_tokens'", param="max_tokens"
     ),
+    "unsupported_stream": OpenAIErrorReply(400, "The sandbox streams nothing", param="stream"),
     "context_length_exceeded": OpenAIErrorReply(400, "The context is too long", param="messages"),
     "invalid_api_key": OpenAIErrorReply(401, "Incorrect API key provided"),
     "model_not_found": OpenAIErrorReply(404, "The model does not exist"),
@@ -83,8 +84,6 @@ class CompletionRequest(NamedTuple):
     text: str
     name: str
     schema: Mapping[str, Any] | None
-    stream: bool
-    usage: bool  # include usage in the stream
     length: int
     limit: int | None  # of tokens, including reasoning
     reasoning: int  # tokens
@@ -111,6 +110,8 @@ def read(asked: ProviderRequest) -> ProviderArrival:
         problem = "invalid_api_key"
     elif not question.model or not question.length:
         problem = "invalid_request"
+    elif (asked.fields or {}).get("stream") is True:
+        problem = "unsupported_stream"
     elif rejection(asked.fields or {}, is_chat=question.is_chat):
         problem = "rejected_parameter"
     id_ = asked.id(question.model, question.text)
@@ -134,11 +135,9 @@ class _OpenAIProvider:
         question = _question(asked)
         line = self._take(question)
         said = (_completion if question.is_chat else _response)(question, _spend(question, line), entry)
-        body = _stream(said, question) if question.stream else orjson.dumps(said)
-        kind = "text/event-stream" if question.stream else "application/json"
-        return (_TruncatedResponse if line.cut else Response)(
-            body, media_type=kind, headers={"x-request-id": f"req_{entry.n}"}
-        )
+        headers = {"x-request-id": f"req_{entry.n}"}
+        respond = _TruncatedResponse if line.cut else Response
+        return respond(orjson.dumps(said), media_type="application/json", headers=headers)
 
     async def show(self, _: Request) -> Response:
         """Return the script."""
@@ -207,8 +206,6 @@ def _question(asked: ProviderRequest) -> CompletionRequest:
         said[-1] if said else "",
         str(form.get("name") or ""),
         _table(form, "schema") or None,
-        fields.get("stream") is True and is_chat,
-        _table(fields, "stream_options").get("include_usage") is True,
         sum(len(_text(one.get("content"))) for one in messages),
         next((limit for limit in limits if isinstance(limit, int)), None),
         reasoning_tokens(fields),
@@ -318,23 +315,6 @@ def _response(question: CompletionRequest, line: ScriptedReply, entry: SandboxEn
             "total_tokens": tokens_in + tokens_out,
         },
     }
-
-
-def _stream(said: Mapping[str, Any], question: CompletionRequest) -> bytes:
-    """Return the completion as a stream of events."""
-    choice = said["choices"][0]
-    content = choice["message"]["content"] or ""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": content[start : start + 16]} for start in range(0, len(content), 16)]
-    if choice["message"]["tool_calls"]:
-        deltas.append({"tool_calls": [{"index": 0, **choice["message"]["tool_calls"][0]}]})
-    choices: list[list[dict[str, Any]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
-    choices.append([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
-    shared = {name: said[name] for name in ("id", "created", "model", "system_fingerprint")}
-    chunks: list[dict[str, Any]] = [{**shared, "object": "chat.completion.chunk", "choices": one} for one in choices]
-    if question.usage:
-        chunks.append({**shared, "object": "chat.completion.chunk", "choices": [], "usage": said["usage"]})
-    return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
 
 def _refusal(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:

@@ -19,14 +19,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import TemporaryError, TooLarge
+from tidings.model.errors import TemporaryError
 from tidings.sandbox.faults import DELIVERS, FaultKind
-from tidings.sandbox.provider_endpoint import http_status, json_object
-from tidings.sandbox.responses import FaultyResponse, SandboxJson, error_response, read_body
+from tidings.sandbox.provider_endpoint import http_status
+from tidings.sandbox.responses import FaultyResponse, SandboxJson, error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "shift_calendar"
@@ -58,13 +58,9 @@ class ShiftCalendarError(Exception):
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """Return the command route, and the two that take a whole day."""
+    """Return the command route."""
     service = _ShiftCalendarProvider(world)
-    return [
-        Route("/shift-calendar", service.command, methods=["GET"]),
-        Route("/shift-calendar/calendar/day/{date}/preview", service.preview_day, methods=["POST"]),
-        Route("/shift-calendar/calendar/day/{date}/apply", service.apply_day, methods=["POST"]),
-    ]
+    return [Route("/shift-calendar", service.command, methods=["GET"])]
 
 
 class _ShiftCalendarProvider:
@@ -81,27 +77,6 @@ class _ShiftCalendarProvider:
         action = asked.get("action", "")
         to = "read" if action in READS else "preview" if preview and action in COMMANDS else "write"
         return self._answer(to, str(request.url.query), lambda: self._execute(asked, preview=preview))
-
-    async def preview_day(self, request: Request) -> Response:
-        """Return the given day after a command."""
-        given = await _body(request)
-        asked = {name: str(value) for name, value in given.items() if name != "day_schedule"}
-
-        def work() -> Mapping[str, Any]:
-            hours = _parsed(given.get("day_schedule"))
-            changed = _changed(hours, asked)
-            return _shown(asked, _schedule(asked.get("date", ""), changed))
-
-        return self._answer("preview", f"preview {request.path_params['date']}", work)
-
-    async def apply_day(self, request: Request) -> Response:
-        """Write a whole day."""
-        date, given = request.path_params["date"], await _body(request)
-
-        def work() -> Mapping[str, Any]:
-            return self._write(date, _parsed(given.get("DaySchedule")), "apply_external_schedule", str(given))
-
-        return self._answer("write", f"apply {date}", work)
 
     def _answer(self, to: str, said: str, work: Any) -> Response:
         """Record a request, execute it unless a fault prevents it, and answer like the service."""
@@ -241,13 +216,6 @@ def _parsed(text: object) -> Hours:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ShiftCalendarError({"success": False, "error": str(error)}) from None
     return hours
-
-
-async def _body(request: Request) -> Mapping[str, Any]:
-    try:
-        return json_object(await read_body(request.receive)) or {}
-    except (ClientDisconnect, TooLarge):
-        return {}
 
 
 def _done(work: Any) -> Mapping[str, Any]:
