@@ -52,13 +52,13 @@ class TelegramSource:
             raise SourceUnavailable(f"HTTP {said.status}: {said.shown}", wait=said.wait)
         updates = items(said.body, "result")
         numbers = [(_number(update), _time(update)) for update in updates]
-        heard = [
+        entries = [
             SourceEntry(one, f"{number + 1}@{at}")
             for (number, at), update in zip(numbers, updates, strict=True)
             for one in incoming(self._settings, update)
         ]
         behind = "{}@{}".format(*max((number + 1, at) for number, at in numbers)) if numbers else None
-        return SourcePage(heard, behind, len(updates) >= self._settings.page_size, missing_updates(cursor, numbers))
+        return SourcePage(entries, behind, len(updates) >= self._settings.page_size, missing_updates(cursor, numbers))
 
     async def look_back(self) -> Sequence[IncomingMessage]:
         """Return nothing: edits arrive as updates, and gaps show in their numbers."""

@@ -24,7 +24,7 @@ from .repository import flow_row, workflow_journal_step
 from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
-KIND = "rehearing"
+KIND = "rerun"
 QUEUE = "inbound"
 TRIES = 3  # then the message fails and is escalated
 PAGE = 100
