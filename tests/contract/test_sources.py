@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,9 @@ import httpx
 import pytest
 
 from tidings.inbound.domain import IncomingKind
+from tidings.inbound.ingestion import InboxIngestion
 from tidings.inbound.leases import LEASE, SourceLeaseState, lease_state
+from tidings.inbound.poller import Poller
 from tidings.inbound.source_notices import CHANGED
 from tidings.inbound.sources import telegram, waha, webhook, whatsapp_cloud
 from tidings.inbound.sources.groupme import GroupMeSource
@@ -20,6 +23,7 @@ from tidings.inbound.sources.settings import SourceSettings, read_source
 from tidings.inbound.sources.telegram import TelegramSource
 from tidings.inbound.sources.webhook import WebhookSource
 from tidings.inbound.webhooks import InboundWebhooks
+from tidings.inbound.workflow.service import source_notice_steps
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import MINUTE, SECOND, micros
@@ -31,6 +35,7 @@ from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from .channels.conftest import serving
 from .conversing import ADA, CREW, Chat, Conversing, said
+from .squad import Squad
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -199,6 +204,40 @@ async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: 
     assert world.notices[0].type == "source.failing"
     assert (await world.source())["failures"] == 0
     assert sum(isinstance(event, SourceError) for event in world.events) == 4
+
+
+async def test_admins_get_a_direct_message_about_a_failed_insert_and_an_overrun_poll(
+    store: Store, clock: ManualClock
+) -> None:
+    """Once each, with the source, the problem and a remedy, on the channel of the admins (D12)."""
+    squad = await Squad(store, clock).open()
+    tell = source_notice_steps(squad.settings, clock)
+    intake = InboxIngestion(store, clock, squad.roster, tell=tell)
+    failing, slow = Chat(), Chat(size=1)
+    failing.messages = [said(1, clock.now() // SECOND * SECOND, "poison")]
+    slow.messages = [said(n, clock.now() // SECOND * SECOND)._replace(source="slow") for n in range(1, 70)]
+    await store.write([Step("source_join", {"name": name, "kind": "groupme"}) for name in ("crew", "slow")])
+    await refuse_poison(store)
+
+    def poller(chat: Chat, name: str, me: str) -> Poller:
+        return Poller(store, clock, chat, replace(CREW, name=name), intake, tell=tell, me=me)
+
+    async def overrun(page: int) -> None:
+        clock.advance(31)
+        if page == 60:
+            await poller(Chat(), "slow", "new").step()
+
+    for _ in range(4):
+        await poller(failing, "crew", "one").step()
+        clock.advance(10)
+    slow.before_read = overrun
+    await poller(slow, "slow", "old").step()
+    await allow_poison(store)
+    await squad.settle(seconds=1)
+
+    assert len(squad.pages) == 2
+    assert "source crew" in squad.pages[0] and "'1' could not be written" in squad.pages[0]
+    assert "source slow" in squad.pages[1] and "30 min" in squad.pages[1]
 
 
 async def test_an_unavailable_platform_is_reported_and_polled_again(world: Conversing) -> None:

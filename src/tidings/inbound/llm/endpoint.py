@@ -84,6 +84,8 @@ class ModelEndpoint:
             if instead is None or instead in tried or left <= timedelta():
                 if found.kind in (ModelFailureKind.UNFIT, ModelFailureKind.WRONG):
                     self.dialects.pop(key, None)  # the model behind the name may have changed
+                else:
+                    self.dialects[key] = dialect
                 return found
             dialect = instead
 
