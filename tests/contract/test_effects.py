@@ -511,7 +511,7 @@ async def test_two_writers_on_one_day_lose_nothing(store: Store) -> None:
 
 
 def aimed(sandbox: Sandbox, **more: Any) -> HttpCalendar:
-    """At the pretend calendar."""
+    """At the simulated calendar."""
     settings = CalendarSettings(
         "http", url=f"{sandbox.url}/shift-calendar", grid=60, allow_private=True, allow_http=True, **more
     )
@@ -555,7 +555,7 @@ async def test_a_time_off_the_grid_is_never_sent(remote: Station, sandbox: Sandb
     assert sandbox.ledger == []
 
 
-async def test_the_pretend_calendar_has_its_faults(sandbox: Sandbox) -> None:
+async def test_the_simulated_calendar_has_the_faults_of_the_real_one(sandbox: Sandbox) -> None:
     """Both are there, so that they are guarded against and not wished away."""
     import httpx
 

@@ -34,22 +34,22 @@ from tidings.store.sqlite import SqliteStore
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from .channels.conftest import serving
-from .conversing import ADA, CREW, Chat, Conversing, said
+from .inbox_node import ADA, CREW, Chat, InboxNode, said
 from .squad import Squad
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 @pytest.fixture
-async def world(store: Store, clock: ManualClock) -> Conversing:
+async def world(store: Store, clock: ManualClock) -> InboxNode:
     """A node that hears the crew."""
-    return await Conversing(store, clock).open()
+    return await InboxNode(store, clock).open()
 
 
 # -- the poller
 
 
-async def test_250_messages_between_two_polls_are_all_read(world: Conversing) -> None:
+async def test_250_messages_between_two_polls_are_all_read(world: InboxNode) -> None:
     """Paged by 20 until caught up, in order, with the cursor behind the last (D1)."""
     chat = Chat()
     chat.messages = [said(1, world.second())]
@@ -64,7 +64,7 @@ async def test_250_messages_between_two_polls_are_all_read(world: Conversing) ->
     assert (await world.source())["cursor"] == "251"
 
 
-async def test_a_crash_between_two_pages_loses_and_duplicates_nothing(world: Conversing) -> None:
+async def test_a_crash_between_two_pages_loses_and_duplicates_nothing(world: InboxNode) -> None:
     """The cursor is behind what was written, and only that (D1)."""
     chat = Chat()
     chat.messages = [said(n, world.second()) for n in range(1, 51)]
@@ -86,7 +86,7 @@ async def test_a_crash_between_two_pages_loses_and_duplicates_nothing(world: Con
     assert [row["platform_id"] for row in await world.all()] == [str(n) for n in range(1, 51)]
 
 
-async def test_two_pollers_read_one_source_one_at_a_time(world: Conversing) -> None:
+async def test_two_pollers_read_one_source_one_at_a_time(world: InboxNode) -> None:
     """The second one yields while the first holds the lease, and rests as long as it does (D4)."""
     chat, reached, go = Chat(), asyncio.Event(), asyncio.Event()
     chat.messages = [said(n, world.second()) for n in range(1, 31)]
@@ -111,7 +111,7 @@ async def test_two_pollers_read_one_source_one_at_a_time(world: Conversing) -> N
     assert chat.pages == 2, "and nobody asks again before the rest is over"
 
 
-async def test_a_poller_without_heartbeat_is_taken_over_and_fenced_off(world: Conversing) -> None:
+async def test_a_poller_without_heartbeat_is_taken_over_and_fenced_off(world: InboxNode) -> None:
     """No heartbeat for one lease; the old one wakes up and can write nothing (D4)."""
     chat, reached, go = Chat(), asyncio.Event(), asyncio.Event()
     chat.messages = [said(n, world.second()) for n in range(1, 6)]
@@ -139,7 +139,7 @@ async def test_a_poller_without_heartbeat_is_taken_over_and_fenced_off(world: Co
     assert world.notices == [], "a take-over after a silence is no news for an admin"
 
 
-async def test_a_poll_over_thirty_minutes_is_taken_over_and_notifies_an_admin(world: Conversing) -> None:
+async def test_a_poll_over_thirty_minutes_is_taken_over_and_notifies_an_admin(world: InboxNode) -> None:
     """Also while it still beats (D4, D12)."""
     chat = Chat(size=1)
     chat.messages = [said(n, world.second()) for n in range(1, 200)]
@@ -178,7 +178,7 @@ def test_the_lease_state_depends_on_the_times_of_its_row() -> None:
     assert lease_state({**held, "began_at": now - 30 * MINUTE}) is SourceLeaseState.OVERRUN
 
 
-async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: Conversing) -> None:
+async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: InboxNode) -> None:
     """What is before it is in, nothing passes it, another source goes on, and it heals by itself (D15)."""
     chat, other = Chat(), Chat()
     chat.messages = [said(n, world.second(), "poison" if n == 3 else "") for n in range(1, 6)]
@@ -240,7 +240,7 @@ async def test_admins_get_a_direct_message_about_a_failed_insert_and_an_overrun_
     assert "source slow" in squad.pages[1] and "30 min" in squad.pages[1]
 
 
-async def test_an_unavailable_platform_is_reported_and_polled_again(world: Conversing) -> None:
+async def test_an_unavailable_platform_is_reported_and_polled_again(world: InboxNode) -> None:
     """Its own wish for a wait is kept to (D15)."""
     chat = Chat()
 
@@ -258,7 +258,7 @@ async def test_an_unavailable_platform_is_reported_and_polled_again(world: Conve
     assert (await world.source())["problem"] is None
 
 
-async def test_a_missed_message_is_found_later_and_reported_as_a_gap(world: Conversing) -> None:
+async def test_a_missed_message_is_found_later_and_reported_as_a_gap(world: InboxNode) -> None:
     """A hole behind the cursor is filled (D1)."""
     chat = Chat()
     chat.messages = [said(1, world.second()), said(3, world.second())]
@@ -277,7 +277,7 @@ async def test_a_missed_message_is_found_later_and_reported_as_a_gap(world: Conv
 # -- GroupMe and Telegram over real HTTP
 
 
-async def test_groupme_is_read_gaplessly_over_http(world: Conversing) -> None:
+async def test_groupme_is_read_gaplessly_over_http(world: InboxNode) -> None:
     """The first look goes back to when the source was known; then after_id, edits and deletes (D1)."""
     async with serving() as sandbox:
         settings = SourceSettings("live", "groupme", group="9", token="t" * 16, base_url=f"{sandbox.url}/v3")
@@ -321,7 +321,7 @@ async def test_groupme_is_read_gaplessly_over_http(world: Conversing) -> None:
     assert [notice for notice in world.notices if notice.type != CHANGED] == []
 
 
-async def known_now(world: Conversing, wall: int) -> None:
+async def known_now(world: InboxNode, wall: int) -> None:
     """Time is the platform's, and the source `live` is known from now on."""
     world.clock.jump((wall - world.clock.now()) / SECOND)
     await world.store.write([Step("source_join", {"name": "live", "kind": "any"})])
@@ -340,7 +340,7 @@ async def test_groupme_errors_are_reported(clock: ManualClock) -> None:
         await source.close()
 
 
-async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> None:
+async def test_telegram_is_read_with_an_offset_over_http(world: InboxNode) -> None:
     """Each update once; the offset is stored with the messages (D1)."""
     async with serving() as sandbox:
         settings = SourceSettings("live", "telegram", token="1:abcdefghij", base_url=sandbox.url, page_size=2)
@@ -541,7 +541,7 @@ def test_waha_callbacks_are_parsed() -> None:
     assert event("message") == []
 
 
-async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: Conversing) -> None:
+async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: InboxNode) -> None:
     """The call-backs of a channel were verified already; twice the same is one row (D1)."""
     source = SourceSettings("wa", "whatsapp_cloud", channel="main")
     listening = InboundWebhooks(world.clock, world.intake, {"wa": source, "crew": CREW})
@@ -608,7 +608,7 @@ async def allow_poison(store: Store) -> None:
         await connection.execute("alter table inbox drop constraint poison")
 
 
-async def test_a_poll_without_new_messages_is_recorded(world: Conversing) -> None:
+async def test_a_poll_without_new_messages_is_recorded(world: InboxNode) -> None:
     """Whoever looks sees that it is read, also where nothing is said; not while it fails (D1, D15)."""
     chat = Chat()
     poller = world.poller(chat)

@@ -1,4 +1,4 @@
-"""Discord: what leaves, what each of its codes means, and what a pretend Discord makes of it."""
+"""Discord: what leaves, what each of its codes means, and what a simulated Discord makes of it."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ async def test_discords_own_description_accepts_what_is_sent_and_answered(
         (10003, P, False),
     ],
 )
-async def test_each_code_has_its_category_and_its_consequence(
+async def test_discord_error_codes_map_to_retry_categories(
     sandbox: Sandbox, code: int, category: Category, whole: bool
 ) -> None:
     """A4: one row per code. The webhook is all that the channel has: without it the channel is paused."""
@@ -146,7 +146,9 @@ async def test_each_code_has_its_category_and_its_consequence(
 
 
 @pytest.mark.parametrize("code", ["20016", "20028", "20029", "40062"])
-async def test_each_limit_slows_the_channel_for_as_long_as_the_body_says(sandbox: Sandbox, code: str) -> None:
+async def test_each_rate_limit_code_throttles_the_channel_for_the_retry_after_of_the_body(
+    sandbox: Sandbox, code: str
+) -> None:
     """A4: fractions of a second from the body; the header is rounded up."""
     sandbox.break_("error", code=code)
     outcome = await send(sandbox.url)
@@ -156,7 +158,7 @@ async def test_each_limit_slows_the_channel_for_as_long_as_the_body_says(sandbox
     assert outcome.whole_channel
 
 
-async def test_a_plain_429_has_its_wait_in_fractions(sandbox: Sandbox) -> None:
+async def test_a_429_is_waited_for_to_the_fraction_of_a_second(sandbox: Sandbox) -> None:
     """A4: exactly what Discord asks for."""
     sandbox.break_("429", seconds=64.57)
     outcome = await send(sandbox.url)
@@ -183,7 +185,7 @@ async def receiver() -> Any:
         (b'{"retry_after": true}', {"retry_after": "2"}, timedelta(seconds=2)),
     ],
 )
-async def test_a_block_before_discord_is_a_throttle_too(
+async def test_a_429_of_a_proxy_throttles_the_channel(
     receiver: Receiver, body: bytes, headers: dict[str, str], wait: timedelta | None
 ) -> None:
     """F27: without the JSON fields the header counts; nonsense counts as nothing, and a day is the most."""
@@ -195,7 +197,7 @@ async def test_a_block_before_discord_is_a_throttle_too(
 
 
 @pytest.mark.parametrize("status", ["500", "502", "503", "504", "522"])
-async def test_an_error_of_the_server_is_tried_again(sandbox: Sandbox, status: str) -> None:
+async def test_a_server_error_is_retried(sandbox: Sandbox, status: str) -> None:
     """A4: temporary, says the table, whatever its body."""
     sandbox.break_("error", code=status)
     outcome = await send(sandbox.url)
@@ -204,7 +206,7 @@ async def test_an_error_of_the_server_is_tried_again(sandbox: Sandbox, status: s
     assert (outcome.category, outcome.whole_channel) == (T, False)
 
 
-async def test_a_success_without_a_body_is_done(receiver: Receiver) -> None:
+async def test_a_204_counts_as_sent(receiver: Receiver) -> None:
     """204 is what a webhook says that does not wait."""
     receiver.script(answer(204))
 
@@ -263,7 +265,7 @@ async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:
         ("default", {"text": "x", "data": {"components": [LINK], "flags": 1 << 15}}, "data.flags"),
     ],
 )
-async def test_what_discord_would_never_take_is_refused(
+async def test_invalid_discord_messages_are_refused_before_they_are_accepted(
     sandbox: Sandbox, to: str, content: dict[str, Any], field: str
 ) -> None:
     """Before it is accepted, and once more when it is sent."""
@@ -284,7 +286,7 @@ async def test_what_discord_would_never_take_is_refused(
         ({"webhook_token": 5}, "webhook_token", "last part"),
     ],
 )
-def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, words: str) -> None:
+def test_an_invalid_discord_option_stops_the_start(options: dict[str, Any], field: str, words: str) -> None:
     """Bad input: the option and the remedy are named, and no secret is repeated (S9)."""
     with pytest.raises(Misconfigured) as caught:
         channel("http://127.0.0.1:1", **options)
@@ -292,7 +294,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, wor
     assert caught.value.field == field
 
 
-def test_limits_and_doubts_are_as_discord_has_them() -> None:
+def test_the_rate_limit_and_the_rule_for_unknown_outcomes_are_discords() -> None:
     """What is commonly quoted for one webhook; no key against duplicates, so it is held."""
     traits = channel("http://127.0.0.1:1", webhook_id=int(HOOK)).traits
 
