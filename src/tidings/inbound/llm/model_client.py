@@ -27,7 +27,8 @@ class ModelClient:
         self._limiter = ModelRateLimiter(store, clock, settings, sleep)
         self.journal = ModelJournal(store, clock)
         self._budget = ModelBudget(settings, self.journal)
-        self._dialects = DialectRepository(store, self._endpoint)
+        self._store = store
+        self._saved: str | None = None  # the dialects in the database
 
     async def answer(self, call: ModelCall) -> Completion:
         """Return the journaled answer, or call the endpoint; raises NoModelAnswer."""
@@ -56,7 +57,7 @@ class ModelClient:
 
     async def _call(self, call: ModelCall) -> Completion | ModelFailure:
         id_ = await self.journal.asked(call, self._endpoint.name)
-        await self._dialects.load()
+        await self._load_dialects()
         began = self._clock.monotonic()
         found = await self._endpoint.ask(call)
         ms = round((self._clock.monotonic() - began) * 1000)
@@ -65,25 +66,16 @@ class ModelClient:
         else:
             cost = self._budget.cost(call.model, found)
             await self.journal.answered(id_, call, found, call.judge(found), cost=cost, ms=ms)
-        await self._dialects.save()
+        await self._save_dialects()
         return found
 
-
-class DialectRepository:
-    """Shares the dialects that an endpoint's models accept with other processes and later ones."""
-
-    def __init__(self, store: Store, endpoint: ModelEndpoint) -> None:
-        self._store = store
-        self._endpoint = endpoint
-        self._saved: str | None = None
-
-    async def load(self) -> None:
-        """Load the stored dialects, once."""
+    async def _load_dialects(self) -> None:
+        """Load the request dialects that this or another process learned, once."""
         if self._saved is None:
             self._saved = (await self._store.read("model_dialects", endpoint=self._endpoint.name))[0]["dialects"]
             self._endpoint.dialects.update(parse_dialects(self._saved))
 
-    async def save(self) -> None:
+    async def _save_dialects(self) -> None:
         """Store the dialects if they changed. Of two writers the last wins; the other learns again."""
         current = serialize_dialects(self._endpoint.dialects)
         if current != self._saved:

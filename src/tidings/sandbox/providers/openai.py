@@ -28,6 +28,11 @@ from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "openai"
 MAX_SCRIPT = 1_000
+REPLY_FIELDS: Mapping[str, type] = {  # of a scripted reply, besides its answer
+    **dict.fromkeys(("refusal", "finish", "for", "when"), str),
+    **dict.fromkeys(("tokens_in", "tokens_out", "times"), int),
+    **{"tool": dict, "cut": bool},
+}
 
 
 ERRORS: Mapping[str, OpenAIErrorReply] = {
@@ -340,38 +345,19 @@ def _reply(error: OpenAIErrorReply, headers: Mapping[str, str] | None = None) ->
 
 def _line(told: object) -> ScriptedReply:
     """Parse a scripted reply; raises Invalid."""
-    known = ("answer", "refusal", "tool", "finish", "tokens_in", "tokens_out", "for", "when", "times", "cut")
     if not isinstance(told, dict):
         raise Invalid("A reply must be a JSON object", remedy='For example {"answer": {"is_request": true}}')
-    if unknown := sorted(set(told) - set(known)):
-        remedy = f"Use {', '.join(known)}"
-        raise Invalid(f"Unknown field {unknown[0]!r}", remedy=remedy, field=str(unknown[0]))
-    numbers = {name: told.get(name) for name in ("tokens_in", "tokens_out", "times")}
-    for name, number in numbers.items():
-        if number is not None and (type(number) is not int or not 0 <= number <= 1_000_000_000):
-            raise Invalid(f"{name} must be an integer", remedy="Omit it for the default", field=name)
-    if told.get("tool") is not None and not isinstance(told["tool"], dict):
-        raise Invalid("tool must be an object with name and arguments", field="tool")
+    given = {name: value for name, value in told.items() if name != "answer" and (value is not None or name == "times")}
+    for name, value in given.items():
+        kind = REPLY_FIELDS.get(name)
+        if kind is None:
+            raise Invalid(f"Unknown field {name!r}", remedy=f"Use answer, {', '.join(REPLY_FIELDS)}", field=name)
+        if value is not None and (type(value) is not kind or (kind is int and value < 0)):
+            raise Invalid(f"{name} must be of type {kind.__name__}", remedy="Omit it for the default", field=name)
+    given["for_"] = given.pop("for", "")
     answer = told.get("answer")
-    return ScriptedReply(
-        content=answer if answer is None or isinstance(answer, str) else orjson.dumps(answer).decode(),
-        refusal=_said(told, "refusal"),
-        tool=told.get("tool"),
-        finish=_said(told, "finish"),
-        tokens_in=numbers["tokens_in"],
-        tokens_out=numbers["tokens_out"],
-        for_=_said(told, "for") or "",
-        when=_said(told, "when") or "",
-        times=numbers["times"] if "times" in told else 1,
-        cut=told.get("cut") is True,
-    )
-
-
-def _said(told: Mapping[str, Any], name: str) -> str | None:
-    value = told.get(name)
-    if value is not None and not isinstance(value, str):
-        raise Invalid(f"{name} must be a text", remedy="Omit it for the default", field=name)
-    return value
+    content = answer if answer is None or isinstance(answer, str) else orjson.dumps(answer).decode()
+    return ScriptedReply(content=content, **given)
 
 
 def _described(line: ScriptedReply) -> dict[str, Any]:
