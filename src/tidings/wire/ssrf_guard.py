@@ -117,6 +117,34 @@ def check_url(url: str, rules: SsrfRules) -> UrlTarget:
     return _check_parts(parsed, rules)
 
 
+def check_base_url(given: str) -> str:
+    """Return the base URL of an API that gets credentials: https, or http within the own network.
+
+    Raises ValueError with the requirement.
+    """
+    base = given.strip().rstrip("/")
+    try:
+        target = check_url(base, SsrfRules(allow_private=True, allow_http=True))
+    except ForbiddenUrl as error:
+        raise ValueError(f"{error}; must be an https URL") from error
+    if target.scheme != "https" and not _is_near(target):
+        raise ValueError("must be an https URL: http would expose the credentials")
+    if "?" in base or "#" in base:
+        raise ValueError("must be a URL without ? and #")
+    return base
+
+
+def _is_near(target: UrlTarget) -> bool:
+    """Return whether the host is this machine, a private address, or a name without a dot."""
+    if target.address is None:
+        return "." not in target.host
+    try:
+        check_url(f"http://{target.host}/", SsrfRules(allow_http=True))
+    except ForbiddenUrl:
+        return True
+    return False
+
+
 def _check_parts(url: Url, rules: SsrfRules) -> UrlTarget:
     host, port = url.host_str, url.port_or_known_default
     if url.scheme != "https" and not (rules.allow_http and url.scheme == "http"):

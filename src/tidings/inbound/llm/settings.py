@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire import origin_checks
-from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from ...wire.ssrf_guard import check_base_url
 from ..option_parsers import flag, one_of, parse_table, text, whole
 from .prompt import ModelRole
 
@@ -118,25 +117,6 @@ def _key(value: object) -> str:
     return value
 
 
-def _base_url(value: object) -> str:
-    """Accept https URLs, and http only within the own network, because requests carry the key."""
-    given = text(value).strip().rstrip("/")
-    try:
-        target = check_url(given, SsrfRules(allow_private=True, allow_http=True))
-    except ForbiddenUrl as error:
-        raise ValueError(f"{error}; must be a URL such as https://api.openai.com/v1") from None
-    near = is_loopback(given) or "." not in target.host or (target.address and _is_private(target.address))
-    if target.scheme != "https" and not near:
-        raise ValueError("must be an https URL: http would expose the key")
-    if "?" in given or "#" in given:
-        raise ValueError("must be a URL without ? and #")
-    return given
-
-
-def _is_private(address: str) -> bool:
-    return ip_address(address).is_private
-
-
 def _length(value: object) -> timedelta:
     length = durations.parse(cast(str, value))
     if not timedelta() < length <= timedelta(minutes=10):
@@ -173,7 +153,7 @@ def _prices(value: object) -> Mapping[str, Price]:
 
 
 OPTIONS: Mapping[str, Callable[[object], Any]] = {
-    "base_url": _base_url,
+    "base_url": lambda value: check_base_url(text(value)),
     "key": _key,
     "small": text,
     "large": text,

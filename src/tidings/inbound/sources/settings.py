@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from ...model.errors import Misconfigured
-from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
+from ...wire.ssrf_guard import check_base_url
 from ...wire.webhook_signatures import parse_secret
 from ..option_parsers import duration, flag, parse_table, whole
 
@@ -18,7 +18,6 @@ TWILIO = "twilio"
 LARGEST_PAGE = 100
 BASE_URLS: Mapping[str, str] = {GROUPME: "https://api.groupme.com/v3", TELEGRAM: "https://api.telegram.org"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +66,6 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(_text(one) for one in (given if isinstance(given, list | tuple) else [given]))
 
 
-def _base_url(value: object) -> str:
-    """Accept https URLs, and http only within the own network, because requests carry the token."""
-    given = _text(value).rstrip("/")
-    try:
-        target = check_url(given, _ANY_HOST)
-    except ForbiddenUrl as error:
-        raise ValueError(f"{error}; must be an https URL") from error
-    if (target.scheme != "https" and not _is_near(target)) or "?" in given or "#" in given:
-        raise ValueError("must be an https URL without ? and #")
-    return given
-
-
-def _is_near(target: UrlTarget) -> bool:
-    """Return whether the host is this machine, a private address, or a name without a dot."""
-    if target.address is None:
-        return "." not in target.host
-    try:
-        check_url(f"http://{target.host}/", SsrfRules(allow_http=True))
-    except ForbiddenUrl:
-        return True
-    return False
-
-
 def _words(value: object) -> tuple[str, ...]:
     return tuple(word.strip().casefold() for word in _texts(value)) if value else ()
 
@@ -100,7 +76,7 @@ OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "group": _text,
     "poll_interval": duration,
     "page_size": whole(1, LARGEST_PAGE),
-    "base_url": _base_url,
+    "base_url": lambda value: check_base_url(_text(value)),
     "deadline": duration,
     "expire_after": duration,
     "channel": _text,

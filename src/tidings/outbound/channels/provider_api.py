@@ -20,13 +20,12 @@ from ...model.outcome import Outcome, Reject, Retry, Unknown
 from ...model.task import Category
 from ...wire.http_client import LINGER, MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
-from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
+from ...wire.ssrf_guard import check_base_url
 from .base import NoLookup
 from .options import text
 
 MAX_ANSWER = 262_144
 
-_ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
 _JSON = {"content-type": "application/json"}
 _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
 _ACCOUNT_STATUSES = frozenset({401, 402, 403, 407})
@@ -36,27 +35,7 @@ _NOT_BEGUN = frozenset({408, 425, 503})  # refused before processing: certainly 
 
 def base_url(value: object) -> str:
     """Reader of the option: https, or http within a private network, to protect the credentials."""
-    given = text(value).rstrip("/")
-    try:
-        target = check_url(given, _ANY_HOST)
-    except ForbiddenUrl as error:
-        raise ValueError(f"{error}; use an https URL") from error
-    if target.scheme != "https" and not _is_private(target):
-        raise ValueError("must be an https URL: http would expose the credentials")
-    if "?" in given or "#" in given:
-        raise ValueError("must be a URL without ? and #")
-    return given
-
-
-def _is_private(target: UrlTarget) -> bool:
-    """Whether the host is loopback, a private address, or a local name without a dot."""
-    if target.address is not None:
-        try:
-            check_url(f"http://{target.host}/", SsrfRules(allow_http=True))
-        except ForbiddenUrl:
-            return True
-        return False
-    return "." not in target.host
+    return check_base_url(text(value))
 
 
 class ProviderReply(NamedTuple):

@@ -347,7 +347,9 @@ def _line(told: object) -> ScriptedReply:
     """Parse a scripted reply; raises Invalid."""
     if not isinstance(told, dict):
         raise Invalid("A reply must be a JSON object", remedy='For example {"answer": {"is_request": true}}')
-    given = {name: value for name, value in told.items() if name != "answer" and (value is not None or name == "times")}
+    given: dict[str, Any] = {
+        name: value for name, value in told.items() if name != "answer" and (value is not None or name == "times")
+    }
     for name, value in given.items():
         kind = REPLY_FIELDS.get(name)
         if kind is None:
