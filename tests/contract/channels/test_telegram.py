@@ -326,6 +326,21 @@ async def test_telegram_errors_map_to_retry_categories(
     assert f"HTTP {ERRORS[code].status}" in outcome.reason
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["CHAT_SEND_PLAIN_FORBIDDEN", "CHAT_ADMIN_REQUIRED", "USER_BANNED_IN_CHANNEL", "ALLOW_PAYMENT_REQUIRED",
+     "PRIVACY_PREMIUM_REQUIRED"],
+)  # fmt: skip
+async def test_a_code_about_the_recipient_is_permanent_and_not_a_validation_error(sandbox: Sandbox, code: str) -> None:
+    """Another recipient gets the same message (A4)."""
+    sandbox.break_("error", code=code)
+
+    outcome = await send(sandbox.url)
+
+    assert isinstance(outcome, Reject)
+    assert (outcome.category, outcome.whole_channel) == (Category.PERMANENT, False)
+
+
 @pytest.mark.parametrize(("to", "account"), [(ANN, True), (GROUP, False), ("@durov_channel", False)])
 async def test_a_429_is_waited_for_as_long_as_its_retry_after(sandbox: Sandbox, to: str, account: bool) -> None:
     """A4: people are paced by us, so their 429 is the bot's and parks all; a group has its own limit."""

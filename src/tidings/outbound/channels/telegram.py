@@ -75,7 +75,11 @@ _UNREACHABLE = (
     "not enough rights",
     "need administrator rights",
     "chat_restricted",
-    "chat_write_forbidden",
+    "_forbidden",  # CHAT_WRITE_FORBIDDEN, CHAT_SEND_PLAIN_FORBIDDEN, VOICE_MESSAGES_FORBIDDEN …
+    "chat_admin_required",
+    "user_banned_in_channel",
+    "payment_required",
+    "premium_required",
     "group is deactivated",
     "supergroup chat",  # migrated, without a new id
     "user is deactivated",
