@@ -354,7 +354,8 @@ def _line(told: object) -> ScriptedReply:
         kind = REPLY_FIELDS.get(name)
         if kind is None:
             raise Invalid(f"Unknown field {name!r}", remedy=f"Use answer, {', '.join(REPLY_FIELDS)}", field=name)
-        if value is not None and (type(value) is not kind or (kind is int and value < 0)):
+        is_negative = isinstance(value, int) and value < 0
+        if value is not None and (type(value) is not kind or is_negative):
             raise Invalid(f"{name} must be of type {kind.__name__}", remedy="Omit it for the default", field=name)
     given["for_"] = given.pop("for", "")
     answer = told.get("answer")
