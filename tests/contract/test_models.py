@@ -584,12 +584,12 @@ async def test_the_doctor_warns_of_models_that_are_shut_down(sandbox: Sandbox, t
 
     for key, told in (("sk-1", "gpt-4o-mini.* shut ?down on 2027-01-14"), ("sk-wrong", "rejects the key: HTTP 401")):
         settings = load(environ={"TIDINGS_INBOUND__MODEL__KEY": key}, folder=tmp_path)
-        found = [one.what for one in await run_checks(settings) if one.check == "model"]
+        found = [one.message for one in await run_checks(settings) if one.check == "model"]
         assert re.search(told, "\n".join(found))
 
-    for day, grade in (("2026-09-01", "fine"), ("2026-11-01", "note"), ("2027-01-14", "wrong")):
-        assert check_model_date("m", "2027-01-14", today=date.fromisoformat(day)).grade == grade
-    assert "no shutdown announced" in check_model_date("m", None, today=date(2027, 1, 1)).what
+    for day, status in (("2026-09-01", "ok"), ("2026-11-01", "warning"), ("2027-01-14", "error")):
+        assert check_model_date("m", "2027-01-14", today=date.fromisoformat(day)).status == status
+    assert "no shutdown announced" in check_model_date("m", None, today=date(2027, 1, 1)).message
 
 
 # -- the journal
