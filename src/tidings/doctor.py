@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +19,13 @@ import orjson
 
 from .app import App, build
 from .config import Settings, mask_url
+from .inbound.llm.endpoint import ModelEndpoint
+from .inbound.llm.settings import ModelSettings
 from .kernel.clock import DriftLevel, classify_drift
 from .kernel.heartbeats import is_dispatcher
 from .model.durations import humanize
 from .model.errors import TidingsError
-from .model.time import SECOND, iso
+from .model.time import SECOND, iso, moment
 from .outbound.channels.session import HasSessionStorage, SessionStorage
 from .outbound.dead_letters import DeadLetters
 from .outbound.health import node_problems
@@ -31,6 +33,7 @@ from .outbound.health import node_problems
 OVERDUE_AFTER = timedelta(seconds=60)  # older due messages are overdue
 LOW_DISK = 1 << 30
 MIN_DISK = 64 << 20
+MODEL_NOTICE = timedelta(days=90)  # before a model's shutdown
 MAX_COUNTED = 1000  # per channel and priority; beyond it 'at least'
 
 Row = Mapping[str, Any]
@@ -125,7 +128,22 @@ async def _check_database(app: App) -> list[DoctorFinding]:
         *await _check_session_storage(app),
         *check_backlog(waiting, queues, is_worked_on=_is_worked_on(is_worked_on, nodes), now=now),
         check_dead_letters(await DeadLetters(app.store).groups()),
+        *await _check_model(app.settings.inbound.model, now=now),
     ]
+
+
+async def _check_model(settings: ModelSettings | None, *, now: int) -> list[DoctorFinding]:
+    if settings is None:
+        return []
+    endpoint = ModelEndpoint(settings, now=lambda: now)
+    try:
+        ends, today = await endpoint.shutdown_dates(), moment(now).date()
+        models = sorted({settings.small, settings.large})
+        return [check_model_date(model, ends.get(model), today=today) for model in models]
+    except TidingsError as error:
+        return [_note("model", error.problem, "check inbound.model; until then the rules answer")]
+    finally:
+        await endpoint.close()
 
 
 async def _backlog(app: App, queue: str) -> ChannelBacklog | None:
@@ -211,6 +229,16 @@ def check_disk(folder: Path, free: int) -> DoctorFinding:
     if free < LOW_DISK:
         return _note("disk", f"{room} free under {folder}", "consider more space")
     return _fine("disk", f"{room} free under {folder}")
+
+
+def check_model_date(model: str, end: str | None, *, today: date) -> DoctorFinding:
+    """Check whether a model is shut down, or soon will be; `end` is its date in ISO 8601."""
+    remedy = "set inbound.model.small and large to current models"
+    if end is None or end > (today + MODEL_NOTICE).isoformat():
+        return _fine("model", f"{model}: shutdown on {end}" if end else f"{model}: no shutdown announced")
+    if end > today.isoformat():
+        return _note("model", f"{model} will be shut down on {end}", remedy)
+    return _wrong("model", f"{model} was shut down on {end}", remedy)
 
 
 def check_standbys(row: Row) -> list[DoctorFinding]:

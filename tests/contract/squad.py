@@ -212,14 +212,15 @@ class Squad:
             "calendar": calendar_lane(POLICIES["quick"], calls_within=timedelta(seconds=10)),
             **{name: Lane(name) for name in self.channels},
         }
+        handler = InboundMessageHandler(store, self.pipeline, changes)
         self.worker = Worker(
             store,
             clock,
             self.lanes,
             {
                 "message": Delivery(store, self.channels, now=clock.now),
-                "heard": EscalatingHandler(InboundMessageHandler(store, self.pipeline, changes), caller, clock),
-                "rehearing": EscalatingHandler(RerunHandler(store, self.pipeline), caller, clock),
+                "inbound_message": EscalatingHandler(handler, caller, clock),
+                "rerun": EscalatingHandler(RerunHandler(store, self.pipeline), caller, clock),
                 "effect": EffectHandler(store, clock, {self.calendar.name: self.calendar}),
                 "followup": FollowUpHandler(store, clock, self.settings, voice, caller),
             },

@@ -511,7 +511,7 @@ async def test_two_writers_on_one_day_lose_nothing(store: Store) -> None:
 
 
 def aimed(sandbox: Sandbox, **more: Any) -> HttpCalendar:
-    """At the pretend calendar."""
+    """At the simulated calendar."""
     settings = CalendarSettings(
         "http", url=f"{sandbox.url}/shift-calendar", grid=60, allow_private=True, allow_http=True, **more
     )
@@ -555,7 +555,7 @@ async def test_a_time_off_the_grid_is_never_sent(remote: Station, sandbox: Sandb
     assert sandbox.ledger == []
 
 
-async def test_the_pretend_calendar_has_its_faults(sandbox: Sandbox) -> None:
+async def test_the_simulated_calendar_has_the_faults_of_the_real_one(sandbox: Sandbox) -> None:
     """Both are there, so that they are guarded against and not wished away."""
     import httpx
 
@@ -591,6 +591,8 @@ async def test_the_pretend_calendar_has_its_faults(sandbox: Sandbox) -> None:
         ({"kind": "500"}, "confirmed", 2),
         ({"kind": "429", "seconds": 3}, "confirmed", 2),
         ({"kind": "error", "code": "silent"}, "conflict", 1),
+        ({"kind": "error", "code": "written"}, "confirmed", 1),  # success: false with a changeId: read
+        ({"kind": "error", "code": "unwritten"}, "confirmed", 2),
         ({"kind": "error", "code": "status"}, "refused", 1),
         ({"kind": "error", "code": "No_such_squad"}, "refused", 1),
     ],
@@ -607,6 +609,39 @@ async def test_no_fault_of_a_remote_calendar_gives_a_false_confirmation(
     there = crew(await remote.calendar.day(DATE)) == "." * 24 + "c" * 24
     assert there == (state == "confirmed")
     assert await remote.followups() == 1
+
+
+async def test_a_command_that_would_fill_a_gap_elsewhere_is_refused(remote: Station, sandbox: Sandbox) -> None:
+    """The calendar extends a shift to the next one, and the last one to 0600: nobody asked for those hours."""
+    early, late = MORNING, CalendarCommand(ShiftAction.ADD, "35", DATE, "1500", "1800")
+    night = CalendarCommand(ShiftAction.ADD, "35", DATE, "2000", "0200")
+    first, second, third = await remote.plan(early, late, night)
+    await remote.drain()
+
+    assert [await remote.state(task) for task in (first, second, third)] == ["confirmed", "refused", "refused"]
+    assert "would also change hours that nobody asked for, of 34" in (await remote.effect(second))["evidence"]
+    assert sum(entry.to == "write" for entry in sandbox.ledger) == 1
+    assert crew(await remote.calendar.day(DATE)) == "c" * 12 + "." * 36
+
+
+async def test_a_change_by_somebody_else_during_the_preview_is_not_taken_for_a_side_effect(
+    remote: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command is previewed again and executed."""
+    calendar = remote.calendar
+    preview, theirs = calendar.preview, [MORNING._replace(squad="35")]
+
+    async def interrupted(command: CalendarCommand) -> CalendarDay:
+        if theirs:
+            assert (await calendar.apply(theirs.pop(), "theirs")).accepted
+        return await preview(command)
+
+    monkeypatch.setattr(calendar, "preview", interrupted)
+    (task,) = await remote.plan(MORNING)
+    await remote.drain()
+
+    assert await remote.state(task) == "confirmed"
+    assert crew(await calendar.day(DATE), "35") == crew(await calendar.day(DATE)) == "c" * 12 + "." * 36
 
 
 async def test_a_remote_calendar_at_a_private_address_is_not_called() -> None:

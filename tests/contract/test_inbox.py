@@ -30,19 +30,19 @@ from tidings.model.task import Category
 from tidings.model.time import HOUR, SECOND
 from tidings.store.port import Store, WriteConflict
 
-from .conversing import ADA, BEN, CREW, Conversing, said
+from .inbox_node import ADA, BEN, CREW, InboxNode, said
 from .test_sources import refuse_poison
 
 OTHER_GROUP = "sent in a group that does not belong to this source"
 
 
 @pytest.fixture
-async def world(store: Store, clock: ManualClock) -> Conversing:
+async def world(store: Store, clock: ManualClock) -> InboxNode:
     """A node that hears the crew."""
-    return await Conversing(store, clock).open()
+    return await InboxNode(store, clock).open()
 
 
-async def test_a_duplicate_inbound_message_is_one_row_and_one_task(world: Conversing) -> None:
+async def test_a_duplicate_inbound_message_is_one_row_and_one_task(world: InboxNode) -> None:
     """Unique by source and platform id: in one page, later, from another source (D2)."""
     one = said(1, world.second())
     await world.take(one, one)
@@ -57,7 +57,7 @@ async def test_a_duplicate_inbound_message_is_one_row_and_one_task(world: Conver
     assert len(world.hears.items) == 3
 
 
-async def test_a_message_is_stored_and_shown_with_its_history(world: Conversing) -> None:
+async def test_a_message_is_stored_and_shown_with_its_history(world: InboxNode) -> None:
     """Tenant, conversation, sender, text, times, the payload as it came, every move (D14)."""
     text = "Crew für Samstag 🚒 " + "x" * 10_000 + "\x00 \ud800"
     await world.take(said(1, world.second(), text, raw={"a": [1, "\x00"]}, reply_to="0", attachments=2))
@@ -74,13 +74,13 @@ async def test_a_message_is_stored_and_shown_with_its_history(world: Conversing)
     assert world.hears.items[0].speaker == Speaker(ADA, "Ada", "42", "member")
 
 
-async def test_without_workflows_a_message_is_done_and_says_so(world: Conversing) -> None:
+async def test_without_workflows_a_message_is_done_and_says_so(world: InboxNode) -> None:
     """The default is a behaviour of its own."""
     item = InboxMessage(1, "", "", "", "", "", "", "", "", "", 0, 0, None, 0, Speaker("", "", "", ""))
     assert await NoWorkflowProcessor().hear(item) == Done(NO_WORKFLOW)
 
 
-async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: Conversing) -> None:
+async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: InboxNode) -> None:
     """A failed one is tried three times with a delay and holds its conversation; another flows (D3)."""
     failing = {"1": 3}
 
@@ -114,7 +114,7 @@ async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: Con
     assert [row["subject"] for row in told] == [one["id"]], "an admin is told, once"
 
 
-async def test_a_failed_message_can_be_retried(world: Conversing) -> None:
+async def test_a_failed_message_can_be_retried(world: InboxNode) -> None:
     """With all its tries; nothing else can be retried."""
     world.hears.script = lambda _item: Reject(Category.PERMANENT, "no such squad")
     await world.take(said(1, world.second()))
@@ -135,7 +135,7 @@ async def test_a_failed_message_can_be_retried(world: Conversing) -> None:
         await world.inbox.page(state="lost")
 
 
-async def test_a_message_older_than_a_day_expires_with_a_reason(world: Conversing) -> None:
+async def test_a_message_older_than_a_day_expires_with_a_reason(world: InboxNode) -> None:
     """By the platform's time: on arrival, or when its turn comes too late; nothing is deleted (D2)."""
     old = world.second() - 25 * HOUR
     await world.take(said(1, old), said(2, world.second()))
@@ -153,7 +153,7 @@ async def test_a_message_older_than_a_day_expires_with_a_reason(world: Conversin
     assert (await world.inbox.show(second["id"]))["history"][-1]["state"] == "expired"
 
 
-async def test_the_inbox_outlives_its_tasks(world: Conversing) -> None:
+async def test_the_inbox_outlives_its_tasks(world: InboxNode) -> None:
     """The kernel forgets what ended long ago; the inbox keeps it with its state and reason (D2)."""
     await world.take(said(1, world.second()))
     await world.drain()
@@ -177,7 +177,7 @@ async def test_the_inbox_outlives_its_tasks(world: Conversing) -> None:
     ]
 
 
-async def test_a_message_ended_with_its_effects_is_not_handled_again(world: Conversing) -> None:
+async def test_a_message_ended_with_its_effects_is_not_handled_again(world: InboxNode) -> None:
     """The process dies between the handler's transaction and the settling: the second run does nothing."""
     await world.take(said(1, world.second()))
     world.hears.script = lambda _item: Retry(Category.TEMPORARY, "died here")
@@ -194,7 +194,7 @@ async def test_a_message_ended_with_its_effects_is_not_handled_again(world: Conv
     assert (row["state"], row["reason"]) == ("done", "booked")
 
 
-async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
+async def test_edits_and_deletes_mark_the_original(world: InboxNode) -> None:
     """What waits is handled as it reads now, or not at all; the rows stay (reference, section 8)."""
     world.hears.script = lambda item: Done(item.text)
     await world.take(said(1, world.second()), said(2, world.second()), said(3, world.second()))
@@ -219,7 +219,7 @@ async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
     "stranger", [{"sender": "77"}, {"conversation": "10"}, {"sender": ""}], ids=["author", "chat", "nobody"]
 )
 async def test_an_edit_of_another_persons_message_is_recorded_and_ignored(
-    world: Conversing, stranger: dict[str, Any]
+    world: InboxNode, stranger: dict[str, Any]
 ) -> None:
     """An edit counts for its author's own message in its own conversation, before and after it is handled."""
     await world.take(said(1, world.second()))
@@ -238,7 +238,7 @@ async def test_an_edit_of_another_persons_message_is_recorded_and_ignored(
 
 @pytest.mark.parametrize("stranger", [{"sender": "77"}, {"conversation": "10"}], ids=["author", "chat"])
 async def test_a_deletion_of_another_persons_message_is_recorded_and_ignored(
-    world: Conversing, stranger: dict[str, Any]
+    world: InboxNode, stranger: dict[str, Any]
 ) -> None:
     """The message is handled, and nobody is told that it was deleted."""
     await world.take(said(1, world.second()))
@@ -273,7 +273,7 @@ def test_authors_may_edit_and_delete_their_own_messages(sender: str, chat: str, 
     assert may_change(change, {"sender": "ada", "chat": "9"}) is may
 
 
-async def test_a_deletion_whose_author_the_platform_does_not_name_counts(world: Conversing) -> None:
+async def test_a_deletion_whose_author_the_platform_does_not_name_counts(world: InboxNode) -> None:
     """In the message's own conversation."""
     await world.take(said(1, world.second()))
     await world.take(said(11, world.second(1), "", kind=IncomingKind.DELETE, original="1", sender=""))
@@ -282,7 +282,7 @@ async def test_a_deletion_whose_author_the_platform_does_not_name_counts(world: 
     assert world.hears.items == []
 
 
-async def test_a_change_of_a_handled_message_notifies_once(world: Conversing) -> None:
+async def test_a_change_of_a_handled_message_notifies_once(world: InboxNode) -> None:
     """Nobody acts on it by himself: people are told, and only then (reference, section 8)."""
     await world.take(said(1, world.second()), said(2, world.second()))
     await world.take(said(10, world.second(1), "in time", kind=IncomingKind.EDIT, original="2"))
@@ -302,13 +302,13 @@ async def test_a_change_of_a_handled_message_notifies_once(world: Conversing) ->
     assert "check whether its result is still wanted" in deleted
 
 
-async def changes(world: Conversing) -> list[str]:
+async def changes(world: InboxNode) -> list[str]:
     """What subscribers hear of changes that came too late."""
     rows = await world.store.read("outbox_page", limit=50)
     return [row["body"] for row in rows if row["type"] == "inbox.changed"]
 
 
-async def test_an_edit_of_a_message_in_progress_is_too_late(world: Conversing) -> None:
+async def test_an_edit_of_a_message_in_progress_is_too_late(world: InboxNode) -> None:
     """The text was read already, so the change is told."""
 
     async def edit(item: InboxMessage) -> Outcome:
@@ -323,7 +323,7 @@ async def test_an_edit_of_a_message_in_progress_is_too_late(world: Conversing) -
     assert len(await changes(world)) == 1
 
 
-async def test_a_skipped_message_can_be_retried_once_its_sender_is_known(world: Conversing) -> None:
+async def test_a_skipped_message_can_be_retried_once_its_sender_is_known(world: InboxNode) -> None:
     """Behind what its conversation has in line; by a second person at once, once (D2, D5)."""
     await world.take(said(1, world.second(), sender="4711", name="Cy"), said(2, world.second()))
     id_ = (await world.all(state="skipped"))[0]["id"]
@@ -341,7 +341,7 @@ async def test_a_skipped_message_can_be_retried_once_its_sender_is_known(world: 
     assert (await world.inbox.show(id_))["state"] == "done"
 
 
-async def test_an_expired_message_can_be_retried(world: Conversing) -> None:
+async def test_an_expired_message_can_be_retried(world: InboxNode) -> None:
     """On arrival or in the line: a person's word gives it another day."""
     await world.take(said(1, world.second() - 25 * HOUR), said(2, world.second()))
     await world.step(seconds=25 * 3600)
@@ -362,7 +362,7 @@ async def test_an_expired_message_can_be_retried(world: Conversing) -> None:
     ],
 )
 async def test_messages_that_must_not_be_handled_cannot_be_retried(
-    world: Conversing, more: dict[str, Any], reason: str, remedy: str
+    world: InboxNode, more: dict[str, Any], reason: str, remedy: str
 ) -> None:
     """A person's retry goes no further than the rules of the roster, and says what helps instead (D5)."""
     await world.take(said(1, world.second(), **more))
@@ -373,7 +373,7 @@ async def test_messages_that_must_not_be_handled_cannot_be_retried(
     assert (await world.all())[0]["state"] == "skipped"
 
 
-async def test_an_expired_edit_cannot_be_retried(world: Conversing) -> None:
+async def test_an_expired_edit_cannot_be_retried(world: InboxNode) -> None:
     """It belongs to a message; what is meant now is said anew (D2)."""
     await world.take(said(1, world.second() - 25 * HOUR, "repaired", kind=IncomingKind.EDIT, original="7"))
     with pytest.raises(Conflict, match="it only changes another message") as refused:
@@ -392,7 +392,7 @@ async def test_an_expired_edit_cannot_be_retried(world: Conversing) -> None:
     ],
 )
 async def test_messages_not_from_people_are_skipped_with_a_reason(
-    world: Conversing, more: dict[str, Any], reason: str
+    world: InboxNode, more: dict[str, Any], reason: str
 ) -> None:
     """System, bot and unknown senders, by ids and never by names (D2, D5, D16)."""
     await world.take(said(1, world.second(), name="Ada", **more))
@@ -402,7 +402,7 @@ async def test_messages_not_from_people_are_skipped_with_a_reason(
     assert world.hears.items == []
 
 
-async def test_our_own_messages_are_recognized_by_their_id(world: Conversing, clock: ManualClock) -> None:
+async def test_our_own_messages_are_recognized_by_their_id(world: InboxNode, clock: ManualClock) -> None:
     """An account's message comes back in the list under the key that we gave it (D2)."""
     from .world import World
 
@@ -416,7 +416,7 @@ async def test_our_own_messages_are_recognized_by_their_id(world: Conversing, cl
     ]
 
 
-async def test_a_sender_removed_from_the_roster_is_skipped(world: Conversing) -> None:
+async def test_a_sender_removed_from_the_roster_is_skipped(world: InboxNode) -> None:
     """Authority is looked up when the message is handled."""
     await world.take(said(1, world.second(), sender=BEN))
     await world.roster.remove(BEN)
@@ -425,7 +425,7 @@ async def test_a_sender_removed_from_the_roster_is_skipped(world: Conversing) ->
     assert world.hears.items == []
 
 
-async def test_a_failed_webhook_is_raised_and_notifies_after_three(world: Conversing) -> None:
+async def test_a_failed_webhook_is_raised_and_notifies_after_three(world: InboxNode) -> None:
     """The platform calls again, because it is not told that all is well (D15)."""
     await refuse_poison(world.store)
     for n in range(1, 5):
@@ -438,7 +438,7 @@ async def test_a_failed_webhook_is_raised_and_notifies_after_three(world: Conver
     assert (await world.source())["failures"] == 0
 
 
-async def test_a_long_list_is_read_in_pages(world: Conversing) -> None:
+async def test_a_long_list_is_read_in_pages(world: InboxNode) -> None:
     """Newest first, by state, source, conversation and sender."""
     await world.take(*(said(n, world.second(), sender=BEN if n % 2 else ADA) for n in range(1, 8)))
     first = await world.inbox.page(limit=3)
@@ -461,7 +461,7 @@ TESTING = SourceSettings("crew", "groupme", group="9", token="t" * 16, allow_spe
 
 async def test_impersonation_by_a_tester_is_logged(store: Store, clock: ManualClock) -> None:
     """`{{@name}}`: only where the source allows it, by a named tester, on a test system (D5)."""
-    world = await Conversing(store, clock, production=False).open()
+    world = await InboxNode(store, clock, production=False).open()
     await world.take(said(1, world.second(), "{{@ben}} no crew on Sunday"), source=TESTING)
     await world.take(said(2, world.second(), "{{@nobody}} hello"), source=TESTING)
     await world.take(said(3, world.second(), "{{@Ben}} hello", sender=BEN), source=TESTING)

@@ -13,7 +13,7 @@ from tidings.model.errors import Invalid, NotFound
 from tidings.outbound.contacts import uploads
 from tidings.store.port import Store
 
-from .conversing import CREW
+from .inbox_node import CREW
 
 
 @pytest.fixture

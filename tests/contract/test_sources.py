@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import aiogram.types
+import httpx
 import pytest
 
 from tidings.inbound.domain import IncomingKind
+from tidings.inbound.ingestion import InboxIngestion
 from tidings.inbound.leases import LEASE, SourceLeaseState, lease_state
+from tidings.inbound.poller import Poller
 from tidings.inbound.source_notices import CHANGED
 from tidings.inbound.sources import telegram, waha, webhook, whatsapp_cloud
 from tidings.inbound.sources.groupme import GroupMeSource
@@ -18,6 +23,7 @@ from tidings.inbound.sources.settings import SourceSettings, read_source
 from tidings.inbound.sources.telegram import TelegramSource
 from tidings.inbound.sources.webhook import WebhookSource
 from tidings.inbound.webhooks import InboundWebhooks
+from tidings.inbound.workflow.service import source_notice_steps
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import MINUTE, SECOND, micros
@@ -28,21 +34,22 @@ from tidings.store.sqlite import SqliteStore
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from .channels.conftest import serving
-from .conversing import ADA, CREW, Chat, Conversing, said
+from .inbox_node import ADA, CREW, Chat, InboxNode, said
+from .squad import Squad
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 @pytest.fixture
-async def world(store: Store, clock: ManualClock) -> Conversing:
+async def world(store: Store, clock: ManualClock) -> InboxNode:
     """A node that hears the crew."""
-    return await Conversing(store, clock).open()
+    return await InboxNode(store, clock).open()
 
 
 # -- the poller
 
 
-async def test_250_messages_between_two_polls_are_all_read(world: Conversing) -> None:
+async def test_250_messages_between_two_polls_are_all_read(world: InboxNode) -> None:
     """Paged by 20 until caught up, in order, with the cursor behind the last (D1)."""
     chat = Chat()
     chat.messages = [said(1, world.second())]
@@ -57,7 +64,7 @@ async def test_250_messages_between_two_polls_are_all_read(world: Conversing) ->
     assert (await world.source())["cursor"] == "251"
 
 
-async def test_a_crash_between_two_pages_loses_and_duplicates_nothing(world: Conversing) -> None:
+async def test_a_crash_between_two_pages_loses_and_duplicates_nothing(world: InboxNode) -> None:
     """The cursor is behind what was written, and only that (D1)."""
     chat = Chat()
     chat.messages = [said(n, world.second()) for n in range(1, 51)]
@@ -79,7 +86,7 @@ async def test_a_crash_between_two_pages_loses_and_duplicates_nothing(world: Con
     assert [row["platform_id"] for row in await world.all()] == [str(n) for n in range(1, 51)]
 
 
-async def test_two_pollers_read_one_source_one_at_a_time(world: Conversing) -> None:
+async def test_two_pollers_read_one_source_one_at_a_time(world: InboxNode) -> None:
     """The second one yields while the first holds the lease, and rests as long as it does (D4)."""
     chat, reached, go = Chat(), asyncio.Event(), asyncio.Event()
     chat.messages = [said(n, world.second()) for n in range(1, 31)]
@@ -104,7 +111,7 @@ async def test_two_pollers_read_one_source_one_at_a_time(world: Conversing) -> N
     assert chat.pages == 2, "and nobody asks again before the rest is over"
 
 
-async def test_a_poller_without_heartbeat_is_taken_over_and_fenced_off(world: Conversing) -> None:
+async def test_a_poller_without_heartbeat_is_taken_over_and_fenced_off(world: InboxNode) -> None:
     """No heartbeat for one lease; the old one wakes up and can write nothing (D4)."""
     chat, reached, go = Chat(), asyncio.Event(), asyncio.Event()
     chat.messages = [said(n, world.second()) for n in range(1, 6)]
@@ -132,7 +139,7 @@ async def test_a_poller_without_heartbeat_is_taken_over_and_fenced_off(world: Co
     assert world.notices == [], "a take-over after a silence is no news for an admin"
 
 
-async def test_a_poll_over_thirty_minutes_is_taken_over_and_notifies_an_admin(world: Conversing) -> None:
+async def test_a_poll_over_thirty_minutes_is_taken_over_and_notifies_an_admin(world: InboxNode) -> None:
     """Also while it still beats (D4, D12)."""
     chat = Chat(size=1)
     chat.messages = [said(n, world.second()) for n in range(1, 200)]
@@ -171,7 +178,7 @@ def test_the_lease_state_depends_on_the_times_of_its_row() -> None:
     assert lease_state({**held, "began_at": now - 30 * MINUTE}) is SourceLeaseState.OVERRUN
 
 
-async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: Conversing) -> None:
+async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: InboxNode) -> None:
     """What is before it is in, nothing passes it, another source goes on, and it heals by itself (D15)."""
     chat, other = Chat(), Chat()
     chat.messages = [said(n, world.second(), "poison" if n == 3 else "") for n in range(1, 6)]
@@ -199,7 +206,41 @@ async def test_a_failed_insert_holds_the_cursor_and_notifies_after_three(world: 
     assert sum(isinstance(event, SourceError) for event in world.events) == 4
 
 
-async def test_an_unavailable_platform_is_reported_and_polled_again(world: Conversing) -> None:
+async def test_admins_get_a_direct_message_about_a_failed_insert_and_an_overrun_poll(
+    store: Store, clock: ManualClock
+) -> None:
+    """Once each, with the source, the problem and a remedy, on the channel of the admins (D12)."""
+    squad = await Squad(store, clock).open()
+    tell = source_notice_steps(squad.settings, clock)
+    intake = InboxIngestion(store, clock, squad.roster, tell=tell)
+    failing, slow = Chat(), Chat(size=1)
+    failing.messages = [said(1, clock.now() // SECOND * SECOND, "poison")]
+    slow.messages = [said(n, clock.now() // SECOND * SECOND)._replace(source="slow") for n in range(1, 70)]
+    await store.write([Step("source_join", {"name": name, "kind": "groupme"}) for name in ("crew", "slow")])
+    await refuse_poison(store)
+
+    def poller(chat: Chat, name: str, me: str) -> Poller:
+        return Poller(store, clock, chat, replace(CREW, name=name), intake, tell=tell, me=me)
+
+    async def overrun(page: int) -> None:
+        clock.advance(31)
+        if page == 60:
+            await poller(Chat(), "slow", "new").step()
+
+    for _ in range(4):
+        await poller(failing, "crew", "one").step()
+        clock.advance(10)
+    slow.before_read = overrun
+    await poller(slow, "slow", "old").step()
+    await allow_poison(store)
+    await squad.settle(seconds=1)
+
+    assert len(squad.pages) == 2
+    assert "source crew" in squad.pages[0] and "'1' could not be written" in squad.pages[0]
+    assert "source slow" in squad.pages[1] and "30 min" in squad.pages[1]
+
+
+async def test_an_unavailable_platform_is_reported_and_polled_again(world: InboxNode) -> None:
     """Its own wish for a wait is kept to (D15)."""
     chat = Chat()
 
@@ -217,7 +258,7 @@ async def test_an_unavailable_platform_is_reported_and_polled_again(world: Conve
     assert (await world.source())["problem"] is None
 
 
-async def test_a_missed_message_is_found_later_and_reported_as_a_gap(world: Conversing) -> None:
+async def test_a_missed_message_is_found_later_and_reported_as_a_gap(world: InboxNode) -> None:
     """A hole behind the cursor is filled (D1)."""
     chat = Chat()
     chat.messages = [said(1, world.second()), said(3, world.second())]
@@ -236,7 +277,7 @@ async def test_a_missed_message_is_found_later_and_reported_as_a_gap(world: Conv
 # -- GroupMe and Telegram over real HTTP
 
 
-async def test_groupme_is_read_gaplessly_over_http(world: Conversing) -> None:
+async def test_groupme_is_read_gaplessly_over_http(world: InboxNode) -> None:
     """The first look goes back to when the source was known; then after_id, edits and deletes (D1)."""
     async with serving() as sandbox:
         settings = SourceSettings("live", "groupme", group="9", token="t" * 16, base_url=f"{sandbox.url}/v3")
@@ -280,7 +321,7 @@ async def test_groupme_is_read_gaplessly_over_http(world: Conversing) -> None:
     assert [notice for notice in world.notices if notice.type != CHANGED] == []
 
 
-async def known_now(world: Conversing, wall: int) -> None:
+async def known_now(world: InboxNode, wall: int) -> None:
     """Time is the platform's, and the source `live` is known from now on."""
     world.clock.jump((wall - world.clock.now()) / SECOND)
     await world.store.write([Step("source_join", {"name": "live", "kind": "any"})])
@@ -299,7 +340,7 @@ async def test_groupme_errors_are_reported(clock: ManualClock) -> None:
         await source.close()
 
 
-async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> None:
+async def test_telegram_is_read_with_an_offset_over_http(world: InboxNode) -> None:
     """Each update once; the offset is stored with the messages (D1)."""
     async with serving() as sandbox:
         settings = SourceSettings("live", "telegram", token="1:abcdefghij", base_url=sandbox.url, page_size=2)
@@ -318,21 +359,89 @@ async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> N
     rows = await world.all()
     assert [row["text"] for row in rows[:5]] == [f"line {n}" for n in range(5)]
     assert (rows[4]["edited_text"], rows[5]["kind"]) == ("line 4, mended", "edit")
-    assert (await world.store.read("source_find", source="live"))[0]["cursor"] == "7"
+    assert (await world.store.read("source_find", source="live"))[0]["cursor"].startswith("7@")
     await world.drain()
     assert world.hears.items[-1].text == "line 4, mended"
     assert world.hears.items[-1].is_edited
 
 
+async def test_aiogram_accepts_the_updates_of_the_sandbox() -> None:
+    """Judge: the typed updates of aiogram, which are told apart by content as ours are."""
+    async with serving() as sandbox, httpx.AsyncClient(base_url=sandbox.url, verify=False) as client:
+        say = {"channel": "telegram", "chat": "-100", "name": "Ada", "text": "hello"}
+        said = sandbox.world.say({**say, "sender": ADA})
+        sandbox.world.say({**say, "sender": ADA, "text": "hello all", "edits": said.n})
+        sandbox.world.say({**say, "sender": "-100", "text": "from an anonymous admin"})
+        sandbox.world.say({**say, "sender": ADA, "text": "New title", "system": True})
+        found = (await client.get("/bot1:abcdefghij/getUpdates")).json()["result"]
+
+    judged = [aiogram.types.Update.model_validate(one) for one in found]
+    messages = [one.message or one.edited_message for one in judged]
+    assert [one and one.content_type for one in messages] == ["text", "text", "text", "new_chat_title"]
+    assert not any(one is None or one.model_extra for one in [*judged, *messages])
+    settings = SourceSettings("live", "telegram")
+    heard = [one for update in found for one in telegram.incoming(settings, update)]
+    assert [(one.kind, one.sender, one.own) for one in heard] == [
+        (IncomingKind.MESSAGE, ADA, False),
+        (IncomingKind.EDIT, ADA, False),
+        (IncomingKind.MESSAGE, "-100", False),
+        (IncomingKind.SYSTEM, ADA, False),
+    ]
+
+
+CELL = {"align": "left", "valign": "top"}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "text"),
+    [
+        ({"rich_message": {"blocks": [
+            {"type": "heading", "size": 1, "text": "Rota"},
+            {"type": "paragraph", "text": ["no crew ", {"type": "bold", "text": "for 42"}, " tonight"]},
+            {"type": "list", "items": [{"label": "1", "blocks": [{"type": "paragraph", "text": "from 1800"}]}]},
+            {"type": "table", "cells": [[{**CELL, "text": "to"}, {**CELL, "text": " 0600"}]]},
+        ]}}, "message", "Rota\nno crew for 42 tonight\nfrom 1800\nto 0600"),
+        ({"dice": {"emoji": "🎲", "value": 4}}, "message", ""),
+        ({"video_note": {"file_id": "a", "file_unique_id": "b", "length": 1, "duration": 1}}, "message", ""),
+        ({"forum_topic_created": {"name": "Rota", "icon_color": 1}}, "system", ""),
+        ({"video_chat_started": {}}, "system", ""),
+        ({"message_auto_delete_timer_changed": {"message_auto_delete_time": 60}}, "system", ""),
+    ],
+)  # fmt: skip
+def test_rich_and_service_messages_of_telegram_are_told_apart(content: dict[str, Any], kind: str, text: str) -> None:
+    """The samples are valid by aiogram's types; a rich message counts as its plain text."""
+    message = {"message_id": 1, "date": 1_790_000_000, "chat": {"id": 5, "type": "private"}, **content}
+    update = {"update_id": 1, "message": {**message, "from": {"id": 7, "is_bot": False, "first_name": "Ada"}}}
+    judged = aiogram.types.Update.model_validate(update)
+    assert judged.message is not None and judged.message.content_type == next(iter(content))
+
+    (heard,) = telegram.incoming(SourceSettings("live", "telegram"), update)
+
+    assert (heard.kind, heard.text) == (kind, text)
+
+
+def test_ephemeral_telegram_messages_are_not_taken_for_one_another() -> None:
+    """They all have the number 0; their own numbers are reused."""
+    message = {"message_id": 0, "ephemeral_message_id": 3, "chat": {"id": 5}, "from": {"id": 7}, "text": "hello"}
+    ids = [
+        telegram.incoming(SourceSettings("live", "telegram"), {"message": {**message, "date": at}})[0].id
+        for at in (1_790_000_000, 1_790_000_001)
+    ]
+    assert len(set(ids)) == 2
+
+
 def test_missing_telegram_update_numbers_are_a_gap() -> None:
     """But not after a quiet week, when Telegram begins anew."""
-    assert telegram.missing_updates("5", [5, 6]) == []
-    assert telegram.missing_updates(None, [7]) == []
-    assert telegram.missing_updates("5", [8, 10]) == [
+    week = 7 * 24 * 3600
+    assert telegram.missing_updates("5@100", [(5, 101), (6, 101)]) == []
+    assert telegram.missing_updates(None, [(7, 100)]) == []
+    assert telegram.missing_updates("5@100", [(900, 100 + week), (901, 100 + week)]) == []
+    assert telegram.missing_updates("5@100", [(900, 100 + week - 7200)]) == ["Telegram no longer has updates 5 to 899"]
+    assert telegram.missing_updates("5", [(8, 100), (10, 100)]) == [
         "Telegram no longer has updates 5 to 7",
         "Telegram no longer has update 9",
     ]
-    assert telegram.missing_updates("5", [90_000_000]) == []
+    assert telegram.missing_updates("5@100", [(90_000_000, 100)]) == []
 
 
 # -- call-backs
@@ -432,7 +541,7 @@ def test_waha_callbacks_are_parsed() -> None:
     assert event("message") == []
 
 
-async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: Conversing) -> None:
+async def test_a_channels_callback_goes_to_the_source_with_that_channel(world: InboxNode) -> None:
     """The call-backs of a channel were verified already; twice the same is one row (D1)."""
     source = SourceSettings("wa", "whatsapp_cloud", channel="main")
     listening = InboundWebhooks(world.clock, world.intake, {"wa": source, "crew": CREW})
@@ -499,7 +608,7 @@ async def allow_poison(store: Store) -> None:
         await connection.execute("alter table inbox drop constraint poison")
 
 
-async def test_a_poll_without_new_messages_is_recorded(world: Conversing) -> None:
+async def test_a_poll_without_new_messages_is_recorded(world: InboxNode) -> None:
     """Whoever looks sees that it is read, also where nothing is said; not while it fails (D1, D15)."""
     chat = Chat()
     poller = world.poller(chat)

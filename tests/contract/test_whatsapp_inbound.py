@@ -23,7 +23,7 @@ from tidings.sandbox.receipts import RECEIPT_KINDS, ReceiptOrigin, whatsapp_clou
 from tidings.sandbox.whatsapp_webhooks import user_id_of
 from tidings.store.port import Step, Store
 
-from .conversing import Conversing
+from .inbox_node import InboxNode
 
 ANN, USER_ID, NUMBER = "+15551234567", "US.13491208655302741918", "106540352242922"
 AT = 1_760_000_000 * SECOND
@@ -169,19 +169,19 @@ def test_twilio_messages_are_read() -> None:
 
 
 @pytest.fixture
-async def world(store: Store, clock: ManualClock) -> Conversing:
+async def world(store: Store, clock: ManualClock) -> InboxNode:
     """A node with Ann on the roster, by her number."""
-    made = await Conversing(store, clock).open()
+    made = await InboxNode(store, clock).open()
     await made.roster.put({"sender": ANN, "name": "Ann", "squad": "42"})
     return made
 
 
-def listening(world: Conversing, *sources: SourceSettings) -> InboundWebhooks:
+def listening(world: InboxNode, *sources: SourceSettings) -> InboundWebhooks:
     """The webhooks of these sources."""
     return InboundWebhooks(world.clock, world.intake, {source.name: source for source in sources})
 
 
-async def test_a_person_who_hides_the_number_stays_the_same_person(world: Conversing) -> None:
+async def test_a_person_who_hides_the_number_stays_the_same_person(world: InboxNode) -> None:
     """A message with both ids teaches which belongs together; edits by either id find their message."""
     ears, at, user_id = listening(world, SOURCE), world.second(), user_id_of(ANN)
     for payload in (
@@ -201,7 +201,7 @@ async def test_a_person_who_hides_the_number_stays_the_same_person(world: Conver
     ]
 
 
-async def test_a_new_number_or_user_id_is_recorded_and_keeps_its_opt_outs(world: Conversing) -> None:
+async def test_a_new_number_or_user_id_is_recorded_and_keeps_its_opt_outs(world: InboxNode) -> None:
     """An admin is told whom to change; what the person refused before is still refused."""
     out = '[{"address":"+15551234567","channel":"main","reason":"sent STOP","evidence":"inbox 1"}]'
     await world.store.write([Step("suppression_add", {"rows": out, "tenant": "default"})])
@@ -221,7 +221,7 @@ async def test_a_new_number_or_user_id_is_recorded_and_keeps_its_opt_outs(world:
     assert again["sender"] == "+15557654321", "the new user id belongs to the new number"
 
 
-async def test_each_message_goes_to_the_source_of_the_number_that_received_it(world: Conversing) -> None:
+async def test_each_message_goes_to_the_source_of_the_number_that_received_it(world: InboxNode) -> None:
     """Several numbers of one app share an address; an unknown number is recorded with what to do (D1)."""
     first, second = SOURCE, SourceSettings("shop", "whatsapp_cloud", channel="shop")
     ears, at = listening(world, first, second), world.second()

@@ -253,7 +253,7 @@ def test_a_withdrawal_is_the_whole_message(text: str, is_it: bool) -> None:
 )
 def test_intent_bands_by_confidence(is_request: bool | None, confidence: int, decision: MessageDecision) -> None:
     """50 and more start, 30 to 49 are listed, less is told; what nobody knows never starts (D9)."""
-    assert band(Intent(is_request, (), confidence, "", "t"), start_at=50, review_threshold=30) is decision
+    assert band(Intent(is_request, (), confidence, "", "t"), start_threshold=50, review_threshold=30) is decision
 
 
 def test_several_open_workflows_are_matched_by_day_and_question() -> None:

@@ -29,7 +29,7 @@ from .sources.port import SourceEntry
 from .sources.settings import SourceSettings
 
 QUEUE = "inbound"
-KIND = "heard"
+KIND = "inbound_message"
 NOTIFY_AFTER = 3  # consecutive failures before an admin is notified
 LONGEST_TEXT = 100_000
 LARGEST_RAW = 64 * 1024
@@ -84,25 +84,25 @@ class InboxIngestion:
         self._emit = emit
 
     async def take(
-        self, source: SourceSettings, heard: Sequence[SourceEntry], *, lease: SourceLease | None = None
+        self, source: SourceSettings, entries: Sequence[SourceEntry], *, lease: SourceLease | None = None
     ) -> IngestionResult:
         """Write the new messages; raises IngestionFailed, or WriteConflict if the lease is lost."""
-        fresh = await self._fresh(source, heard)
+        fresh = await self._fresh(source, entries)
         pieces = await self._filed(source, fresh, since=0 if lease is None else lease.since)
         for run in _runs(pieces):
             await self._write(source, run, lease)
         ended = sum(piece.filed.ended is not None for piece in pieces)
-        taken = IngestionResult(len(pieces) - ended, ended, len(heard) - len(pieces))
+        taken = IngestionResult(len(pieces) - ended, ended, len(entries) - len(pieces))
         if taken.handled:
             await self._store.hint()
         if pieces:
             self._emit(MessagesReceived(source.name, *taken))
         return taken
 
-    async def called(self, source: SourceSettings, heard: Sequence[IncomingMessage]) -> IngestionResult:
+    async def called(self, source: SourceSettings, messages: Sequence[IncomingMessage]) -> IngestionResult:
         """Ingest the messages of a webhook. A failure is counted and raised, so that the platform retries."""
         try:
-            taken = await self.take(source, [SourceEntry(one) for one in heard])
+            taken = await self.take(source, [SourceEntry(one) for one in messages])
         except IngestionFailed as error:
             await self._failed(source, str(error))
             raise
@@ -115,11 +115,11 @@ class InboxIngestion:
         rows = await self._store.read("inbox_known", source=source.name, ids=listed)
         return {row["platform_id"] for row in rows}
 
-    async def _fresh(self, source: SourceSettings, heard: Sequence[SourceEntry]) -> list[SourceEntry]:
+    async def _fresh(self, source: SourceSettings, entries: Sequence[SourceEntry]) -> list[SourceEntry]:
         """Return the new messages without duplicates."""
-        if not heard:
+        if not entries:
             return []
-        cleaned = [entry._replace(incoming=_cleaned(entry.incoming)) for entry in heard]
+        cleaned = [entry._replace(incoming=_cleaned(entry.incoming)) for entry in entries]
         seen = await self.known(source, [entry.incoming.id for entry in cleaned])
         fresh = []
         for entry in cleaned:

@@ -1,13 +1,40 @@
-"""Parsers of option values in the tables of [inbound]. Each raises ValueError with the requirement."""
+"""Parsers of the tables of [inbound] and their values. A value's parser raises ValueError with the requirement."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 from ..model import durations
+from ..model.errors import Misconfigured
+
+
+def parse_table(table: str, given: object, parsers: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Parse the options of a table; raises Misconfigured with the option and its remedy, never with a value."""
+    if not isinstance(given, Mapping):
+        raise Misconfigured(f"{table} is not a table", remedy=f"Write [{table}] and its options below it", field=table)
+    parsed = {}
+    for name, value in given.items():
+        field = f"{table}.{name}"
+        if name not in parsers:
+            close = get_close_matches(name, parsers, 1)
+            remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(parsers)}"
+            raise Misconfigured(f"{field}: unknown option", remedy=remedy, field=field)
+        try:
+            parsed[name] = parsers[name](value)
+        except ValueError as error:
+            raise Misconfigured(f"{field}: invalid value", remedy=str(error).capitalize(), field=field) from None
+    return parsed
+
+
+def text(value: object) -> str:
+    """Parse a string that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a non-empty string")
+    return value
 
 
 def flag(value: object) -> bool:
@@ -41,7 +68,7 @@ def whole(least: int, most: int) -> Callable[[object], int]:
     """Return a parser for whole numbers in a range."""
 
     def parse(value: object) -> int:
-        is_whole = not isinstance(value, bool) and re.fullmatch(r"\d{1,4}", str(value))
+        is_whole = not isinstance(value, bool) and re.fullmatch(r"\d{1,9}", str(value))
         if not is_whole or not least <= int(str(value)) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(str(value))

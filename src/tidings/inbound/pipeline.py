@@ -127,7 +127,7 @@ class Pipeline:
 
     def _replaced(self, entry: WorkflowEntry, flow: Workflow) -> None:
         """End the replaced workflow; if the edit leads to nothing, reply that the request was dropped."""
-        withdraw(entry, flow, self._clock.now(), idle=micros(self._settings.idle))
+        withdraw(entry, flow, self._clock.now(), idle=micros(self._settings.idle_timeout))
         if not entry.replies and not entry.commands and entry.held is None:
             entry.replies.append(reply_texts.withdrawn())
 
@@ -197,7 +197,9 @@ class Pipeline:
     ) -> WorkflowEntry:
         """Decide about a message that belongs to no open workflow."""
         settings = self._settings
-        decision = correlation.band(intent, start_at=settings.start_at, review_threshold=settings.review_threshold)
+        decision = correlation.band(
+            intent, start_threshold=settings.start_threshold, review_threshold=settings.review_threshold
+        )
         happened = [_intent(intent)]
         own = [flow for flow in flows if flow.squad == spoken.speaker.squad]
         if decision is not MessageDecision.STARTED:

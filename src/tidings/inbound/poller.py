@@ -90,14 +90,14 @@ class Poller:
                 raise WriteConflict("source_renew_lease")
             read = await self.source.read(cursor, since=lease.since)
             await self._take(lease, read)
-            behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
+            behind = read.cursor or (read.entries[-1].cursor if read.entries else None)
             more = read.more and behind is not None and behind != cursor
             cursor = behind or cursor
 
     async def _take(self, lease: SourceLease, read: SourcePage) -> None:
         """Ingest a page and store its cursor."""
-        await self._intake.take(self._settings, read.heard, lease=lease)
-        behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
+        await self._intake.take(self._settings, read.entries, lease=lease)
+        behind = read.cursor or (read.entries[-1].cursor if read.entries else None)
         steps = [] if behind is None else [lease.move(behind)]
         if behind is None and lease.failures:
             steps = [lease.move(lease.cursor)]  # resets the failure count
@@ -115,16 +115,16 @@ class Poller:
         cursor = row["cursor"]
         if cursor is None:
             return
-        heard = [
+        messages = [
             one
             for one in await self.source.look_back()
             if one.original is not None or self.source.is_behind(one.id, cursor)
         ]
-        known = await self._intake.known(self._settings, [one.id for one in heard])
-        missed = [one.id for one in heard if one.id not in known and one.original is None]
-        if not missed and all(one.id in known for one in heard):
+        known = await self._intake.known(self._settings, [one.id for one in messages])
+        missed = [one.id for one in messages if one.id not in known and one.original is None]
+        if not missed and all(one.id in known for one in messages):
             return
-        entries = [SourceEntry(one, cursor) for one in heard]
+        entries = [SourceEntry(one, cursor) for one in messages]
         await self._intake.take(self._settings, entries, lease=lease)
         for id_ in missed:
             await self._store.write(self._gap_notice(f"message {id_} was read late"))

@@ -138,7 +138,7 @@ def _is_near(target: UrlTarget) -> bool:
 
 def api_url(url: str) -> str:
     """Return the base URL of an API, without a slash at its end. Raises ValueError."""
-    url = credentials_url(url.rstrip("/"))
+    url = credentials_url(url.strip().rstrip("/"))
     if "?" in url or "#" in url:
         raise ValueError("must be a URL without ? and #")
     return url

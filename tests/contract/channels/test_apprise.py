@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -102,7 +104,7 @@ async def test_many_at_once_share_a_few_threads(receiver: Receiver) -> None:
         (502, Unknown, None, False),
     ],
 )
-async def test_a_no_with_a_status_has_its_category(
+async def test_a_logged_status_maps_to_a_retry_category(
     receiver: Receiver, status: int, kind: type, category: Category | None, whole: bool
 ) -> None:
     """A4: read from the only thing that Apprise tells, its words."""
@@ -114,15 +116,37 @@ async def test_a_no_with_a_status_has_its_category(
         assert (outcome.category, outcome.whole_channel) == (category, whole)
 
 
+@pytest.mark.parametrize("scheme", ["json", "xml", "form", "ntfy", "gotify", "mmost"])
+async def test_the_locked_apprise_words_a_refused_request_as_expected(receiver: Receiver, scheme: str) -> None:
+    """The outcome is read from log lines: an upgrade that words them otherwise must fail here."""
+    receiver.script(*[answer(429, b"{}")] * 3)
+    outcome = await send(channel(f"{scheme}://127.0.0.1:{receiver.port}/{TOKEN}-{'a' * 12}"))
+
+    assert isinstance(outcome, Retry)
+    assert (outcome.category, outcome.whole_channel) == (Category.THROTTLING, True)
+
+
+def test_almost_every_http_service_of_the_locked_apprise_logs_its_status() -> None:
+    """Of the others a failure is unknown, and held; this list must not grow unnoticed."""
+    import apprise
+
+    sources = {file.stem: file.read_text() for file in (Path(apprise.__file__).parent / "plugins").rglob("*.py")}
+    calling = {name: text for name, text in sources.items() if re.search(r"requests\.(post|get|put|request)\b", text)}
+    silent = {name for name, text in calling.items() if not re.search(r"error=(%[sd]|\{)", text)}
+
+    assert len(calling) > 100
+    assert silent <= {"lark", "qq", "spike", "spugpush", "wxpusher"}
+
+
 @pytest.mark.parametrize("act", [cut, black_hole])
-async def test_a_no_without_a_status_is_unknown(receiver: Receiver, act: Act) -> None:
+async def test_a_failure_without_a_status_is_an_unknown_outcome(receiver: Receiver, act: Act) -> None:
     """F24: a lost answer looks the same as no connection; nobody can say."""
     receiver.script(act)
 
     assert isinstance(await send(channel(json_url(receiver) + "?rto=0.5", deadline=3)), Unknown)
 
 
-async def test_the_deadline_ends_it(receiver: Receiver) -> None:
+async def test_the_deadline_ends_an_attempt(receiver: Receiver) -> None:
     """The thread may go on; the attempt is in doubt, and one that found no thread was not sent."""
     receiver.script(*[black_hole] * 8)
     made = channel(json_url(receiver) + "?rto=3", deadline=0.4)
@@ -165,7 +189,7 @@ async def test_no_part_of_the_url_is_ever_shown(receiver: Receiver, capfd: pytes
     assert TOKEN not in shown
 
 
-def test_what_is_hidden_is_everything_but_scheme_and_host() -> None:
+def test_everything_except_scheme_and_host_is_masked() -> None:
     """As it stands, and decoded."""
     assert {"secret%20key", "secret key", "token"} <= set(hidden("x://secret%20key@host.example/token"))
     assert "host.example" not in hidden("x://secret@host.example/token")
@@ -182,9 +206,7 @@ def test_what_is_hidden_is_everything_but_scheme_and_host() -> None:
         ("json://127.0.0.1/x", "default", {"data": {"type": "loud"}}, "data.type"),
     ],
 )
-def test_what_could_never_be_sent_is_refused_with_a_remedy(
-    url: str, to: str, content: dict[str, Any], field: str
-) -> None:
+def test_invalid_messages_are_refused_with_a_remedy(url: str, to: str, content: dict[str, Any], field: str) -> None:
     """Bad input: before it is accepted."""
     with pytest.raises(CallerError) as caught:
         channel(url).check(to, {"text": "hi", **content})
@@ -207,7 +229,7 @@ async def test_a_long_text_may_be_split(receiver: Receiver) -> None:
     assert all(len(orjson.loads(one.body)["message"]) <= 32_768 for one in receiver.requests)
 
 
-def test_apprise_says_how_fast_a_service_may_be_called() -> None:
+def test_the_rate_limit_of_a_service_is_apprises() -> None:
     """The limit is the engine's to keep, over all processes; one's own wins."""
     url = "ntfys://ntfy.example/topic"  # 5.5 seconds between two calls
 
@@ -216,7 +238,7 @@ def test_apprise_says_how_fast_a_service_may_be_called() -> None:
     assert channel("json://127.0.0.1/x").traits.per_second is None
 
 
-async def test_it_holds_what_is_in_doubt_and_cannot_be_tried_without_sending() -> None:
+async def test_unknown_outcomes_are_held_and_there_is_no_probe() -> None:
     """With the reason for both."""
     made = channel("json://127.0.0.1/x")
 
@@ -224,7 +246,7 @@ async def test_it_holds_what_is_in_doubt_and_cannot_be_tried_without_sending() -
     assert isinstance(await probe(made), Skip)
 
 
-def test_without_the_package_the_start_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_apprise_package_is_reported_with_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an extra."""
     monkeypatch.setitem(sys.modules, "apprise", None)
     with pytest.raises(Misconfigured, match=r"tidings\[apprise\]"):

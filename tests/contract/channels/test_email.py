@@ -1,4 +1,4 @@
-"""E-mail: what leaves, what each reply means, where doubt begins, what the pretend server makes of it."""
+"""E-mail: what leaves, what each reply means, where doubt begins, what the simulated server makes of it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import Any
 
 import aiosmtplib
 import pytest
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword
 
 from tidings.model.errors import CallerError, Misconfigured
 from tidings.model.message import Message
@@ -52,7 +53,7 @@ async def box() -> AsyncIterator[Postbox]:
 
 @pytest.fixture
 async def world() -> AsyncIterator[SandboxSimulator]:
-    """What the pretend mail server knows."""
+    """What the simulated mail server knows."""
     world = SandboxSimulator(None)
     yield world
     world.close()
@@ -60,7 +61,7 @@ async def world() -> AsyncIterator[SandboxSimulator]:
 
 @pytest.fixture
 async def server(world: SandboxSimulator) -> AsyncIterator[SmtpServer]:
-    """The pretend mail server."""
+    """The simulated mail server."""
     server = SmtpServer(world)
     await server.start(socket.create_server(("127.0.0.1", 0)))
     yield server
@@ -117,7 +118,7 @@ async def test_a_mail_leaves_byte_for_byte_as_the_standard_has_it(box: Postbox) 
     )
 
 
-async def test_a_line_that_begins_with_a_dot_is_stuffed(
+async def test_lines_that_begin_with_a_dot_are_escaped(
     box: Postbox, server: SmtpServer, world: SandboxSimulator
 ) -> None:
     """A mail cannot end itself, and the reader sees one dot."""
@@ -129,7 +130,7 @@ async def test_a_line_that_begins_with_a_dot_is_stuffed(
     assert world.recent[-1].text == text
 
 
-async def test_every_try_has_the_same_bytes_but_for_its_date(box: Postbox) -> None:
+async def test_every_attempt_has_the_same_bytes_except_the_date(box: Postbox) -> None:
     """Message-ID and the boundaries come from the id, so whoever removes duplicates can."""
     rich = message(data={"html": "<b>Grüße</b>", "attachments": [{"name": "a.bin", "content": "AAEC"}]})
     for _ in range(2):
@@ -173,7 +174,7 @@ async def test_several_recipients_html_and_files_arrive(
     }
 
 
-async def test_a_domain_with_letters_of_its_own_is_written_in_ascii(box: Postbox) -> None:
+async def test_an_international_domain_is_encoded_as_ascii(box: Postbox) -> None:
     """IDNA in the envelope and in the header."""
     await send(box.port, message("ada@bücher.example"))
 
@@ -195,7 +196,7 @@ async def test_a_connection_is_kept_and_a_stale_one_is_replaced(box: Postbox) ->
     assert (box.connections, len(box.mails)) == (3, 5)
 
 
-async def test_after_a_refusal_the_line_is_good_for_the_next_mail(box: Postbox) -> None:
+async def test_a_connection_is_reused_after_a_refusal(box: Postbox) -> None:
     """RSET in between, so that no recipient of one mail gets another."""
     channel = mailer(box.port)
     box.say("RCPT", "550 5.1.1 No such user")
@@ -267,7 +268,7 @@ AT_RECIPIENT = [
 
 @pytest.mark.parametrize("stage", ["smtp", "data"])
 @pytest.mark.parametrize(("code", "enhanced", "kind", "category", "whole"), AT_RECIPIENT)
-async def test_each_reply_has_its_category_and_its_consequence(
+async def test_smtp_replies_map_to_retry_categories(
     server: SmtpServer,
     world: SandboxSimulator,
     stage: str,
@@ -301,7 +302,7 @@ async def test_each_reply_has_its_category_and_its_consequence(
         ("421-4.7.0", Retry, THROTTLING, True),  # too fast, whoever it is for
     ],
 )
-async def test_what_is_said_of_the_sender_is_said_of_the_channel(
+async def test_a_refused_sender_pauses_the_channel(
     server: SmtpServer, code: str, kind: type, category: Category, whole: bool
 ) -> None:
     """A4: the work stays pending while a person looks; a mail with a sender of its own fails alone."""
@@ -340,11 +341,11 @@ async def test_a_bad_login_pauses_the_channel(
         ("450-4.7.1", Retry, THROTTLING, True),
     ],
 )
-async def test_a_server_that_will_not_talk_to_us(
+async def test_a_refused_greeting_is_retried_or_pauses_the_channel(
     server: SmtpServer, code: str, kind: type, category: Category, whole: bool
 ) -> None:
     """A4: what is said before there is a recipient is about us."""
-    outcome = await send(server.port, message(), hello=f"smtp-{code}")
+    outcome = await send(server.port, message(), helo_name=f"smtp-{code}")
 
     assert type(outcome) is kind and isinstance(outcome, Retry | Reject)
     assert (outcome.category, outcome.whole_channel) == (category, whole)
@@ -353,7 +354,7 @@ async def test_a_server_that_will_not_talk_to_us(
 # Several recipients, some refused
 
 
-async def test_one_refused_recipient_and_nobody_gets_it(server: SmtpServer, world: SandboxSimulator) -> None:
+async def test_one_refused_recipient_rejects_the_whole_mail(server: SmtpServer, world: SandboxSimulator) -> None:
     """All or none, so that a second try sends nobody a second copy."""
     outcome = await send(server.port, message("ada@example.org, gone@example.org"))
 
@@ -361,7 +362,7 @@ async def test_one_refused_recipient_and_nobody_gets_it(server: SmtpServer, worl
     assert not any(entry.delivered for entry in world.recent)
 
 
-async def test_those_who_can_never_be_reached_may_be_left_out(server: SmtpServer, world: SandboxSimulator) -> None:
+async def test_partial_delivery_leaves_refused_recipients_out(server: SmtpServer, world: SandboxSimulator) -> None:
     """`partial`: the others get it, and the receipt names who did not."""
     outcome = await send(server.port, message("ada@example.org, gone@example.org"), partial=True)
 
@@ -371,7 +372,7 @@ async def test_those_who_can_never_be_reached_may_be_left_out(server: SmtpServer
 
 
 @pytest.mark.parametrize("partial", [True, False])
-async def test_a_recipient_who_may_be_reached_later_makes_all_wait(
+async def test_a_temporarily_refused_recipient_delays_the_whole_mail(
     server: SmtpServer, world: SandboxSimulator, partial: bool
 ) -> None:
     """Nothing has been sent yet, so waiting costs no duplicate."""
@@ -381,7 +382,7 @@ async def test_a_recipient_who_may_be_reached_later_makes_all_wait(
     assert not any(entry.delivered for entry in world.recent)
 
 
-async def test_nobody_left_is_a_refusal(server: SmtpServer) -> None:
+async def test_a_mail_without_accepted_recipients_is_rejected(server: SmtpServer) -> None:
     """`partial` does not send mail to nobody."""
     assert isinstance(await send(server.port, message("gone@example.org"), partial=True), Reject)
 
@@ -401,7 +402,7 @@ async def test_no_answer_after_the_final_dot_is_unknown(box: Postbox, act: str) 
 
 @pytest.mark.parametrize("verb", ["GREETING", "EHLO", "MAIL", "RCPT", "DATA"])
 @pytest.mark.parametrize("act", [HANG_UP, SILENCE, "Huh?"])
-async def test_whatever_breaks_before_the_dot_was_certainly_not_sent(box: Postbox, verb: str, act: str) -> None:
+async def test_a_failure_before_the_final_dot_is_retried(box: Postbox, verb: str, act: str) -> None:
     """F22, F24: no doubt, a plain retry; the server has not seen the end of the mail."""
     box.say(verb, act)
     outcome = await send(box.port, message(), deadline=SHORT if act == SILENCE else PATIENT)
@@ -410,7 +411,7 @@ async def test_whatever_breaks_before_the_dot_was_certainly_not_sent(box: Postbo
     assert (outcome.category, box.mails) == (Category.TEMPORARY, [])
 
 
-async def test_a_line_that_breaks_in_the_middle_of_the_mail_was_not_sent(box: Postbox) -> None:
+async def test_a_connection_lost_within_the_mail_is_retried(box: Postbox) -> None:
     """A large file half way: the dot was never written, so there is no doubt."""
     box.say("DOT", AFTER_PART)
     big = [{"name": "big.bin", "content": b64encode(bytes(6_000_000)).decode()}]
@@ -419,7 +420,7 @@ async def test_a_line_that_breaks_in_the_middle_of_the_mail_was_not_sent(box: Po
     assert isinstance(outcome, Retry)
 
 
-async def test_a_reply_after_the_dot_is_no_doubt_even_if_the_line_breaks_then(box: Postbox) -> None:
+async def test_a_reply_after_the_final_dot_decides_even_if_the_connection_breaks(box: Postbox) -> None:
     """The refusal counts, whatever becomes of the line."""
     box.say("DOT", "451 4.3.0 Try later")
     box.say("RSET", HANG_UP)
@@ -428,7 +429,7 @@ async def test_a_reply_after_the_dot_is_no_doubt_even_if_the_line_breaks_then(bo
     assert isinstance(outcome, Retry) and "451" in outcome.reason
 
 
-async def test_a_connection_that_is_never_made_was_not_sent() -> None:
+async def test_a_failed_connection_is_retried() -> None:
     """F22, F23: nobody there, or nobody who answers."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
@@ -487,7 +488,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-async def test_the_line_is_protected_and_the_certificate_checked(
+async def test_tls_is_used_and_the_certificate_verified(
     world: SandboxSimulator, certificate: Path, security: str
 ) -> None:
     """A certificate that nobody vouches for gets nothing; one that is known gets the login and the mail."""
@@ -587,7 +588,7 @@ async def test_the_password_is_in_no_reason_receipt_log_or_repr(box: Postbox, ca
         ),
     ],
 )
-async def test_what_could_never_be_sent_is_refused_with_a_remedy(
+async def test_invalid_mail_is_refused_with_a_remedy(
     box: Postbox, to: str, content: dict[str, Any], field: str | None
 ) -> None:
     """Bad input: one sentence, the field, the remedy; and nothing leaves if it comes as far as that."""
@@ -624,7 +625,7 @@ async def test_what_could_never_be_sent_is_refused_with_a_remedy(
         ({"partial": "perhaps"}, "partial"),
     ],
 )
-def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str) -> None:
+def test_an_invalid_email_option_stops_the_start(options: dict[str, Any], field: str) -> None:
     """The error names the option and the remedy; no secret is repeated, and none may travel in clear."""
     with pytest.raises(Misconfigured) as caught:
         mailer(**{"port": 25, **options})
@@ -633,13 +634,13 @@ def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str) -> 
     assert PASSWORD not in str(caught.value)
 
 
-def test_host_and_sender_cannot_be_left_out() -> None:
+def test_host_and_sender_are_required() -> None:
     """There is no mail server that would be right for everybody."""
     with pytest.raises(Misconfigured, match="it is missing"):
         build("mail", "email", {"sender": SENDER})
 
 
-def test_a_mail_in_doubt_is_held() -> None:
+def test_mail_with_an_unknown_outcome_is_held() -> None:
     """With its honest reason."""
     traits = mailer(25).traits
 
@@ -651,7 +652,7 @@ def test_a_mail_in_doubt_is_held() -> None:
 # channels test, and the world's own client
 
 
-async def test_the_settings_can_be_tried_without_sending(server: SmtpServer, world: SandboxSimulator) -> None:
+async def test_a_probe_connects_and_logs_in_without_sending(server: SmtpServer, world: SandboxSimulator) -> None:
     """Connect and log in; the answer says who we are, or what is wrong."""
     good = await probe(mailer(server.port, username="ada", password="right"))
     bad = await probe(mailer(server.port, username="ada", password="wrong"))
@@ -661,7 +662,7 @@ async def test_the_settings_can_be_tried_without_sending(server: SmtpServer, wor
     assert len(world.recent) == 0
 
 
-async def test_the_well_known_client_works_with_the_pretend_server(server: SmtpServer, world: SandboxSimulator) -> None:
+async def test_aiosmtplib_works_with_the_simulated_server(server: SmtpServer, world: SandboxSimulator) -> None:
     """aiosmtplib as anybody would use it: with login, several recipients, a refused one among them."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "me@example.org", "ada@example.org", "Hi"
@@ -680,7 +681,72 @@ async def test_the_well_known_client_works_with_the_pretend_server(server: SmtpS
     assert [entry.text for entry in world.recent if entry.delivered] == ["hello\n.\nbye"]
 
 
-async def test_the_pretend_server_knows_its_protocol(server: SmtpServer) -> None:
+class Judge:
+    """A handler of aiosmtpd that keeps what it takes and refuses one recipient."""
+
+    def __init__(self) -> None:
+        self.taken: list[Envelope] = []
+
+    async def handle_RCPT(self, _server: SMTP, _session: object, envelope: Envelope, to: str, _options: object) -> str:
+        if to.startswith("gone@"):
+            return "550 5.1.1 No such user"
+        envelope.rcpt_tos.append(to)
+        return "250 2.1.5 OK"
+
+    async def handle_DATA(self, _server: SMTP, _session: object, envelope: Envelope) -> str:
+        self.taken.append(envelope)
+        return "250 2.0.0 OK, queued as 42"
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH")
+@pytest.mark.parametrize("security", ["none", "starttls", "tls"])
+async def test_aiosmtpd_accepts_what_is_sent(certificate: Path, security: str) -> None:
+    """Judge: aiosmtpd, strict about the protocol: greeting, STARTTLS, login, dots, letters, sizes, refusals."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    judge, logins = Judge(), list[LoginPassword]()
+
+    def authenticate(*asked: Any) -> AuthResult:
+        logins.append(asked[-1])
+        return AuthResult(success=logins[-1].password == PASSWORD.encode(), handled=False)
+
+    def made() -> SMTP:
+        over_tls = security == "starttls"
+        tls: dict[str, Any] = {"tls_context": context, "require_starttls": True} if over_tls else {}
+        return SMTP(
+            judge, hostname="judge.example", data_size_limit=50_000, command_call_limit=20,
+            authenticator=authenticate, auth_required=security != "none", auth_require_tls=over_tls, **tls,
+        )  # fmt: skip
+
+    listening = await asyncio.get_running_loop().create_server(
+        made, "127.0.0.1", 0, ssl=context if security == "tls" else None
+    )
+    port = listening.sockets[0].getsockname()[1]
+    login = {"username": "ada", "password": PASSWORD, "ca_file": str(certificate)} if security != "none" else {}
+    text = "first\n.\n..second\n" + "Grüße " * 300
+    channel = mailer(port, security=security, helo_name="client.example", **login)
+    taken = await channel.send(message("Ada <ada@example.org>, bob@bücher.example", text=text))
+    again = await channel.send(message(data={"html": "<b>hi</b>", "attachments": [{"name": "a", "content": "AAEC"}]}))
+    gone = await channel.send(message("gone@example.org"))
+    large = await channel.send(message(text="x" * 60_000))
+    after = await channel.send(message())
+    await channel.close()
+    wrong = await send(port, message(), security=security, **{**login, "password": "no"}) if login else None
+    listening.close()
+    await listening.wait_closed()
+
+    assert (taken, again, after) == (Done("250 2.0.0 OK, queued as 42"),) * 3
+    assert [envelope.rcpt_tos for envelope in judge.taken[:1]] == [["ada@example.org", "bob@xn--bcher-kva.example"]]
+    first = message_from_bytes(judge.taken[0].original_content or b"", policy=policy.default)
+    assert first.get_content().replace("\r\n", "\n").rstrip("\n") == text
+    assert isinstance(gone, Reject) and (gone.category, gone.whole_channel) == (Category.PERMANENT, False)
+    assert isinstance(large, Reject) and large.category is Category.VALIDATION
+    if login:
+        assert logins[0].login == b"ada"
+        assert isinstance(wrong, Reject) and wrong.whole_channel
+
+
+async def test_the_simulated_server_answers_protocol_errors(server: SmtpServer) -> None:
     """Wrong order, wrong words, too much: the answers of the standard."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
 
@@ -733,7 +799,7 @@ async def test_the_sandbox_as_a_program_takes_mail_on_a_port_of_its_own(tmp_path
     assert [entry.to for entry in read_ledger(ledger)] == ["ada@example.org"]
 
 
-def test_a_taken_mail_port_stops_the_sandbox_only_if_it_was_asked_for() -> None:
+def test_an_occupied_mail_port_stops_the_sandbox_only_if_it_was_configured() -> None:
     """The next port is a courtesy; a port that somebody named is a promise."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

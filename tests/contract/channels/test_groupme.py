@@ -18,7 +18,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
-from tidings.outbound.channels.groupme import LISTED, found_in
+from tidings.outbound.channels.groupme import found_in
 from tidings.outbound.channels.registry import build
 from tidings.store.port import Store
 
@@ -98,7 +98,7 @@ async def test_the_requests_are_groupmes_byte_for_byte(
     assert [(entry.channel, entry.to, entry.text) for entry in sandbox.ledger] == [("groupme", to, "Grüße")]
 
 
-async def test_attachments_go_along(sandbox: Sandbox) -> None:
+async def test_attachments_are_sent(sandbox: Sandbox) -> None:
     """And may stand without a text."""
     picture = [{"type": "image", "url": "https://i.groupme.com/1"}]
     outcome = await send(sandbox.url, "bot", text="", data={"attachments": picture})
@@ -126,9 +126,7 @@ async def test_attachments_go_along(sandbox: Sandbox) -> None:
         (504, Unknown("")),
     ],
 )
-async def test_each_status_has_its_category_and_its_consequence(
-    sandbox: Sandbox, status: int, expected: Outcome
-) -> None:
+async def test_groupme_statuses_map_to_retry_categories(sandbox: Sandbox, status: int, expected: Outcome) -> None:
     """A4: one row per status of the table. A repeated source_guid means that an earlier try arrived."""
     sandbox.break_("error", code=str(status))
     outcome = await send(sandbox.url)
@@ -142,7 +140,7 @@ async def test_each_status_has_its_category_and_its_consequence(
 
 
 @pytest.mark.parametrize(("status", "expected"), [(404, Reject(P, "", whole_channel=True)), (409, Reject(P, ""))])
-async def test_a_bot_that_nobody_knows_pauses_the_channel(sandbox: Sandbox, status: int, expected: Reject) -> None:
+async def test_an_unknown_bot_pauses_the_channel(sandbox: Sandbox, status: int, expected: Reject) -> None:
     """A bot's id is our own setting; and a bot's post has no guard that a 409 could come from."""
     sandbox.break_("error", code=str(status))
     outcome = await send(sandbox.url, "bot")
@@ -172,7 +170,7 @@ async def test_errors_may_be_an_object(receiver: Receiver) -> None:
 # In doubt
 
 
-async def test_the_same_guid_again_within_a_minute_is_known_to_have_arrived(sandbox: Sandbox) -> None:
+async def test_a_duplicate_source_guid_counts_as_sent(sandbox: Sandbox) -> None:
     """The answer is lost, the resend is refused as a duplicate, and the recipient has it once (R1)."""
     sandbox.break_("lost", times=1)
     lost = await send(sandbox.url)
@@ -185,7 +183,9 @@ async def test_the_same_guid_again_within_a_minute_is_known_to_have_arrived(sand
 
 @pytest.mark.parametrize("to", [ADA, SQUAD])
 @pytest.mark.parametrize(("fault", "found"), [("lost", True), ("cut", False)])
-async def test_a_message_in_doubt_is_looked_up_by_its_guid(sandbox: Sandbox, to: str, fault: str, found: bool) -> None:
+async def test_an_unknown_outcome_is_looked_up_by_source_guid(
+    sandbox: Sandbox, to: str, fault: str, found: bool
+) -> None:
     """`ask`: it arrived and its receipt is found, or it certainly did not and may be sent again."""
     made = channel(sandbox.url)
     sandbox.break_(fault, times=1)
@@ -199,7 +199,7 @@ async def test_a_message_in_doubt_is_looked_up_by_its_guid(sandbox: Sandbox, to:
 
 
 @pytest.mark.parametrize(("fault", "requests"), [("lost", ["POST", "GET"]), ("cut", ["POST", "GET", "POST"])])
-async def test_the_engine_asks_before_it_sends_again(
+async def test_the_engine_looks_a_message_up_before_it_sends_it_again(
     store: Store, clock: ManualClock, sandbox: Sandbox, fault: str, requests: list[str]
 ) -> None:
     """E1, R1: through the engine, on both databases: the recipient has it once, and the doubt is told."""
@@ -221,7 +221,7 @@ async def test_the_engine_asks_before_it_sends_again(
     assert sum(entry.delivered for entry in sandbox.ledger) == 1
 
 
-async def test_who_was_never_written_to_did_not_get_it(sandbox: Sandbox) -> None:
+async def test_an_empty_chat_proves_that_a_message_was_not_sent(sandbox: Sandbox) -> None:
     """304 and no body: an empty list."""
     made = channel(sandbox.url)
     outcome = await made.lookup(message())
@@ -233,7 +233,7 @@ async def test_who_was_never_written_to_did_not_get_it(sandbox: Sandbox) -> None
 @pytest.mark.parametrize(
     ("status", "body"), [(500, b""), (401, b"{}"), (200, b"<html>"), (200, b'{"response": {"direct_messages": 7}}')]
 )
-async def test_a_question_without_a_clear_answer_leaves_the_doubt(receiver: Receiver, status: int, body: bytes) -> None:
+async def test_a_failed_lookup_leaves_the_outcome_unknown(receiver: Receiver, status: int, body: bytes) -> None:
     """R1: nothing is sent again on a guess."""
     receiver.script(answer(status, body))
     made = channel(receiver.url)
@@ -262,21 +262,40 @@ def listed(count: int, *, since: int) -> list[Any]:
     ("others", "keys", "expected"),
     [
         (listed(5, since=NOW // 1_000_000 + 1), ["a"], Retry),
-        (listed(LISTED, since=NOW // 1_000_000 + 1), ["a"], Unknown),
-        (listed(LISTED, since=NOW // 1_000_000 - 9), ["a"], Retry),
+        (listed(4, since=NOW // 1_000_000 + 1), ["a"], Unknown),
+        (listed(4, since=NOW // 1_000_000 - 9), ["a"], Unknown),
+        (listed(4, since=NOW // 1_000_000 - 99), ["a"], Retry),
         ([{"source_guid": "a", "id": "1"}], ["a"], Done),
         ([{"source_guid": "a", "id": "1"}], ["a", "a.2"], Unknown),
-        ([{}], ["a"], Retry),
+        ([{}], ["a"], Unknown),
     ],
 )
-def test_a_list_denies_only_what_it_reaches_back_to(
+def test_a_short_page_does_not_prove_that_a_message_was_not_sent(
     others: list[Any], keys: list[str], expected: type[Outcome]
 ) -> None:
-    """A full list that begins after the message was accepted says nothing about it."""
-    assert type(found_in(others, keys, accepted_at=NOW)) is expected
+    """A short page is not a whole list: without all five messages of the chat, only time proves absence."""
+    assert type(found_in(others, keys, total=5, accepted_at=NOW)) is expected
+    assert type(found_in([], keys, total=None, accepted_at=NOW)) is Unknown
 
 
-def test_the_rule_in_doubt_follows_from_what_the_channel_has() -> None:
+async def test_a_lookup_pages_through_direct_messages(sandbox: Sandbox) -> None:
+    """They come twenty at a time, whatever limit is asked for; the message must not be sent twice."""
+    made = channel(sandbox.url)
+    first = await made.send(message())
+    for number in range(45):
+        await made.send(message()._replace(id=f"0190-b{number}"))
+    found = await made.lookup(message())
+    absent = await made.lookup(message()._replace(id="0190-c1"))
+    await made.close()
+
+    assert found == first
+    assert isinstance(absent, Retry)
+    asked = [seen.path for seen in sandbox.requests if seen.method == "GET"]
+    assert len(asked) == 6
+    assert ["before_id" in path for path in asked] == [False, True, True] * 2
+
+
+def test_the_rule_for_unknown_outcomes_depends_on_the_credentials() -> None:
     """With an account it asks; a bot alone can only hold."""
     url = "http://127.0.0.1:1"
     both, bot = channel(url).traits, channel(url, token=None).traits
@@ -336,7 +355,7 @@ async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:
         ({}, ADA, {"text": "x", "data": {"attachments": {}}}, "data.attachments"),
     ],
 )
-async def test_what_groupme_would_never_take_is_refused(
+async def test_invalid_groupme_messages_are_refused(
     sandbox: Sandbox, options: dict[str, Any], to: str, content: dict[str, Any], field: str
 ) -> None:
     """Before it is accepted, and once more when it is sent."""
@@ -358,7 +377,7 @@ async def test_what_groupme_would_never_take_is_refused(
         ({"on_unknown": "ask", "token": None}, "on_unknown", "'hold'"),
     ],
 )
-def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, words: str) -> None:
+def test_an_invalid_groupme_option_stops_the_start(options: dict[str, Any], field: str, words: str) -> None:
     """Bad input: the option and the remedy are named, and no secret is repeated (S9)."""
     with pytest.raises(Misconfigured) as caught:
         channel("http://127.0.0.1:1", **options)

@@ -1,4 +1,4 @@
-"""Slack: what leaves, what each of its errors means, and what a pretend Slack makes of it."""
+"""Slack: what leaves, what each of its errors means, and what a simulated Slack makes of it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ UNREACHABLE = (
 WRONG = (
     "msg_too_long no_text too_many_attachments invalid_blocks invalid_arguments invalid_arg_name "
     "invalid_array_arg invalid_charset invalid_form_data invalid_post_type missing_post_type "
-    "as_user_not_supported"
+    "as_user_not_supported msg_blocks_too_long invalid_blocks_format invalid_metadata_format metadata_too_large "
+    "cannot_reply_to_message"
 )
 ACCOUNT = (
     "not_authed invalid_auth account_inactive token_revoked token_expired missing_scope no_permission "
-    "not_allowed_token_type org_login_required ekm_access_denied access_denied enterprise_is_restricted"
+    "not_allowed_token_type org_login_required ekm_access_denied access_denied enterprise_is_restricted "
+    "accesslimited team_access_not_granted team_not_found two_factor_setup_required deprecated_endpoint "
+    "method_deprecated"
 )
 
 
@@ -118,17 +121,26 @@ async def test_a_message_arrives_on_the_phone_under_its_channel(sandbox: Sandbox
         (error, Retry(TH, "", after=timedelta(seconds=30), whole_channel=True))
         for error in ("rate_limited", "ratelimited")
     ]
+    + [("message_limit_exceeded", Retry(TH, "", whole_channel=True))]
     + [(error, Retry(T, "")) for error in ("team_added_to_org", "request_timeout", "service_unavailable")]
     + [(error, Unknown("")) for error in ("internal_error", "fatal_error")]
     + [("something_new", Reject(P, ""))],
 )
-async def test_each_error_has_its_category_and_its_consequence(sandbox: Sandbox, error: str, expected: Outcome) -> None:
+async def test_slack_errors_map_to_retry_categories(sandbox: Sandbox, error: str, expected: Outcome) -> None:
     """A4: one row per error of the table. What may have partly happened is a doubt, not a retry."""
     sandbox.break_("error", code=error)
     outcome = await send(channel(sandbox.url))
 
     check(outcome, expected, "ratelimited" if error == "rate_limited" else error)
     assert sandbox.requests and not sandbox.ledger[0].delivered
+
+
+async def test_blocks_that_are_too_long_for_slack_are_a_validation_error(sandbox: Sandbox) -> None:
+    """The message is wrong, not the channel."""
+    blocks = [{"type": "section", "text": {"type": "mrkdwn", "text": "x" * 2900}}] * 5
+    outcome = await send(channel(sandbox.url), data={"blocks": blocks})
+
+    check(outcome, Reject(V, ""), "msg_blocks_too_long")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +157,7 @@ async def test_each_error_has_its_category_and_its_consequence(sandbox: Sandbox,
     + [(word, Reject(P, "")) for word in ("channel_not_found", "channel_is_archived")]
     + [("rollup_error", Retry(T, ""))],
 )
-async def test_each_word_of_a_webhook_has_its_category(sandbox: Sandbox, word: str, expected: Outcome) -> None:
+async def test_webhook_errors_map_to_retry_categories(sandbox: Sandbox, word: str, expected: Outcome) -> None:
     """A4: one row per word. A webhook that is gone pauses the channel: it is all that the channel has."""
     assert word in HOOK_ERRORS
     sandbox.break_("error", code=word)
@@ -164,7 +176,7 @@ def check(outcome: Outcome, expected: Outcome, word: str) -> None:
 
 
 @pytest.mark.parametrize("make", [channel, hook])
-async def test_a_429_slows_the_whole_channel_for_as_long_as_slack_says(sandbox: Sandbox, make: Any) -> None:
+async def test_a_429_throttles_the_channel_for_its_retry_after(sandbox: Sandbox, make: Any) -> None:
     """A4: the limit is the app's, so nobody else on this channel need run into it."""
     sandbox.break_("429", seconds=17)
     outcome = await send(make(sandbox.url), "default" if make is hook else GENERAL)
@@ -175,7 +187,7 @@ async def test_a_429_slows_the_whole_channel_for_as_long_as_slack_says(sandbox: 
 
 
 @pytest.mark.parametrize(("status", "expected"), [("500", Retry), ("503", Retry), ("502", Unknown), ("504", Unknown)])
-async def test_a_gateways_error_is_a_doubt_and_slacks_own_is_not(
+async def test_a_gateway_error_is_an_unknown_outcome_and_slacks_own_error_is_not(
     sandbox: Sandbox, status: str, expected: type[Outcome]
 ) -> None:
     """500 and 503 are retryable, says Slack; who stands before Slack cannot know."""
@@ -184,7 +196,7 @@ async def test_a_gateways_error_is_a_doubt_and_slacks_own_is_not(
     assert isinstance(await send(channel(sandbox.url)), expected)
 
 
-async def test_a_channels_name_can_ask_for_a_fault(sandbox: Sandbox) -> None:
+async def test_a_channel_name_triggers_a_sandbox_fault(sandbox: Sandbox) -> None:
     """No preparation is needed to see an error, or a try that works the second time."""
     flaky = [await send(channel(sandbox.url), "#flaky-2") for _ in range(2)]
     archived = await send(channel(sandbox.url), "#error-is_archived")
@@ -237,7 +249,7 @@ async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("to", ["", "general", "#", "# general", "@ada", "c0123456789", "+15551234567", "#a,b"])
-def test_a_recipient_that_slack_does_not_know_is_refused(to: str) -> None:
+def test_an_invalid_slack_recipient_is_refused(to: str) -> None:
     """Bad input, with what would be right."""
     with pytest.raises(Invalid, match="C0123456789") as caught:
         channel("http://127.0.0.1:1").check(to, {"text": "x"})
@@ -245,7 +257,7 @@ def test_a_recipient_that_slack_does_not_know_is_refused(to: str) -> None:
 
 
 @pytest.mark.parametrize("to", [GENERAL, "G0123", "D0123", "U0123ABC", "W0123", "#general", "#rota-münchen"])
-def test_channels_people_and_names_are_taken(to: str) -> None:
+def test_channel_ids_user_ids_and_names_are_valid_recipients(to: str) -> None:
     """Whatever chat.postMessage takes."""
     channel("http://127.0.0.1:1").check(to, {"text": "x"})
 
@@ -267,9 +279,7 @@ def test_a_webhook_has_one_recipient() -> None:
         ({"text": "x", "data": {"mrkdwn": 1}}, "data.mrkdwn"),
     ],
 )
-async def test_content_that_slack_would_never_take_is_refused(
-    sandbox: Sandbox, content: dict[str, Any], field: str
-) -> None:
+async def test_invalid_slack_content_is_refused(sandbox: Sandbox, content: dict[str, Any], field: str) -> None:
     """Before it is accepted, and once more when it is sent."""
     with pytest.raises(Invalid) as caught:
         channel(sandbox.url).check(GENERAL, content)
@@ -291,7 +301,7 @@ async def test_content_that_slack_would_never_take_is_refused(
         ({"base_url": "http://example.com/api"}, "base_url", "https"),
     ],
 )
-def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, words: str) -> None:
+def test_an_invalid_slack_option_stops_the_start(options: dict[str, Any], field: str, words: str) -> None:
     """Bad input: the option and the remedy are named, and no secret is repeated (S9)."""
     with pytest.raises(Misconfigured) as caught:
         channel("http://127.0.0.1:1", **options)
@@ -308,7 +318,7 @@ async def test_a_webhooks_whole_url_may_be_given(sandbox: Sandbox) -> None:
     assert sandbox.requests[0].path == f"/services/{HOOK}"
 
 
-def test_limits_and_doubts_are_as_slack_has_them() -> None:
+def test_the_rate_limit_and_the_rule_for_unknown_outcomes_are_slacks() -> None:
     """About one message a second and channel; no key against duplicates, so it is held."""
     traits = channel("http://127.0.0.1:1").traits
 

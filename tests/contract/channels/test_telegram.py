@@ -1,4 +1,4 @@
-"""Telegram: what leaves, what each answer means, and what a pretend Telegram makes of it."""
+"""Telegram: what leaves, what each answer means, and what a simulated Telegram makes of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
+import aiogram.methods
+import aiogram.types
 import httpx
 import pytest
 import telegram.error
@@ -17,8 +19,8 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import build
-from tidings.outbound.channels.telegram import TelegramSettings
-from tidings.sandbox.providers.telegram import ERRORS
+from tidings.outbound.channels.telegram import MEDIA, TelegramSettings, receipt_of
+from tidings.sandbox.providers.telegram_errors import ERRORS
 from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, hang_up_in_body, receiving, refusing
@@ -111,7 +113,7 @@ async def test_a_message_arrives_on_the_phone_under_its_chat(sandbox: Sandbox) -
         ),
     ],
 )
-async def test_extras_go_along_in_telegrams_own_words(
+async def test_extra_parameters_are_sent_unchanged(
     sandbox: Sandbox, data: dict[str, Any], body: dict[str, Any]
 ) -> None:
     """The channel's parse_mode holds unless the message says otherwise; null means plain."""
@@ -134,6 +136,38 @@ async def test_media_are_sent_by_url_with_the_text_as_caption(sandbox: Sandbox, 
         "caption": "hello",
         "caption_entities": [{"type": "bold", "offset": 0, "length": 5}],
     }
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"text": "hello"},
+        {"text": "<b>hello</b>", "data": {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}},
+        {"text": "hello", "data": {"entities": [{"type": "bold", "offset": 0, "length": 5}], "protect_content": True}},
+        {"text": "hello", "data": {"reply_markup": {"inline_keyboard": [[{"text": "Yes", "callback_data": "yes"}]]}}},
+        {"text": "hello", "data": {"ephemeral_message_parameters": {"receiver_user_id": 7}}},
+        *({"text": "a caption", "data": {name: "https://example.com/x"}} for name in MEDIA),
+    ],
+)
+async def test_aiogram_accepts_what_is_sent_and_answered(sandbox: Sandbox, content: dict[str, Any]) -> None:
+    """Judge: the typed methods and messages of aiogram; an unknown parameter is an error."""
+    outcome = await send(sandbox.url, GROUP, **content)
+
+    (seen,) = sandbox.requests
+    method = getattr(aiogram.methods, f"S{seen.path.rpartition('/')[2][1:]}")
+    method.model_validate(seen.json)
+    assert seen.json.keys() <= method.model_fields.keys()
+    async with httpx.AsyncClient(base_url=sandbox.url, verify=False) as client:
+        answered = (await client.post(seen.path, json=seen.json)).json()
+    said = aiogram.types.Message.model_validate(answered["result"])
+    assert not said.model_extra
+    assert outcome == Done(f"{GROUP}/1")
+    assert said.message_id == (0 if "ephemeral_message_parameters" in seen.json else 2)
+
+
+def test_a_message_without_a_number_has_no_receipt() -> None:
+    """Telegram schedules some videos in large chats and answers with the number 0."""
+    assert receipt_of({"message_id": 0, "chat": {"id": 5}}) is None
 
 
 async def test_a_public_name_is_a_recipient_too(sandbox: Sandbox) -> None:
@@ -167,7 +201,7 @@ async def test_a_public_name_is_a_recipient_too(sandbox: Sandbox) -> None:
         (ANN, {"text": "x" * 1025, "data": {"photo": "https://example.com/x"}}, "text", "1025"),
     ],
 )
-async def test_what_telegram_would_never_take_is_refused_at_once(
+async def test_invalid_telegram_messages_are_refused_before_they_are_accepted(
     to: str, content: dict[str, Any], field: str, words: str
 ) -> None:
     """Bad input: one sentence, the field and a remedy; a message that slips through is a dead letter."""
@@ -185,7 +219,7 @@ async def test_what_telegram_would_never_take_is_refused_at_once(
 
 
 @pytest.mark.parametrize("to", ["1", "-1001234567890", "9007199254740991", "@abcd"])
-def test_every_kind_of_chat_is_taken(to: str) -> None:
+def test_every_kind_of_chat_is_a_valid_recipient(to: str) -> None:
     """People, groups, supergroups, channels."""
     channel("http://127.0.0.1:9").check(to, {"text": "x" * 4096})
 
@@ -202,7 +236,7 @@ async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> 
     assert {entry.copy for entry in sandbox.ledger} == {1}
 
 
-async def test_a_text_that_is_sent_in_part_is_in_doubt(receiver: Receiver) -> None:
+async def test_a_text_sent_in_part_is_an_unknown_outcome(receiver: Receiver) -> None:
     """R1: a plain retry would send the first part twice without saying so."""
     sent = b'{"ok":true,"result":{"message_id":7,"chat":{"id":123456789}}}'
     receiver.script(answer(200, sent), answer(429, b'{"ok":false,"error_code":429,"description":"Too Many"}'))
@@ -213,7 +247,7 @@ async def test_a_text_that_is_sent_in_part_is_in_doubt(receiver: Receiver) -> No
     assert "Too Many" in outcome.evidence
 
 
-async def test_what_is_marked_up_stays_whole(sandbox: Sandbox) -> None:
+async def test_a_text_with_markup_is_not_split(sandbox: Sandbox) -> None:
     """Telegram counts without the tags, and a part could begin inside of one."""
     text = '<a href="https://example.com/' + "x" * 4096 + '">here</a>'
     outcome = await send(sandbox.url, options={"long_text": "split", "parse_mode": "HTML"}, text=text)
@@ -278,7 +312,7 @@ def test_every_error_of_the_reference_has_a_row() -> None:
 
 
 @pytest.mark.parametrize(("code", "kind", "category", "account"), ROWS, ids=[row[0] for row in ROWS])
-async def test_each_error_has_its_category_and_its_consequence(
+async def test_telegram_errors_map_to_retry_categories(
     sandbox: Sandbox, code: str, kind: type[Outcome], category: Category, account: bool
 ) -> None:
     """A4: try again or not, and whether it is the whole channel's fault; in Telegram's own words."""
@@ -292,8 +326,23 @@ async def test_each_error_has_its_category_and_its_consequence(
     assert f"HTTP {ERRORS[code].status}" in outcome.reason
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["CHAT_SEND_PLAIN_FORBIDDEN", "CHAT_ADMIN_REQUIRED", "USER_BANNED_IN_CHANNEL", "ALLOW_PAYMENT_REQUIRED",
+     "PRIVACY_PREMIUM_REQUIRED"],
+)  # fmt: skip
+async def test_a_code_about_the_recipient_is_permanent_and_not_a_validation_error(sandbox: Sandbox, code: str) -> None:
+    """Another recipient gets the same message (A4)."""
+    sandbox.break_("error", code=code)
+
+    outcome = await send(sandbox.url)
+
+    assert isinstance(outcome, Reject)
+    assert (outcome.category, outcome.whole_channel) == (Category.PERMANENT, False)
+
+
 @pytest.mark.parametrize(("to", "account"), [(ANN, True), (GROUP, False), ("@durov_channel", False)])
-async def test_a_flood_is_waited_out_for_as_long_as_telegram_says(sandbox: Sandbox, to: str, account: bool) -> None:
+async def test_a_429_is_waited_for_as_long_as_its_retry_after(sandbox: Sandbox, to: str, account: bool) -> None:
     """A4: people are paced by us, so their 429 is the bot's and parks all; a group has its own limit."""
     sandbox.break_("429", seconds=17)
     outcome = await send(sandbox.url, to)
@@ -313,7 +362,7 @@ async def test_a_flood_is_waited_out_for_as_long_as_telegram_says(sandbox: Sandb
         (b"<html>slow down</html>", "9", 9),
     ],
 )
-async def test_the_wait_is_read_in_every_form_and_bounded(
+async def test_retry_after_is_read_in_every_form_and_limited(
     receiver: Receiver, body: bytes, header: str, wait: int | None
 ) -> None:
     """F27: the body first, then the header; nonsense is no wish."""
@@ -325,7 +374,7 @@ async def test_the_wait_is_read_in_every_form_and_bounded(
     assert outcome.after == (None if wait is None else timedelta(seconds=wait))
 
 
-async def test_a_group_that_moved_gets_its_message_at_the_new_place(sandbox: Sandbox) -> None:
+async def test_a_message_follows_a_group_that_became_a_supergroup(sandbox: Sandbox) -> None:
     """REDIRECT: rewritten and sent in the same attempt; later messages go there at once."""
     sandbox.break_("error", code="migrated", recipient=GROUP)
     made = channel(sandbox.url)
@@ -338,8 +387,8 @@ async def test_a_group_that_moved_gets_its_message_at_the_new_place(sandbox: San
 
 
 @pytest.mark.parametrize(("rule", "done"), [("reject", False), ("plain", True)])
-async def test_wrong_markup_is_a_dead_letter_or_goes_out_plain(sandbox: Sandbox, rule: str, done: bool) -> None:
-    """As configured; the pretend Telegram reads HTML strictly."""
+async def test_wrong_markup_is_rejected_or_sent_as_plain_text(sandbox: Sandbox, rule: str, done: bool) -> None:
+    """As configured; the simulated Telegram reads HTML strictly."""
     outcome = await send(sandbox.url, options={"bad_markup": rule, "parse_mode": "HTML"}, text="a <b>bold move")
 
     assert isinstance(outcome, Done) is done
@@ -355,7 +404,7 @@ async def test_wrong_markup_is_a_dead_letter_or_goes_out_plain(sandbox: Sandbox,
 
 
 @pytest.mark.parametrize("act", [cut, black_hole, drip_head])
-async def test_a_lost_answer_is_a_doubt_and_is_held(receiver: Receiver, act: Act) -> None:
+async def test_a_lost_answer_is_an_unknown_outcome_and_held(receiver: Receiver, act: Act) -> None:
     """F24, F25: Telegram has no key against duplicates, so a person decides."""
     receiver.script(act)
     made = channel(receiver.url, deadline=0.5)
@@ -369,7 +418,7 @@ async def test_a_lost_answer_is_a_doubt_and_is_held(receiver: Receiver, act: Act
 
 
 @pytest.mark.parametrize(("word", "copies"), [("@lost", 1), ("@down", 0), ("@error_blocked", 0)])
-async def test_the_sandbox_breaks_by_the_recipients_name(sandbox: Sandbox, word: str, copies: int) -> None:
+async def test_a_recipient_name_triggers_a_sandbox_fault(sandbox: Sandbox, word: str, copies: int) -> None:
     """With no preparation at all: the line is cut after the message was taken, or it is refused."""
     outcome = await send(sandbox.url, word)
 
@@ -378,7 +427,7 @@ async def test_the_sandbox_breaks_by_the_recipients_name(sandbox: Sandbox, word:
     assert [entry.copy for entry in sandbox.ledger] == [copies]
 
 
-async def test_no_connection_is_no_doubt() -> None:
+async def test_a_refused_connection_is_retried() -> None:
     """F22: certainly not sent."""
     with refusing() as url:
         outcome = await send(url)
@@ -440,7 +489,7 @@ async def test_a_success_status_counts_even_with_a_truncated_body(receiver: Rece
     assert outcome == Done() or (act is endless and isinstance(outcome, Unknown))
 
 
-async def test_junk_in_an_errors_fields_breaks_nothing(receiver: Receiver) -> None:
+async def test_malformed_error_fields_are_ignored(receiver: Receiver) -> None:
     """A hostile other side cannot make a channel raise."""
     for body in (
         b'{"ok":false}',
@@ -468,9 +517,7 @@ async def test_junk_in_an_errors_fields_breaks_nothing(receiver: Receiver) -> No
         answer(200, f"<p>{SECRET}".encode()),
     ],
 )
-async def test_the_token_is_in_nothing_that_can_be_seen(
-    receiver: Receiver, act: Act, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_token_is_never_shown(receiver: Receiver, act: Act, caplog: pytest.LogCaptureFixture) -> None:
     """S9: it is part of the URL, and an answer may repeat it."""
     caplog.set_level("DEBUG")
     receiver.script(act, act)
@@ -505,7 +552,7 @@ def test_a_malformed_token_stops_the_start_and_is_not_repeated(token: object) ->
         ({"token": TOKEN, "bad_markup": "x"}, "bad_markup", "'plain'"),
     ],
 )
-def test_a_wrong_option_stops_the_start(options: dict[str, object], field: str, words: str) -> None:
+def test_an_invalid_telegram_option_stops_the_start(options: dict[str, object], field: str, words: str) -> None:
     """Named, with a remedy, and no secret in it."""
     with pytest.raises(Misconfigured, match=words) as caught:
         build("bot", "telegram", options)
@@ -517,7 +564,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, object], field: str, 
     "url",
     ["https://example.com", "http://127.0.0.1:8025", "http://[::1]:8025", "http://sandbox:8025/", "http://10.1.2.3"],
 )
-def test_a_base_url_may_be_anywhere_over_https_and_near_over_http(url: str) -> None:
+def test_a_base_url_needs_https_outside_the_own_network(url: str) -> None:
     """A self-hosted Bot API server, or the sandbox."""
     build("bot", "telegram", {"token": TOKEN, "base_url": url})
 
@@ -546,7 +593,7 @@ async def test_a_probe_says_whose_token_it_is_and_sends_nothing(sandbox: Sandbox
     assert sandbox.ledger == []
 
 
-async def test_a_probe_without_an_answer_is_no_doubt(receiver: Receiver) -> None:
+async def test_a_probe_without_an_answer_is_retried(receiver: Receiver) -> None:
     """Nothing was sent, so nothing can be in doubt."""
     receiver.script(cut, answer(200, b"<html>"), answer(200, b'{"ok":true,"result":[]}'))
     made = channel(receiver.url)
@@ -556,12 +603,12 @@ async def test_a_probe_without_an_answer_is_no_doubt(receiver: Receiver) -> None
     assert all(isinstance(outcome, Retry) for outcome in outcomes)
 
 
-async def test_a_kind_that_cannot_be_asked_says_so() -> None:
+async def test_a_telegram_message_cannot_be_looked_up() -> None:
     """The default of the port."""
     assert isinstance(await probe(build("screen", "console", {})), Skip)
 
 
-# The pretend Telegram, as other clients meet it
+# The simulated Telegram, as other clients meet it
 
 
 @pytest.fixture
@@ -620,7 +667,7 @@ async def test_a_wrong_request_gets_telegrams_own_error(
     )
 
 
-async def test_a_body_that_is_no_json_is_a_bad_request(client: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_not_json_is_a_bad_request(client: httpx.AsyncClient) -> None:
     """And no error of the server's."""
     headers = {"content-type": "application/json"}
     found = await client.post(f"/bot{TOKEN}/sendMessage", content=b"{nonsense", headers=headers)

@@ -57,6 +57,17 @@ def touched_slots(day: CalendarDay, command: CalendarCommand) -> str:
     return line(day, command.squad)[first:last]
 
 
+def side_effects(day: CalendarDay, preview: CalendarDay, command: CalendarCommand) -> list[str]:
+    """Return the squads whose half hours outside the command's change, too."""
+    first, last = bounds(command)
+
+    def others(there: CalendarDay, squad: str) -> str:
+        marks = line(there, squad)
+        return marks[:first] + marks[last:] if squad == command.squad else marks
+
+    return [squad for squad in squads_of([day, preview], ()) if others(day, squad) != others(preview, squad)]
+
+
 def bounds(command: CalendarCommand) -> tuple[int, int]:
     """Return the half hours that a command covers, as [first, last)."""
     first, last = slot(command.start), slot(command.end)

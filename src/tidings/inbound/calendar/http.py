@@ -96,8 +96,10 @@ class HttpCalendar:
         said = _object(answer)
         if said is None:
             raise CalendarOutcomeUnknown("the calendar's response to a command is unreadable")
-        problem = problem_of(said)
-        return CalendarAnswer(problem is None, problem or f"change {said.get('changeId')}")
+        problem, change = problem_of(said), said.get("changeId")
+        if problem is not None and change is not None:  # it had begun to write
+            raise CalendarOutcomeUnknown(f"the calendar reports a failed write, change {str(change)[:64]}: {problem}")
+        return CalendarAnswer(problem is None, problem or f"change {change}")
 
     async def close(self) -> None:
         """Close all connections."""

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
-from ..option_parsers import duration, flag, names, one_of
+from ..option_parsers import duration, flag, names, one_of, parse_table, text
 
 TABLE = "inbound.calendar"
 KINDS = ("builtin", "http")
@@ -57,12 +56,6 @@ def _name(value: object) -> str:
     return value
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("must be a non-empty string")
-    return value
-
-
 def _feed_token(value: object) -> str:
     if not isinstance(value, str) or len(value) < 16:
         raise ValueError("must have at least 16 characters; make one with: openssl rand -hex 32")
@@ -79,8 +72,8 @@ READERS: Mapping[str, Callable[[Any], object]] = {
     "kind": one_of(KINDS),
     "name": _name,
     "squads": names(40, least=1),
-    "url": _text,
-    "token": _text,
+    "url": text,
+    "token": text,
     "grid": _grid,
     "deadline": duration,
     "allow_private": flag,
@@ -91,19 +84,7 @@ READERS: Mapping[str, Callable[[Any], object]] = {
 
 def read(options: object) -> CalendarSettings:
     """Parse the table; raises Misconfigured with the option and its remedy."""
-    if not isinstance(options, Mapping):
-        raise Misconfigured(f"{TABLE} is not a table", remedy=f"Write [{TABLE}] and its options below it")
-    given: dict[str, Any] = {}
-    for option, value in options.items():
-        reader = READERS.get(option)
-        if reader is None:
-            close = get_close_matches(option, READERS, 1)
-            remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(READERS)}"
-            raise _wrong(option, "unknown option", remedy)
-        try:
-            given[option] = reader(value)
-        except ValueError as error:
-            raise _wrong(option, "invalid value", str(error).capitalize()) from None
+    given = parse_table(TABLE, options, READERS)
     given.setdefault("grid", GRIDS[given.get("kind", "builtin")])
     settings = CalendarSettings(**given)
     _validate(settings)

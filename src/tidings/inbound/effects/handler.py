@@ -27,7 +27,7 @@ from ...model.task import Category, OnUnknown, Task, TaskId, Transition
 from ...model.time import SECOND, iso
 from ...store.port import Step, Store, WriteConflict
 from ...store.request_batches import BatchedLookup
-from ..calendar.day_grid import bounds, command_problem, fulfils, touched_slots
+from ..calendar.day_grid import bounds, command_problem, fulfils, side_effects, touched_slots
 from ..calendar.port import CalendarOutcomeUnknown, CalendarUnavailable, ShiftCalendar
 from .ledger import QUEUE, TRIES, Effect, EffectState, effect_of, followup
 from .verification import ReadBack, compare_read_back, superseded_state, verified_state
@@ -109,7 +109,8 @@ class EffectHandler:
     async def _execute(self, task: Task, effect: Effect, calendar: ShiftCalendar) -> Outcome:
         """Read the day; confirm a command that is done, otherwise claim and send it."""
         command = effect.command
-        now = touched_slots(await calendar.day(command.date), command)
+        day = await calendar.day(command.date)
+        now = touched_slots(day, command)
         if effect.pre is not None and effect.expected is not None and effect.state in _SENT:
             match compare_read_back(now, pre=effect.pre, expected=effect.expected):
                 case ReadBack.DONE:
@@ -121,7 +122,13 @@ class EffectHandler:
                 effect = await self._move(task, effect, EffectState.NOT_APPLIED, f"read: {now}, as before")
             expected = effect.expected or ""
         else:
-            expected = touched_slots(await calendar.preview(command), command)
+            preview = await calendar.preview(command)
+            expected = touched_slots(preview, command)
+            if others := side_effects(day, preview, command):
+                if side_effects(day, await calendar.day(command.date), command):
+                    raise CalendarUnavailable("the day was changed while the command was previewed")
+                why = f"the calendar would also change hours that nobody asked for, of {', '.join(others)}"
+                return await self._end(task, effect, EffectState.REFUSED, why)
             if not fulfils(command.action, expected):
                 why = f"the calendar would not do it: its preview of {command.action} is {expected}"
                 return await self._end(task, effect, EffectState.REFUSED, why)

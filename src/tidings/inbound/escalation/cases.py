@@ -96,7 +96,7 @@ class Cases:
         if row["state"] != "open":
             holder = f" by {row['claimed_by']}" if row["claimed_by"] else ""
             raise Conflict(f"the case is {row['state']}{holder}", remedy="only an open case can be claimed")
-        until = self._clock.now() + micros(self._settings.idle)
+        until = self._clock.now() + micros(self._settings.idle_timeout)
         await self._once(self._store.write(self._steps(row, "claimed", by, until, "claimed", {"by": by})))
         return await self.show(id_, tenant=tenant)
 
@@ -112,7 +112,7 @@ class Cases:
         spoken = Utterance(row["claimed_by"], None, now, text, is_ours=True)
         steps = [self._flow_step(flow.said(spoken), now)] if flow is not None else []
         rows = TableRows(self._reply_port.table, self._reply_port.columns, [message])
-        until = now + micros(self._settings.idle)
+        until = now + micros(self._settings.idle_timeout)
         said = {"by": row["claimed_by"], "text": text}
         own = self._steps(row, "answered", row["claimed_by"], until, "answered", said)
         await self._once(self._store.enqueue([task], rows, also=[*own, *steps]))
@@ -225,7 +225,7 @@ class Cases:
         return [Step("case_move", move, needed=True), entry]
 
     def _flow_step(self, flow: Workflow, now: int) -> Step:
-        return Step("workflow_move", flow_row(flow, now, idle=micros(self._settings.idle)), needed=True)
+        return Step("workflow_move", flow_row(flow, now, idle=micros(self._settings.idle_timeout)), needed=True)
 
     async def _once(self, work: Any) -> None:
         try:

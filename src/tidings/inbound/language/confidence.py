@@ -47,22 +47,22 @@ VERDICTS: Mapping[ConfidenceGround, bool | None] = {
 }
 
 
-def confidence_ground(heard: ParsedMessage) -> ConfidenceGround:
+def confidence_ground(parsed: ParsedMessage) -> ConfidenceGround:
     """Return the reason for the intent of a message."""
-    seen = heard.evidence
-    if heard.accord is ParserAgreement.NONE:
+    seen = parsed.evidence
+    if parsed.accord is ParserAgreement.NONE:
         return ConfidenceGround.OPEN
-    if heard.requests and heard.accord is ParserAgreement.LOOSE:
+    if parsed.requests and parsed.accord is ParserAgreement.LOOSE:
         return ConfidenceGround.APART
-    if heard.requests:
+    if parsed.requests:
         if not seen.is_plain:
             return ConfidenceGround.LOOSE
-        return ConfidenceGround.COMPLETE if _is_complete(heard.requests) else ConfidenceGround.PARTIAL
+        return ConfidenceGround.COMPLETE if _is_complete(parsed.requests) else ConfidenceGround.PARTIAL
     if not seen.mentions:
         return ConfidenceGround.NOTHING
     if seen.is_placed:
         return ConfidenceGround.OPEN if seen.is_hedged else ConfidenceGround.TIMED
-    says_so = seen.is_plain and not seen.is_hedged and (seen.is_owned or heard.noise <= 1)
+    says_so = seen.is_plain and not seen.is_hedged and (seen.is_owned or parsed.noise <= 1)
     return ConfidenceGround.UNPLACED if says_so else ConfidenceGround.MENTIONED
 
 

@@ -21,7 +21,7 @@ _SHORT = 6  # words
 
 
 def relate(
-    text: str, heard: ParsedMessage, open_requests: Sequence[ShiftRequest], asked: str | None, *, quotes: bool
+    text: str, parsed: ParsedMessage, open_requests: Sequence[ShiftRequest], asked: str | None, *, quotes: bool
 ) -> WorkflowRelation:
     """Return the answer of the first matching rule; None if only a model or a person can decide."""
     plain = normalize(text)
@@ -29,23 +29,23 @@ def relate(
         return _yes(0.95, "it quotes a line of the thread")
     if is_cancelled(text):
         return _yes(0.9, "it withdraws the request")
-    if heard.requests:
-        return _of_request(heard.requests, open_requests, corrects=is_correction(text))
-    if asked and _answers(heard, asked):
+    if parsed.requests:
+        return _of_request(parsed.requests, open_requests, corrects=is_correction(text))
+    if asked and _answers(parsed, asked):
         return _yes(0.95, f"it answers the question for the {asked}")
     is_short = len(plain.split()) <= _SHORT
     if is_short and _YES_OR_NO.match(plain):
         return _yes(0.85, "it says yes or no")
-    tells = bool(heard.fragment or heard.fragment_squads or heard.has_hours)
+    tells = bool(parsed.fragment or parsed.fragment_squads or parsed.has_hours)
     if tells and is_correction(text):
         return _yes(0.85, "it corrects an earlier message")
-    if tells and _names_day(heard, open_requests):
+    if tells and _names_day(parsed, open_requests):
         return _yes(0.8, "it mentions the day of the open request")
-    if tells and heard.noise <= 1:
+    if tells and parsed.noise <= 1:
         return _yes(0.8, "it has a time or a squad and little else")
     if is_short and _POINTS_BACK.search(plain):
         return WorkflowRelation(None, 0.5, "it refers to something without saying what", NAME)
-    if heard.evidence.mentions and (tells or heard.evidence.is_owned):
+    if parsed.evidence.mentions and (tells or parsed.evidence.is_owned):
         return WorkflowRelation(None, 0.4, "it mentions crews, but does not answer", NAME)
     return WorkflowRelation(False, 0.9, "it has nothing that the open request needs", NAME)
 
@@ -71,22 +71,22 @@ def _same(new: ShiftRequest, known: ShiftRequest) -> bool:
     ) and (None in (known.date, known.start, known.end) or new == known)
 
 
-def _answers(heard: ParsedMessage, asked: str) -> bool:
+def _answers(parsed: ParsedMessage, asked: str) -> bool:
     """Return whether the message has a value for the slot of the question."""
     match asked:
         case "squad":
-            return bool(heard.fragment_squads) or heard.evidence.is_owned
+            return bool(parsed.fragment_squads) or parsed.evidence.is_owned
         case "date":
-            is_odd = bool(heard.warnings) and heard.noise <= 1  # a past or invalid day
-            return is_odd or any(window.date for window in heard.fragment)
+            is_odd = bool(parsed.warnings) and parsed.noise <= 1  # a past or invalid day
+            return is_odd or any(window.date for window in parsed.fragment)
         case "start" | "end":
-            return heard.has_hours or bool(heard.clocks)
+            return parsed.has_hours or bool(parsed.clocks)
         case _:
             return False
 
 
-def _names_day(heard: ParsedMessage, known: Sequence[ShiftRequest]) -> bool:
-    return bool({request.date for request in known if request.date} & set(heard.days))
+def _names_day(parsed: ParsedMessage, known: Sequence[ShiftRequest]) -> bool:
+    return bool({request.date for request in known if request.date} & set(parsed.days))
 
 
 def _yes(confidence: float, reason: str) -> WorkflowRelation:

@@ -58,27 +58,27 @@ def is_correction(text: str) -> bool:
 
 
 def apply_utterance(
-    thread: RequestThread, line: Utterance, heard: ParsedMessage, squads: Sequence[str], asked: str | None
+    thread: RequestThread, line: Utterance, parsed: ParsedMessage, squads: Sequence[str], asked: str | None
 ) -> None:
     """Apply one more line of the conversation to the thread."""
     thread.warnings = []
-    if is_cancelled(line.text) and (thread.requests or not heard.requests):
+    if is_cancelled(line.text) and (thread.requests or not parsed.requests):
         thread.requests = []
         thread.notes.append(f"{line.speaker} withdrew it")
         return
     before = list(thread.requests)
     may_change = line.squad in {None, thread.owner} or line.role in AUTHORITY
-    if heard.requests:
+    if parsed.requests:
         corrects = is_correction(line.text)
-        thread.requests = _with(before, heard.requests, may_change=may_change, corrects=corrects)
+        thread.requests = _with(before, parsed.requests, may_change=may_change, corrects=corrects)
     elif thread.requests:
         asked = asked or next(iter(thread.missing), None)
         corrects = may_change and is_correction(line.text)
-        thread.requests = _filled(thread, line, heard, squads, asked, corrects=corrects)
+        thread.requests = _filled(thread, line, parsed, squads, asked, corrects=corrects)
     thread.requests = [piece for request in thread.requests for piece in _on_days(request)]
     is_news = thread.requests != before
-    settled = tuple(f"{clock.written} could be" for clock in heard.clocks) if is_news else ()
-    thread.warnings.extend(w for w in heard.warnings if not (settled and w.startswith(settled)))
+    settled = tuple(f"{clock.written} could be" for clock in parsed.clocks) if is_news else ()
+    thread.warnings.extend(w for w in parsed.warnings if not (settled and w.startswith(settled)))
     if is_news:
         thread.notes.append(f"{line.speaker}{f' ({line.squad})' if line.squad else ''}: {_summary(thread.requests)}")
 
@@ -129,7 +129,7 @@ def _merge(first: ShiftRequest, second: ShiftRequest) -> ShiftRequest:
 def _filled(
     thread: RequestThread,
     line: Utterance,
-    heard: ParsedMessage,
+    parsed: ParsedMessage,
     squads: Sequence[str],
     asked: str | None,
     *,
@@ -137,25 +137,25 @@ def _filled(
 ) -> list[ShiftRequest]:
     """Fill a fragment ("1800-0600", "saturday", "42") into the slot of the question, or where it fits."""
     days = {request.date for request in thread.requests}
-    if corrects and len(days) > 1 and any(window.date for window in heard.fragment):
+    if corrects and len(days) > 1 and any(window.date for window in parsed.fragment):
         thread.warnings.append("several days are open, and it is unclear which one you mean")
         return thread.requests
-    named = heard.fragment_squads or ((line.squad,) if heard.is_ours and asked == "squad" else ())
+    named = parsed.fragment_squads or ((line.squad,) if parsed.is_ours and asked == "squad" else ())
     filled: list[ShiftRequest] = []
     for request in thread.requests:
         is_open = request.squad not in squads
         known = request._replace(squad=named[0]) if named and (is_open or corrects) else request
-        filled.extend(_answered(known, heard, asked, corrects, thread.warnings))
+        filled.extend(_answered(known, parsed, asked, corrects, thread.warnings))
     return list(without_echo(filled))
 
 
 def _answered(
-    request: ShiftRequest, heard: ParsedMessage, asked: str | None, corrects: bool, warnings: list[str]
+    request: ShiftRequest, parsed: ParsedMessage, asked: str | None, corrects: bool, warnings: list[str]
 ) -> list[ShiftRequest]:
-    if not heard.fragment:
-        return [_clocked(request, heard.clocks, asked, warnings)]
+    if not parsed.fragment:
+        return [_clocked(request, parsed.clocks, asked, warnings)]
     answers: list[ShiftRequest] = []
-    for window in heard.fragment:
+    for window in parsed.fragment:
         said = f"{window.date:%Y%m%d}" if window.date else None
         if said and request.date and said != request.date and not corrects:
             continue

@@ -15,7 +15,7 @@ import orjson
 
 from ..domain import Extraction, Intent, InterpreterContext, ShiftAction, ShiftRequest, WorkflowRelation
 from . import json_schema
-from .chat_completions import Completion, ValidatedAnswer
+from .model_call import Completion, ValidatedAnswer
 from .prompt import Prompt
 
 MOST_REQUESTS = 50

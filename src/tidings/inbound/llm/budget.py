@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .chat_completions import Completion
 from .errors import ModelBudgetExceeded
 from .journal import ModelJournal
+from .model_call import Completion
 from .settings import BILLION, ModelSettings
 
 

@@ -16,7 +16,7 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.time import moment
 from ...store.port import Row, Step, Store
-from .chat_completions import Completion, ModelCall, ValidatedAnswer, completion_from_journal
+from .model_call import Completion, ModelCall, ValidatedAnswer, completion_from_journal
 
 PAGE = 500
 _NO_ID = (1 << 63) - 1

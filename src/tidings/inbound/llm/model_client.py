@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from ...kernel.clock import Clock
-from ...store.port import Store
+from ...store.port import Step, Store
 from .budget import ModelBudget
-from .chat_completions import Completion, ModelCall, ModelFailure, ModelFailureKind
+from .dialect import parse_dialects, serialize_dialects
 from .endpoint import ModelEndpoint
 from .errors import ModelUnavailable
 from .journal import ModelJournal
+from .model_call import Completion, ModelCall, ModelFailure, ModelFailureKind
 from .rate_limiter import ModelRateLimiter, Sleep
 from .settings import ModelSettings
 
@@ -26,6 +27,8 @@ class ModelClient:
         self._limiter = ModelRateLimiter(store, clock, settings, sleep)
         self.journal = ModelJournal(store, clock)
         self._budget = ModelBudget(settings, self.journal)
+        self._store = store
+        self._saved: str | None = None  # the dialects in the database
 
     async def answer(self, call: ModelCall) -> Completion:
         """Return the journaled answer, or call the endpoint; raises NoModelAnswer."""
@@ -33,7 +36,7 @@ class ModelClient:
         if earlier is not None:
             return earlier
         await self._budget.check()
-        until, lost = self._limiter.patience(), 0
+        until, lost = self._limiter.wait_until(), 0
         while True:
             await self._limiter.turn(until)
             found = await self._call(call)
@@ -54,6 +57,7 @@ class ModelClient:
 
     async def _call(self, call: ModelCall) -> Completion | ModelFailure:
         id_ = await self.journal.asked(call, self._endpoint.name)
+        await self._load_dialects()
         began = self._clock.monotonic()
         found = await self._endpoint.ask(call)
         ms = round((self._clock.monotonic() - began) * 1000)
@@ -62,4 +66,18 @@ class ModelClient:
         else:
             cost = self._budget.cost(call.model, found)
             await self.journal.answered(id_, call, found, call.judge(found), cost=cost, ms=ms)
+        await self._save_dialects()
         return found
+
+    async def _load_dialects(self) -> None:
+        """Load the request dialects that this or another process learned, once."""
+        if self._saved is None:
+            self._saved = (await self._store.read("model_dialects", endpoint=self._endpoint.name))[0]["dialects"]
+            self._endpoint.dialects.update(parse_dialects(self._saved))
+
+    async def _save_dialects(self) -> None:
+        """Store the dialects if they changed. Of two writers the last wins; the other learns again."""
+        current = serialize_dialects(self._endpoint.dialects)
+        if current != self._saved:
+            await self._store.write([Step("model_learn", {"name": self._endpoint.name, "dialects": current})])
+            self._saved = current

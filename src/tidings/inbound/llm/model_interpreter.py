@@ -11,8 +11,8 @@ import orjson
 from ..domain import CalendarDay, Extraction, Intent, InterpreterContext, WorkflowRelation
 from ..language.shift_words import DEFAULTS as SHIFTS
 from . import answer_validation
-from .chat_completions import Completion, ModelCall, ToolCall, schema_instructions
 from .errors import ModelRefused, UnusableAnswer
+from .model_call import Completion, ModelCall, ToolCall, schema_instructions
 from .prompt import Prompt
 from .prompt_renderer import Messages, render_prompt, shown_day
 from .settings import MOST_ROUNDS, ModelSettings

@@ -28,14 +28,14 @@ class ModelRateLimiter:
         self._store = store
         self._clock = clock
         self._name = settings.base_url
-        self._patience = micros(settings.patience)
+        self._max_wait = micros(settings.max_wait)
         self._interval = 0 if settings.per_minute is None else round(60 * SECOND / settings.per_minute)
         self._sleep = sleep
         self._joined = False
 
-    def patience(self) -> int:
+    def wait_until(self) -> int:
         """Return the time until which a question that starts now may wait."""
-        return self._clock.now() + self._patience
+        return self._clock.now() + self._max_wait
 
     async def turn(self, until: int) -> None:
         """Wait for the next rate-limit slot; raises NoModelAnswer if it is after `until`."""

@@ -10,9 +10,9 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import Invalid
 from ...store.port import Store
-from .chat_completions import Completion, ModelCall, completion_from_journal
 from .errors import AnswerNotRecorded
 from .journal import ModelJournal
+from .model_call import Completion, ModelCall, completion_from_journal
 from .model_interpreter import ModelInterpreter
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -15,11 +13,14 @@ from urllib.parse import urlsplit
 from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire import origin_checks
-from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
-from ..option_parsers import flag, one_of
+from ...wire.ssrf_guard import api_url
+from ..option_parsers import flag, one_of, parse_table, text, whole
 from .prompt import ModelRole
 
+TABLE = "inbound.model"
 FORMATS = ("schema", "object")
+APIS = ("auto", "chat", "responses")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 BILLION = 1_000_000_000  # costs are stored in whole billionths of your currency
 MOST_ROUNDS = 4  # calls per question: the answer, its correction, and tool calls
 
@@ -45,13 +46,16 @@ class ModelSettings:
     large: str
     key: str | None = field(default=None, repr=False)
     timeout: timedelta = timedelta(seconds=30)
-    patience: timedelta = timedelta(seconds=10)
+    max_wait: timedelta = timedelta(seconds=10)
     per_minute: float | None = None
     budget_per_day: Decimal | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     prompts: Path | None = None
     format: str = "schema"
-    forbid: bool = False
+    api: str = "auto"
+    reasoning_effort: str | None = None
+    reasoning_tokens: int = 8_000
+    local_only: bool = False
 
     def model(self, role: ModelRole) -> str:
         """Return the model of a role."""
@@ -65,7 +69,7 @@ class ModelSettings:
     @property
     def longest(self) -> timedelta:
         """The maximum duration of one question; the caller's deadline must be longer."""
-        return (self.patience + 2 * self.timeout) * MOST_ROUNDS
+        return (self.max_wait + 2 * self.timeout) * MOST_ROUNDS
 
     def describe(self) -> Mapping[str, Any]:
         """Return all options as plain values with the key masked."""
@@ -75,16 +79,14 @@ class ModelSettings:
         return shown | {
             "key": getattr(self.key, "shown", "***") if self.key else None,
             "timeout": durations.humanize(self.timeout),
-            "patience": durations.humanize(self.patience),
+            "max_wait": durations.humanize(self.max_wait),
             "prices": {model: [str(one) for one in price] for model, price in self.prices.items()},
         }
 
 
 def read(table: object, folder: Path) -> ModelSettings:
     """Parse the table; raises Misconfigured. Paths are relative to `folder`."""
-    if not isinstance(table, Mapping):
-        raise _refused("", "is not a table", "Write [inbound.model] and its options below it")
-    given = {name: _one(name, value) for name, value in table.items()}
+    given = parse_table(TABLE, table, OPTIONS)
     if given.get("prompts") is not None:
         given["prompts"] = folder / given["prompts"]
     for name in ("base_url", "small"):
@@ -104,31 +106,8 @@ def is_loopback(url: str) -> bool:
     return origin_checks.is_loopback(urlsplit(url).hostname or "")
 
 
-def _one(name: str, value: object) -> Any:
-    read = OPTIONS.get(name)
-    if read is None:
-        close = get_close_matches(name, OPTIONS, 1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(OPTIONS)}"
-        raise _refused(name, "is not an option", hint)
-    try:
-        return read(value)
-    except ValueError as error:
-        raise _refused(name, f"is {_shown(name, value)}, but {error}", "Correct or remove it") from None
-
-
-def _shown(name: str, value: object) -> str:
-    return "set" if name == "key" else repr(value)
-
-
 def _refused(name: str, problem: str, remedy: str) -> Misconfigured:
-    named = f"inbound.model.{name}" if name else "inbound.model"
-    return Misconfigured(f"{named} {problem}", remedy=remedy, field=named)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("must be a non-empty string")
-    return value.strip()
+    return Misconfigured(f"{TABLE}.{name} {problem}", remedy=remedy, field=f"{TABLE}.{name}")
 
 
 def _key(value: object) -> str:
@@ -136,25 +115,6 @@ def _key(value: object) -> str:
     if not isinstance(value, str) or not value.isascii() or not value.isprintable() or not value:
         raise ValueError("must be a string of printable ASCII characters")
     return value
-
-
-def _base_url(value: object) -> str:
-    """Accept https URLs, and http only within the own network, because requests carry the key."""
-    given = _text(value).rstrip("/")
-    try:
-        target = check_url(given, SsrfRules(allow_private=True, allow_http=True))
-    except ForbiddenUrl as error:
-        raise ValueError(f"{error}; must be a URL such as https://api.openai.com/v1") from None
-    near = is_loopback(given) or "." not in target.host or (target.address and _is_private(target.address))
-    if target.scheme != "https" and not near:
-        raise ValueError("must be an https URL: http would expose the key")
-    if "?" in given or "#" in given:
-        raise ValueError("must be a URL without ? and #")
-    return given
-
-
-def _is_private(address: str) -> bool:
-    return ip_address(address).is_private
 
 
 def _length(value: object) -> timedelta:
@@ -193,16 +153,19 @@ def _prices(value: object) -> Mapping[str, Price]:
 
 
 OPTIONS: Mapping[str, Callable[[object], Any]] = {
-    "base_url": _base_url,
+    "base_url": lambda value: api_url(text(value)),
     "key": _key,
-    "small": _text,
-    "large": _text,
+    "small": text,
+    "large": text,
     "timeout": _length,
-    "patience": _length,
+    "max_wait": _length,
     "per_minute": _rate,
     "budget_per_day": _amount,
     "prices": _prices,
-    "prompts": _text,
+    "prompts": text,
     "format": one_of(FORMATS),
-    "forbid": flag,
+    "api": one_of(APIS),
+    "reasoning_effort": one_of(EFFORTS),
+    "reasoning_tokens": whole(0, 100_000),
+    "local_only": flag,
 }

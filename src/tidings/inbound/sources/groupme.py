@@ -35,15 +35,15 @@ class GroupMeSource:
         if cursor is None:
             return await self._first_look(since)
         found = await self._list(after_id=cursor)
-        heard = self._entries(found)
-        return SourcePage(heard, more=len(found) >= self._settings.page_size, holes=_nameless(found))
+        entries = self._entries(found)
+        return SourcePage(entries, more=len(found) >= self._settings.page_size, holes=_nameless(found))
 
     async def look_back(self) -> Sequence[IncomingMessage]:
         """Read the newest page with its edits."""
-        heard: list[IncomingMessage] = []
+        messages: list[IncomingMessage] = []
         for message in reversed(await self._list()):
-            heard += [one for one in (self._incoming(message), self._edit(message)) if one is not None]
-        return heard
+            messages += [one for one in (self._incoming(message), self._edit(message)) if one is not None]
+        return messages
 
     def is_behind(self, id_: str, cursor: str) -> bool:
         """Return whether the id is at or before the cursor; ids increase."""
@@ -67,8 +67,8 @@ class GroupMeSource:
             found += page
             if len(page) < self._settings.page_size or seconds(page[-1], "created_at") < since:
                 break
-        heard = self._entries(found[::-1])
-        return SourcePage(heard, more=bool(heard), holes=_nameless(found))
+        entries = self._entries(found[::-1])
+        return SourcePage(entries, more=bool(entries), holes=_nameless(found))
 
     async def _list(self, **query: str) -> list[Mapping[str, Any]]:
         asked = urlencode({"limit": self._settings.page_size, "acceptFiles": 1, **query})
@@ -83,8 +83,8 @@ class GroupMeSource:
         return items(inner(said.body, "response"), "messages")
 
     def _entries(self, found: Sequence[Mapping[str, Any]]) -> list[SourceEntry]:
-        heard = [(self._incoming(message), ident(message, "id")) for message in found]
-        return [SourceEntry(one, id_) for one, id_ in heard if one is not None]
+        entries = [(self._incoming(message), ident(message, "id")) for message in found]
+        return [SourceEntry(one, id_) for one, id_ in entries if one is not None]
 
     def _incoming(self, message: Mapping[str, Any]) -> IncomingMessage | None:
         return next(iter(incoming(self._settings, message)), None)

@@ -21,7 +21,7 @@ class SourceEntry(NamedTuple):
 class SourcePage(NamedTuple):
     """One page, oldest first."""
 
-    heard: Sequence[SourceEntry] = ()
+    entries: Sequence[SourceEntry] = ()
     cursor: str | None = None  # after the whole page; None: unchanged
     more: bool = False  # the platform has more pages
     holes: Sequence[str] = ()  # descriptions of gaps

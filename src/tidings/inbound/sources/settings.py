@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import api_url
 from ...wire.webhook_signatures import parse_secret
-from ..option_parsers import duration, flag, whole
+from ..option_parsers import duration, flag, parse_table, whole
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
 TWILIO = "twilio"
@@ -67,11 +66,6 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(_text(one) for one in (given if isinstance(given, list | tuple) else [given]))
 
 
-def _base_url(value: object) -> str:
-    """Accept https URLs, and http only within the own network, because requests carry the token."""
-    return api_url(_text(value))
-
-
 def _words(value: object) -> tuple[str, ...]:
     return tuple(word.strip().casefold() for word in _texts(value)) if value else ()
 
@@ -82,7 +76,7 @@ OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "group": _text,
     "poll_interval": duration,
     "page_size": whole(1, LARGEST_PAGE),
-    "base_url": _base_url,
+    "base_url": lambda value: api_url(_text(value)),
     "deadline": duration,
     "expire_after": duration,
     "channel": _text,
@@ -141,21 +135,10 @@ def read_source(name: str, options: Mapping[str, Any], *, production: bool) -> S
             remedy=f"Use one of: {', '.join(KINDS)}",
             field=f"{where}.kind",
         )
-    values = {key: _value(where, key, raw) for key, raw in options.items() if key != "kind"}
+    values = parse_table(where, {key: raw for key, raw in options.items() if key != "kind"}, OPTIONS)
     settings = SourceSettings(name=name, kind=kind, **{"base_url": BASE_URLS.get(kind, ""), **values})
     _validate(where, settings, production=production)
     return settings
-
-
-def _value(where: str, key: str, raw: object) -> Any:
-    if key not in OPTIONS:
-        close = get_close_matches(key, OPTIONS, 1)
-        remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: kind, {', '.join(OPTIONS)}"
-        raise Misconfigured(f"{where} has the unknown option {key!r}", remedy=remedy, field=f"{where}.{key}")
-    try:
-        return OPTIONS[key](raw)
-    except ValueError as error:
-        raise Misconfigured(f"{where}.{key} is invalid", remedy=str(error), field=f"{where}.{key}") from None
 
 
 def _validate(where: str, settings: SourceSettings, *, production: bool) -> None:

@@ -91,11 +91,11 @@ def is_related(relation: WorkflowRelation) -> bool:
     return bool(relation.related) and relation.confidence >= RELATED
 
 
-def band(intent: Intent, *, start_at: int, review_threshold: int) -> MessageDecision:
+def band(intent: Intent, *, start_threshold: int, review_threshold: int) -> MessageDecision:
     """Classify a message without a workflow by the confidence of its intent."""
     if intent.is_request is False:
         return MessageDecision.NOISE
-    if intent.is_request and intent.confidence >= start_at:
+    if intent.is_request and intent.confidence >= start_threshold:
         return MessageDecision.STARTED
     if intent.confidence >= review_threshold:
         return MessageDecision.REVIEW

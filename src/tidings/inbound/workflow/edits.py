@@ -187,7 +187,7 @@ class EditProcessor:
                 dropped = {**kept, "decision": "changed", "reason": "its sender deleted it", "at": now}
                 entry.also.append(Step("handled_message_drop", dropped, needed=True))
             case ChangeAction.WITHDRAW if flow is not None:
-                withdraw(entry, flow, now, idle=micros(self._settings.idle))
+                withdraw(entry, flow, now, idle=micros(self._settings.idle_timeout))
                 entry.replies.append(reply_texts.withdrawn())
             case ChangeAction.ANNOUNCE if flow is not None:
                 entry.replies.append(reply_texts.deleted_answer(change.before.speaker.name, flow.requests))

@@ -129,7 +129,7 @@ class FollowUpHandler:
         text = reply_texts.summary(found)
         ended = replace(flow, stage=next_stage(flow.stage, why)).said(Utterance(US, None, now, text, is_ours=True))
         steps = [
-            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
+            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle_timeout)), needed=True),
             workflow_journal_step(
                 flow,
                 now,

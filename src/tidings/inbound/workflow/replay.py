@@ -131,7 +131,7 @@ async def replay(
 ) -> list[ReplayComparison]:
     """Replay every message of a conversation, in its original order."""
     handled_messages = await _read_handled_messages(store, conversation, tenant)
-    repository, clock = MemoryWorkflowRepository(micros(settings.idle)), ReplayClock()
+    repository, clock = MemoryWorkflowRepository(micros(settings.idle_timeout)), ReplayClock()
     days: dict[str, CalendarDay] = {}
 
     async def read_day(date: str) -> CalendarDay:

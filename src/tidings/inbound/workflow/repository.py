@@ -242,7 +242,7 @@ class StoreWorkflowRepository:
 
     def row(self, flow: Workflow, now: int) -> dict[str, Any]:
         """Return the row of a workflow."""
-        return flow_row(flow, now, idle=micros(self._settings.idle))
+        return flow_row(flow, now, idle=micros(self._settings.idle_timeout))
 
 
 def journal_step(whose: Row, now: int, what: str, facts: Mapping[str, Any]) -> Step:

@@ -19,7 +19,7 @@ from ..escalation.failed_messages import EscalatingHandler
 from ..escalation.notifier import AdminNotifier
 from ..escalation.reasons import Escalation
 from ..escalation.writer import EscalationWriter
-from ..ingestion import KIND as HEARD
+from ..ingestion import KIND as INBOUND_MESSAGE
 from ..llm.fallback import FallbackInterpreter
 from ..message_handler import (
     ChangeProcessor,
@@ -40,7 +40,7 @@ from .replay import MemoryWorkflowRepository, ReadDay, ReplayClock, ReplayCompar
 from .repository import ConversationMessage, StoreWorkflowRepository
 from .reruns import RerunHandler
 from .settings import WorkflowSettings
-from .timers import KIND as REHEARING
+from .timers import KIND as RERUN
 from .timers import WorkflowTimers
 
 
@@ -159,13 +159,13 @@ def build_workflow_service(
 
         processor = late = LazyPipeline(interpreters, make)
         changes = EditProcessor(store, clock, settings, repository, late)
-        handlers[REHEARING] = EscalatingHandler(RerunHandler(store, late), escalations, clock)
+        handlers[RERUN] = EscalatingHandler(RerunHandler(store, late), escalations, clock)
         actors = [
             WorkflowTimers(store, clock, settings, escalations),
             AdminNotifier(store, clock, reply_port, settings.admins),
         ]
-    heard: Handler = InboundMessageHandler(store, processor, changes)
-    handlers[HEARD] = EscalatingHandler(heard, escalations, clock) if settings.enabled else heard
+    handler: Handler = InboundMessageHandler(store, processor, changes)
+    handlers[INBOUND_MESSAGE] = EscalatingHandler(handler, escalations, clock) if settings.enabled else handler
     return WorkflowService(store, settings, cases, conversations, handlers, actors, interpreters, late)
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from ...model import durations
 from ...model.errors import Misconfigured
-from ..option_parsers import duration, flag, names, one_of, whole
+from ..option_parsers import duration, flag, names, one_of, parse_table, whole
 from .langgraph import CHOICES
 from .validation import WorkflowPolicy
 
@@ -28,10 +28,10 @@ class WorkflowSettings:
     squads: tuple[str, ...] = ()  # the calendar's
     shifts: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # shift words besides the defaults
     commanders: tuple[str, ...] = ("officer", "admin")
-    start_at: int = 50
+    start_threshold: int = 50
     review_threshold: int = 30
     max_questions: int = 2
-    idle: timedelta = timedelta(hours=24)
+    idle_timeout: timedelta = timedelta(hours=24)
     case_reminder_after: timedelta = timedelta(hours=1)
     admins: tuple[str, ...] = ()
     runner: str = "auto"
@@ -98,10 +98,10 @@ OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "squads": (names(200, least=1), "known squads; unset: the calendar's"),
     "shifts": (_shifts, 'shift words, such as night = "1800-0600"'),
     "commanders": (_roles, "roles that may act for other squads"),
-    "start_at": (whole(1, 100), "least confidence that starts a workflow"),
+    "start_threshold": (whole(1, 100), "least confidence that starts a workflow"),
     "review_threshold": (whole(0, 100), "confidence from which a message is listed for review"),
     "max_questions": (whole(1, 10), "questions about one thing before a person is called"),
-    "idle": (duration, "idle timeout of a workflow, and of a conversation held by a person"),
+    "idle_timeout": (duration, "idle timeout of a workflow, and of a conversation held by a person"),
     "case_reminder_after": (duration, "how soon a case should be taken"),
     "admins": (_admins, "people who receive notices, as channel:address"),
     "replies": (_replies, "reply channel by source; unset: the source's channel, or the channel of the same name"),
@@ -112,17 +112,12 @@ OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 def read(given: Mapping[str, Any], **usual: Any) -> WorkflowSettings:
     """Parse the given options; `usual` are defaults from other settings. Raises Misconfigured."""
-    values: dict[str, Any] = {}
-    for name, raw in given.items():
-        try:
-            values[name] = OPTIONS[name][0](raw)
-        except ValueError as error:
-            raise Misconfigured(f"inbound.{name} is invalid", remedy=str(error), field=f"inbound.{name}") from None
+    values = parse_table("inbound", given, {name: parse for name, (parse, _) in OPTIONS.items()})
     settings = WorkflowSettings(**{**usual, **values})
-    if settings.review_threshold > settings.start_at:
+    if settings.review_threshold > settings.start_threshold:
         raise Misconfigured(
-            "inbound.review_threshold is above inbound.start_at",
-            remedy="set it to start_at or lower",
+            "inbound.review_threshold is above inbound.start_threshold",
+            remedy="set it to start_threshold or lower",
             field="inbound.review_threshold",
         )
     return settings

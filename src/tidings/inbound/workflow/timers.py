@@ -24,7 +24,7 @@ from .repository import flow_row, workflow_journal_step
 from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
-KIND = "rehearing"
+KIND = "rerun"
 QUEUE = "inbound"
 TRIES = 3  # then the message fails and is escalated
 PAGE = 100
@@ -63,7 +63,7 @@ class WorkflowTimers:
         stage = next_stage(flow.stage, WorkflowTrigger.IDLE)
         ended = replace(flow, stage=stage)
         steps = [
-            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
+            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle_timeout)), needed=True),
             workflow_journal_step(flow, now, "state", {"from": flow.stage, "to": stage, "cause": WorkflowTrigger.IDLE}),
         ]
         if stage is WorkflowStage.NEEDS_HUMAN:

@@ -28,18 +28,20 @@ from .provider_fields import provider_fields_of
 DEFAULT = "default"  # the recipient for the webhook's own channel
 MAX_TEXT = 2000
 MAX_EMBEDS = 10
+COMPONENTS_V2 = 1 << 15  # the flag of messages that consist of components only
 PER_SECOND = 2.5  # 5 in 2 s, as commonly quoted; Retry-After decides
 
 DATA: Mapping[str, Field] = {
     "embeds": Field("array", "Up to 10 embeds", [{"title": "Rota", "description": "Ada is on"}]),
-    "components": Field("array", "Buttons and other components", [{"type": 1, "components": []}]),
+    "components": Field("array", "Components, such as links and text displays", [{"type": 10, "content": "Rota"}]),
     "poll": Field("object", "A poll", {"question": {"text": "Who?"}, "answers": []}),
     "username": Field("string", "Display name for this message", "Night watch"),
     "avatar_url": Field("string", "Avatar for this message", "https://example.com/owl.png"),
     "tts": Field("boolean", "Read aloud (text to speech)", True),
     "allowed_mentions": Field("object", "Allowed @ mentions", {"parse": []}),
-    "flags": Field("integer", "Message flags, such as 4 for no previews", 4),
+    "flags": Field("integer", "Message flags, such as 4 for no previews, 32768 for for components only", 4),
     "thread_name": Field("string", "Start a forum thread with this name", "Incident 7"),
+    "applied_tags": Field("array", "Ids of the tags of a new forum thread", ["111222333444555666"]),
 }
 ONCE = frozenset({"embeds", "components", "poll"})  # with the first part only
 CONTENT = ("embeds", "components", "poll")  # allowed instead of a text
@@ -48,7 +50,7 @@ _ID = re.compile(r"[0-9]{1,20}")
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _GONE = frozenset({10015, 50027})  # the webhook was deleted, or its token is wrong
 _UNREACHABLE = frozenset({10003})  # unknown channel
-_WRONG = frozenset({50006, 50035})
+_WRONG = frozenset({50006, 50035, 220001, 220003})
 _ACCOUNT = frozenset({40333})
 
 
@@ -154,8 +156,8 @@ def _wait(reply: ProviderReply, now: int) -> timedelta | None:
 
 def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettings) -> list[DiscordRequest]:
     """The requests for this content; raises Invalid for what Discord would always reject."""
-    query = f"?wait=true{_thread(recipient)}"
     data = provider_fields_of(content, DATA, "Discord")
+    query = f"?wait=true{_thread(recipient)}"
     said = str(content.get("text") or "")
     if not said.strip() and not any(data.get(name) for name in CONTENT):
         remedy = f"give a text, or one of {', '.join(CONTENT)} in data"
@@ -163,13 +165,19 @@ def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettin
     if len(data.get("embeds", ())) > MAX_EMBEDS:
         problem = f"there are {len(data['embeds'])} embeds"
         raise Invalid(problem, field="data.embeds", remedy=f"use at most {MAX_EMBEDS}")
+    if data.get("flags", 0) & COMPONENTS_V2 and (said or data.get("embeds") or data.get("poll")):
+        remedy = f"put the text into data.components, or leave {COMPONENTS_V2} out of data.flags"
+        raise Invalid("with this flag a message consists of components only", field="data.flags", remedy=remedy)
     parts = parts_of(said, MAX_TEXT, settings.long_text)
     if len(parts) > 1 and "thread_name" in data:
         problem = "a split text cannot start a thread"
         raise Invalid(problem, field="data.thread_name", remedy="shorten the text, or send to a thread by its id")
     lasting = {name: value for name, value in data.items() if name not in ONCE}
+    first = f"{query}&with_components=true" if data.get("components") else query  # Discord ignores them without it
     return [
-        DiscordRequest(query, {**({"content": part} if part else {}), **(data if number == 0 else lasting)})
+        DiscordRequest(
+            query if number else first, {**({"content": part} if part else {}), **(lasting if number else data)}
+        )
         for number, part in enumerate(parts)
     ]
 

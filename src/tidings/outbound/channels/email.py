@@ -53,7 +53,7 @@ class EmailSettings(BaseChannelSettings):
     password: str | None = field(default=None, repr=False)
     verify: bool = True
     ca_file: str | None = None
-    hello: str | None = None
+    helo_name: str | None = None
     connections: int = 5
     subject: str = ""
     allow_from: bool = False
@@ -73,7 +73,7 @@ class EmailSettings(BaseChannelSettings):
             password=self.password,
             verify=self.verify,
             ca_file=self.ca_file,
-            hello=self.hello,
+            hello=self.helo_name,
             connections=self.connections,
         )
 
@@ -193,6 +193,8 @@ def verdict(reply: SmtpReply, stage: SmtpStage) -> SmtpVerdict:
             return found
     if code == 552 and stage is SmtpStage.RECIPIENT and "recipients" in reply.text.lower():
         return SmtpVerdict.TEMPORARY  # an old server's 452
+    if code == 552 and stage is SmtpStage.SENDER:
+        return SmtpVerdict.TOO_BIG  # by the SIZE that we announce with the sender (RFC 1870)
     if code in _WRONG_CODES:
         return SmtpVerdict.WRONG
     return SmtpVerdict.PERMANENT if 500 <= code < 600 else SmtpVerdict.TEMPORARY
@@ -326,7 +328,7 @@ KIND = ChannelKind(
         "connections": _connections,
         "verify": yes_or_no,
         "ca_file": text,
-        "hello": _name,
+        "helo_name": _name,
     },
     _judge,
 )

@@ -27,7 +27,9 @@ from .provider_fields import credential, provider_fields_of
 BOT = "bot"  # the recipient for the bot's own group
 GROUP = "group:"  # the prefix of a group id
 MAX_TEXT = 1000
-LISTED = 100  # messages searched for an uncertain one
+LISTED = 100  # messages per page in a lookup; direct messages may come in pages of 20
+PAGES = 10
+CLOCK_MARGIN = 60 * SECOND  # GroupMe's clock may be behind ours
 THROTTLED_FOR = timedelta(seconds=60)  # GroupMe sends no Retry-After
 
 DATA: Mapping[str, Field] = {
@@ -106,15 +108,21 @@ class GroupMeChannel(ProviderChannel):
             posts = posts_of(message.id, message.recipient, message.content, self._settings)
         except Invalid as error:
             return Unknown(f"lookup failed: {error}")
-        reply = await self._api.get(_list_of(message.recipient), headers=self._account)
-        if not isinstance(reply, ProviderReply):
-            return Unknown("GroupMe did not answer the lookup")
-        if reply.status == 304:
-            return Retry(Category.TEMPORARY, "GroupMe does not have it")
-        listed = _listed(reply)
-        if not reply.is_success or listed is None:
-            return Unknown(f"GroupMe answered the lookup with {reply.words()}")
-        return found_in(listed, [post.key for post in posts], accepted_at=message.accepted_at)
+        keys, listed = [post.key for post in posts], list[Mapping[str, Any]]()
+        for _ in range(PAGES):
+            before = f"&before_id={listed[-1].get('id')}" if listed else ""
+            reply = await self._api.get(_list_of(message.recipient) + before, headers=self._account)
+            if not isinstance(reply, ProviderReply):
+                return Unknown("GroupMe did not answer the lookup")
+            page = [] if reply.status == 304 else _listed(reply)
+            if page is None or not (reply.is_success or reply.status == 304):
+                return Unknown(f"GroupMe answered the lookup with {reply.words()}")
+            listed += page
+            total = 0 if reply.status == 304 else _inner(reply, "response").get("count")
+            found = found_in(listed, keys, total=total, accepted_at=message.accepted_at)
+            if not page or not isinstance(found, Unknown):
+                return found
+        return found
 
     async def probe(self) -> Outcome:
         """Read the account's name; Skip for a bot alone."""
@@ -156,8 +164,10 @@ def outcome_of(reply: ProviderReply, reason: str, *, by_bot: bool) -> Outcome:
     return outcome_by_status(reply, reason, certain=status in (500, 502, 503))
 
 
-def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: int) -> Outcome:
-    """Search a list of messages, newest first; absence proves nothing beyond its oldest entry."""
+def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, total: object, accepted_at: int) -> Outcome:
+    """Search a list of messages, newest first. Only a list of all `total` messages, or one that begins before
+    the message was accepted, proves its absence: pages may be shorter than asked for.
+    """
     ids = {str(one.get("source_guid")): str(one.get("id")) for one in listed}
     found = [ids[key] for key in keys if key in ids]
     if len(found) == len(keys):
@@ -165,10 +175,10 @@ def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: i
     if found:
         return Unknown(f"GroupMe has {len(found)} of its {len(keys)} parts")
     times = [one.get("created_at") for one in listed]
-    oldest = min((at for at in times if isinstance(at, int)), default=0)
-    if len(listed) >= LISTED and oldest * SECOND > accepted_at:
-        return Unknown("GroupMe's list does not reach back far enough")
-    return Retry(Category.TEMPORARY, "GroupMe does not have it")
+    is_whole = isinstance(total, int) and len(listed) >= total
+    if is_whole or any(isinstance(at, int) and at * SECOND < accepted_at - CLOCK_MARGIN for at in times):
+        return Retry(Category.TEMPORARY, "GroupMe does not have it")
+    return Unknown("GroupMe's list does not reach back far enough")
 
 
 def posts_of(id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings) -> list[GroupMeRequest]:

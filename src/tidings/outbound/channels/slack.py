@@ -53,14 +53,16 @@ _UNREACHABLE = frozenset({"channel_not_found", "is_archived", "not_in_channel", 
 _WRONG = frozenset(
     {"msg_too_long", "no_text", "too_many_attachments", "invalid_blocks", "invalid_arguments"}
     | {"invalid_arg_name", "invalid_array_arg", "invalid_charset", "invalid_form_data", "invalid_post_type"}
-    | {"missing_post_type", "as_user_not_supported"}
+    | {"missing_post_type", "as_user_not_supported", "msg_blocks_too_long", "invalid_blocks_format"}
+    | {"invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large", "cannot_reply_to_message"}
 )
 _ACCOUNT = frozenset(
     {"not_authed", "invalid_auth", "account_inactive", "token_revoked", "token_expired", "missing_scope"}
     | {"no_permission", "not_allowed_token_type", "org_login_required", "ekm_access_denied"}
-    | {"access_denied", "enterprise_is_restricted"}
+    | {"access_denied", "enterprise_is_restricted", "accesslimited", "team_access_not_granted", "team_not_found"}
+    | {"two_factor_setup_required", "deprecated_endpoint", "method_deprecated"}
 )
-_TOO_FAST = frozenset({"rate_limited", "ratelimited"})
+_TOO_FAST = frozenset({"rate_limited", "ratelimited", "message_limit_exceeded"})
 _LATER = frozenset({"team_added_to_org", "request_timeout", "service_unavailable"})
 _UNCERTAIN = frozenset({"internal_error", "fatal_error"})  # may have partly succeeded
 

@@ -53,6 +53,7 @@ DATA: Mapping[str, Field] = {
     "business_connection_id": Field("string", "Business account to send for"),
     "direct_messages_topic_id": Field("integer", "Topic of a channel's direct messages"),
     "message_effect_id": Field("string", "Message effect, in private chats only"),
+    "ephemeral_message_parameters": Field("object", "Show it to one member of a group only", {"receiver_user_id": 7}),
     "suggested_post_parameters": Field("object", "Parameters of a suggested post"),
     **{name: Field("string", f"A {name}, by https URL or file_id; the text is its caption") for name in MEDIA},
 }
@@ -74,7 +75,11 @@ _UNREACHABLE = (
     "not enough rights",
     "need administrator rights",
     "chat_restricted",
-    "chat_write_forbidden",
+    "_forbidden",  # CHAT_WRITE_FORBIDDEN, CHAT_SEND_PLAIN_FORBIDDEN, VOICE_MESSAGES_FORBIDDEN …
+    "chat_admin_required",
+    "user_banned_in_channel",
+    "payment_required",
+    "premium_required",
     "group is deactivated",
     "supergroup chat",  # migrated, without a new id
     "user is deactivated",
@@ -331,12 +336,14 @@ def _parameters(reply: ProviderReply) -> Mapping[str, Any]:
 
 
 def receipt_of(result: object) -> str | None:
-    """Chat id and message id, which is unique per chat only."""
+    """Chat id and message id, which is unique per chat only; None for a message without a usable id."""
     if not isinstance(result, dict) or type(result.get("message_id")) is not int:
         return None
-    chat = result.get("chat")
+    chat, number = result.get("chat"), result["message_id"] or result.get("ephemeral_message_id")
     place = chat.get("id") if isinstance(chat, dict) else None
-    return f"{place}/{result['message_id']}" if type(place) is int else str(result["message_id"])
+    if type(number) is not int:  # Telegram scheduled a long video: it has no id yet
+        return None
+    return f"{place}/{number}" if type(place) is int else str(number)
 
 
 KIND = ChannelKind(

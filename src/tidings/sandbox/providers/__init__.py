@@ -11,11 +11,13 @@ evolution: Evolution API (WhatsApp sessions).
 gateway: an HTTP gateway in front of a WhatsApp session.
 groupme: GroupMe bots, direct messages and groups.
 openai: an OpenAI-compatible language model with scripted answers.
+openai_models: which parameters OpenAI's model families accept.
 phone: the plain phone with Tidings' own wire format.
 shift_calendar: the shift calendar, with the faults of the real one.
 slack: Slack's Web API and incoming webhooks.
 smtp: the mail server.
 telegram: the Telegram Bot API.
+telegram_errors: its errors, by name.
 twilio: Twilio messages.
 waha: WAHA (WhatsApp sessions).
 whatsapp_cloud: the WhatsApp Cloud API.

@@ -5,8 +5,10 @@ Without `?wait=true` the answer is an empty 204, as with Discord.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,6 +24,7 @@ from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 CHANNEL = "discord"
 MAX_TEXT = 2000
 MAX_EMBEDS = 10
+COMPONENTS_V2 = 1 << 15
 SHOWS = ("content", "embeds", "components", "poll")  # a message needs one of these
 
 ERRORS: Mapping[int, tuple[int, str]] = {
@@ -35,8 +38,14 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     50006: (400, "Cannot send an empty message"),
     50027: (401, "Invalid Webhook Token"),
     50035: (400, "Invalid Form Body"),
+    220001: (400, "Webhooks posted to forum channels must have a thread_name or thread_id"),
+    220003: (400, "Webhooks can only create threads in forum channels"),
 }
 
+_AUTHOR = {
+    **{"bot": True, "avatar": None, "discriminator": "0000", "public_flags": 0, "flags": 0},
+    **{"global_name": None, "primary_guild": None},
+}
 _LIMITS = {
     "via": "1.1 sandbox",  # without it, clients assume a proxy's block page
     "x-ratelimit-limit": "5",
@@ -61,7 +70,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
     """Parse a message; `problem` is Discord's error code, if it is invalid."""
     to = asked.query.get("thread_id") or asked.path["id"]
     text = asked.text("content")
-    data = {name: value for name, value in (asked.fields or {}).items() if name != "content"}
+    data = {name: value for name, value in _fields(asked).items() if name != "content"}
     return asked.arrival(CHANNEL, to, text, data, _problem(asked, text))
 
 
@@ -81,23 +90,24 @@ def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry
         return _error(code) if status is None else Response("", status_code=status, media_type="text/html")
     if asked.query.get("wait", "").lower() not in ("true", "1"):
         return Response(status_code=204, headers=_LIMITS)
+    fields = _fields(asked)
     made = {
         "id": str(1_000_000_000_000_000_000 + entry.n),
         "type": 0,
         "content": arrival.text,
         "channel_id": entry.to,
-        "author": {"bot": True, "id": asked.path["id"], "username": "Sandbox", "avatar": None},
+        "author": {**_AUTHOR, "id": asked.path["id"], "username": fields.get("username") or "Sandbox"},
         "attachments": [],
-        "embeds": (asked.fields or {}).get("embeds") or [],
+        "embeds": [{"type": "rich", **embed} for embed in fields.get("embeds") or []],
         "mentions": [],
         "mention_roles": [],
         "mention_everyone": False,
         "pinned": False,
-        "tts": bool((asked.fields or {}).get("tts")),
+        "tts": bool(fields.get("tts")),
         "timestamp": iso(entry.at),
         "edited_timestamp": None,
         "flags": 0,
-        "components": [],
+        "components": _numbered(fields.get("components") or [], itertools.count(1)),
         "webhook_id": asked.path["id"],
     }
     return SandboxJson(made, headers=_LIMITS)
@@ -107,11 +117,29 @@ def _problem(asked: ProviderRequest, text: str) -> int | None:
     refused = _refusal(asked)
     if refused is not None:
         return refused
-    fields = asked.fields or {}
+    fields = _fields(asked)
     embeds = fields.get("embeds") or []
     if asked.fields is None or len(text) > MAX_TEXT or not isinstance(embeds, list) or len(embeds) > MAX_EMBEDS:
         return 50035
+    flags = fields.get("flags")
+    if isinstance(flags, int) and flags & COMPONENTS_V2 and (text or embeds or fields.get("poll")):
+        return 50035
     return None if any(fields.get(name) for name in SHOWS) else 50006
+
+
+def _numbered(components: Sequence[Mapping[str, Any]], ids: Iterator[int]) -> list[Mapping[str, Any]]:
+    """Return the components with the ids that Discord gives them."""
+    return [
+        {"id": next(ids), **one} | ({"components": _numbered(inner, ids)} if (inner := one.get("components")) else {})
+        for one in components
+    ]
+
+
+def _fields(asked: ProviderRequest) -> Mapping[str, Any]:
+    """Return the fields that Discord heeds: it ignores components unless the query asks for them."""
+    fields = asked.fields or {}
+    is_heeded = asked.query.get("with_components", "").lower() in ("true", "1")
+    return fields if is_heeded else {name: value for name, value in fields.items() if name != "components"}
 
 
 def _refusal(asked: ProviderRequest) -> int | None:

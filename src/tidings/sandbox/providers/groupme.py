@@ -28,6 +28,7 @@ MAX_TEXT = 1000
 GUARDED_FOR = 60.0  # seconds
 MAX_GUIDS = 100_000
 MOST_LISTED = 100
+DIRECT_PAGE = 20
 
 ERRORS: Mapping[int, str] = {
     400: "Text is required",
@@ -102,7 +103,11 @@ class _GroupMeProvider:
     async def list_direct(self, request: Request) -> Response:
         """Return the newest messages to a person."""
         asked = request_of(request.scope)
-        return self._list(asked, asked.query.get("other_user_id", ""), "direct_messages")
+        if is_wrong(_token(asked)):
+            return _error(401)
+        sent = [_message(entry) for entry in self._sent(asked.query.get("other_user_id", ""))]
+        page = page_of(sent, {**asked.query, "limit": str(DIRECT_PAGE)})  # it ignores a limit
+        return _envelope({"count": len(sent), "direct_messages": page}, 200) if sent else Response(status_code=304)
 
     async def list_group(self, request: Request) -> Response:
         """Return a group's messages, ours and those of people: the newest, or around one of three ids."""
@@ -138,17 +143,6 @@ class _GroupMeProvider:
         self._guids.move_to_end(guid)
         if len(self._guids) > MAX_GUIDS:
             self._guids.popitem(last=False)
-
-    def _list(self, asked: ProviderRequest, to: str, name: str) -> Response:
-        if is_wrong(_token(asked)):
-            return _error(401)
-        limit = asked.query.get("limit", "20")
-        most = min(int(limit), MOST_LISTED) if limit.isdigit() else 20
-        found = self._sent(to)
-        if not found:
-            return Response(status_code=304)
-        newest = [_message(entry) for entry in reversed(found)][:most]
-        return _envelope({"count": len(found), name: newest}, 200)
 
 
 async def _me(request: Request) -> Response:

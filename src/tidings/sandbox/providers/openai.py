@@ -1,6 +1,7 @@
 """Simulated language model with the routes of an OpenAI-compatible server below `/openai/v1`.
 
-It answers from a script (`POST /sandbox/openai`), otherwise with the minimal value of the given schema.
+Models with OpenAI's names accept what OpenAI's accept. It answers from a script (`POST /sandbox/openai`),
+otherwise with the minimal value of the given schema.
 Faults apply by the model's name (`throttle-5`) or to the channel `openai`; a fault's code is one of `ERRORS`
 or an HTTP status.
 """
@@ -21,21 +22,17 @@ from tidings.model.errors import Invalid
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import WRONG, ProviderEndpoint, ProviderRequest, http_status, request_of
+from tidings.sandbox.providers.openai_models import SHUTDOWN_DATES, OpenAIErrorReply, reasoning_tokens, rejection
 from tidings.sandbox.responses import SandboxJson, cut_connection, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "openai"
-MODELS = ("sandbox-small", "sandbox-large")
 MAX_SCRIPT = 1_000
-
-
-class OpenAIErrorReply(NamedTuple):
-    """An error as the provider returns it."""
-
-    status: int
-    message: str
-    type: str = "invalid_request_error"
-    param: str | None = None
+REPLY_FIELDS: Mapping[str, type] = {  # of a scripted reply, besides its answer
+    **dict.fromkeys(("refusal", "finish", "for", "when"), str),
+    **dict.fromkeys(("tokens_in", "tokens_out", "times"), int),
+    **{"tool": dict, "cut": bool},
+}
 
 
 ERRORS: Mapping[str, OpenAIErrorReply] = {
@@ -46,6 +43,7 @@ ERRORS: Mapping[str, OpenAIErrorReply] = {
     "unsupported_max_tokens": OpenAIErrorReply(
         400, "'max_tokens' is not supported, use 'max_completion_tokens'", param="max_tokens"
     ),
+    "unsupported_stream": OpenAIErrorReply(400, "The sandbox streams nothing", param="stream"),
     "context_length_exceeded": OpenAIErrorReply(400, "The context is too long", param="messages"),
     "invalid_api_key": OpenAIErrorReply(401, "Incorrect API key provided"),
     "model_not_found": OpenAIErrorReply(404, "The model does not exist"),
@@ -84,15 +82,16 @@ class ScriptedReply:
 
 
 class CompletionRequest(NamedTuple):
-    """A completion request: the last user message, and the wanted response format."""
+    """A request for a completion: the last user message, and the wanted response format."""
 
+    is_chat: bool  # chat/completions; otherwise responses
     model: str
     text: str
     name: str
     schema: Mapping[str, Any] | None
-    stream: bool
-    usage: bool  # include usage in the stream
     length: int
+    limit: int | None  # of tokens, including reasoning
+    reasoning: int  # tokens
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
@@ -100,6 +99,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     model = _OpenAIProvider(world)
     return [
         Route("/openai/v1/chat/completions", ProviderEndpoint(world, read, model.answer), methods=["POST"]),
+        Route("/openai/v1/responses", ProviderEndpoint(world, read, model.answer), methods=["POST"]),
         Route("/openai/v1/models", _list, methods=["GET"]),
         Route("/sandbox/openai", model.show, methods=["GET"]),
         Route("/sandbox/openai", with_error_response(model.tell), methods=["POST"]),
@@ -115,6 +115,10 @@ def read(asked: ProviderRequest) -> ProviderArrival:
         problem = "invalid_api_key"
     elif not question.model or not question.length:
         problem = "invalid_request"
+    elif (asked.fields or {}).get("stream") is True:
+        problem = "unsupported_stream"
+    elif rejection(asked.fields or {}, is_chat=question.is_chat):
+        problem = "rejected_parameter"
     id_ = asked.id(question.model, question.text)
     return ProviderArrival(
         CHANNEL, id_, question.model[:256], question.text, subject=question.name, sender=asked.sender, problem=problem
@@ -130,17 +134,15 @@ class _OpenAIProvider:
 
     def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
         """Return a completion, or an error."""
-        refused = _refusal(arrival, entry)
+        refused = _refusal(asked, arrival, entry)
         if refused is not None or not entry.delivered:
             return refused or Response()  # the connection is cut, and the script does not advance
         question = _question(asked)
         line = self._take(question)
-        said = _completion(question, line, entry)
-        body = _stream(said, question) if question.stream else orjson.dumps(said)
-        kind = "text/event-stream" if question.stream else "application/json"
-        return (_TruncatedResponse if line.cut else Response)(
-            body, media_type=kind, headers={"x-request-id": f"req_{entry.n}"}
-        )
+        said = (_completion if question.is_chat else _response)(question, _spend(question, line), entry)
+        headers = {"x-request-id": f"req_{entry.n}"}
+        respond = _TruncatedResponse if line.cut else Response
+        return respond(orjson.dumps(said), media_type="application/json", headers=headers)
 
     async def show(self, _: Request) -> Response:
         """Return the script."""
@@ -182,28 +184,56 @@ class _TruncatedResponse(Response):
 async def _list(request: Request) -> Response:
     if WRONG in request_of(request.scope).headers.get("authorization", "").lower():
         return _error("invalid_api_key")
-    models = [{"id": id_, "object": "model", "created": 1, "owned_by": "sandbox"} for id_ in MODELS]
+    models = [
+        {"id": id_, "object": "model", "created": 1, "owned_by": "sandbox", "shutdown_date": date}
+        for id_, date in SHUTDOWN_DATES.items()
+    ]
     return SandboxJson({"object": "list", "data": models})
 
 
 def _question(asked: ProviderRequest) -> CompletionRequest:
+    """Parse a request to either API."""
     fields = asked.fields or {}
-    messages = fields.get("messages")
-    messages = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
-    form = fields.get("response_format")
-    named = form.get("json_schema") if isinstance(form, dict) else None
-    named = named if isinstance(named, dict) else {}
-    options = fields.get("stream_options")
+    is_chat = "input" not in fields
+    given = fields.get("messages" if is_chat else "input")
+    given = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    messages = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    form = (
+        _table(_table(fields, "response_format"), "json_schema")
+        if is_chat
+        else _table(_table(fields, "text"), "format")
+    )
     said = [_text(one.get("content")) for one in messages if one.get("role") == "user"]
+    limits = [fields.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
     return CompletionRequest(
+        is_chat,
         asked.text("model"),
         said[-1] if said else "",
-        str(named.get("name") or ""),
-        named.get("schema") if isinstance(named.get("schema"), dict) else None,
-        fields.get("stream") is True,
-        isinstance(options, dict) and options.get("include_usage") is True,
+        str(form.get("name") or ""),
+        _table(form, "schema") or None,
         sum(len(_text(one.get("content"))) for one in messages),
+        next((limit for limit in limits if isinstance(limit, int)), None),
+        reasoning_tokens(fields),
     )
+
+
+def _table(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _spend(question: CompletionRequest, line: ScriptedReply) -> ScriptedReply:
+    """Return the reply with its number of tokens, cut off at the limit: reasoning comes first."""
+    tokens_in = question.length // 4 + 1 if line.tokens_in is None else line.tokens_in
+    content, finish = line.content, line.finish
+    room = None if question.limit is None else max(0, question.limit - question.reasoning)
+    if content is not None and room is not None and len(content) // 4 + 1 > room:
+        content, finish = content[: 4 * room], "length"
+    tokens_out = question.reasoning + len(content or "") // 4 + 1
+    if finish == "length" and question.limit is not None:
+        tokens_out = question.limit
+    chosen = tokens_out if line.tokens_out is None else line.tokens_out
+    return replace(line, content=content, finish=finish, tokens_in=tokens_in, tokens_out=chosen)
 
 
 def _text(content: object) -> str:
@@ -225,15 +255,17 @@ def _emptiest(schema: Mapping[str, Any]) -> Any:
     return least.get(kind, schema.get("minimum", 0))
 
 
+def _arguments(tool: Mapping[str, Any]) -> str:
+    arguments = tool.get("arguments", {})
+    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+
+
 def _completion(question: CompletionRequest, line: ScriptedReply, entry: SandboxEntry) -> dict[str, Any]:
     tool = None
     if line.tool is not None:
-        arguments = line.tool.get("arguments", {})
-        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-        function = {"name": str(line.tool.get("name")), "arguments": text}
+        function = {"name": str(line.tool.get("name")), "arguments": _arguments(line.tool)}
         tool = [{"id": f"call_{entry.n}", "type": "function", "function": function}]
-    tokens_in = question.length // 4 + 1 if line.tokens_in is None else line.tokens_in
-    tokens_out = len(line.content or "") // 4 + 1 if line.tokens_out is None else line.tokens_out
+    tokens_in, tokens_out = line.tokens_in or 0, line.tokens_out or 0
     message = {"role": "assistant", "content": line.content, "refusal": line.refusal, "tool_calls": tool}
     finish = line.finish or ("tool_calls" if tool else "stop")
     return {
@@ -243,30 +275,57 @@ def _completion(question: CompletionRequest, line: ScriptedReply, entry: Sandbox
         "model": question.model,
         "system_fingerprint": "fp_sandbox",
         "choices": [{"index": 0, "finish_reason": finish, "logprobs": None, "message": message}],
-        "usage": {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out},
+        "usage": {
+            "prompt_tokens": tokens_in,
+            "completion_tokens": tokens_out,
+            "total_tokens": tokens_in + tokens_out,
+            "completion_tokens_details": {"reasoning_tokens": min(question.reasoning, tokens_out)},
+        },
     }
 
 
-def _stream(said: Mapping[str, Any], question: CompletionRequest) -> bytes:
-    """Return the completion as a stream of events."""
-    choice = said["choices"][0]
-    content = choice["message"]["content"] or ""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": content[start : start + 16]} for start in range(0, len(content), 16)]
-    if choice["message"]["tool_calls"]:
-        deltas.append({"tool_calls": [{"index": 0, **choice["message"]["tool_calls"][0]}]})
-    choices: list[list[dict[str, Any]]] = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
-    choices.append([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
-    shared = {name: said[name] for name in ("id", "created", "model", "system_fingerprint")}
-    chunks: list[dict[str, Any]] = [{**shared, "object": "chat.completion.chunk", "choices": one} for one in choices]
-    if question.usage:
-        chunks.append({**shared, "object": "chat.completion.chunk", "choices": [], "usage": said["usage"]})
-    return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+def _response(question: CompletionRequest, line: ScriptedReply, entry: SandboxEntry) -> dict[str, Any]:
+    tokens_in, tokens_out = line.tokens_in or 0, line.tokens_out or 0
+    output: list[dict[str, Any]] = []
+    if question.reasoning:
+        output.append({"type": "reasoning", "id": f"rs_{entry.n}", "summary": []})
+    part: dict[str, Any] = {"type": "output_text", "text": line.content, "annotations": []}
+    if line.refusal:
+        part = {"type": "refusal", "refusal": line.refusal}
+    if line.content or line.refusal:
+        said = {"type": "message", "id": f"msg_{entry.n}", "role": "assistant", "status": "completed"}
+        output.append({**said, "content": [part]})
+    if line.tool is not None:
+        named = {"name": str(line.tool.get("name")), "arguments": _arguments(line.tool), "call_id": f"call_{entry.n}"}
+        output.append({"type": "function_call", "id": f"fc_{entry.n}", "status": "completed", **named})
+    reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
+    incomplete = {"reason": reasons[line.finish]} if line.finish in reasons else None
+    return {
+        "id": f"resp_{entry.n}",
+        "object": "response",
+        "created_at": entry.at // 1_000_000,
+        "status": "incomplete" if incomplete else "completed",
+        "incomplete_details": incomplete,
+        "error": None,
+        "model": question.model,
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": tokens_in,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": tokens_out,
+            "output_tokens_details": {"reasoning_tokens": min(question.reasoning, tokens_out)},
+            "total_tokens": tokens_in + tokens_out,
+        },
+    }
 
 
-def _refusal(arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
+def _refusal(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
     if entry.did is FaultKind.INVALID:
-        return _error(arrival.problem or "invalid_request")
+        rejected = rejection(asked.fields or {}, is_chat=_question(asked).is_chat)
+        return _reply(rejected) if rejected else _error(arrival.problem or "invalid_request")
     if entry.did is FaultKind.REFUSED:
         return _error(entry.code)
     if entry.did is FaultKind.THROTTLED:
@@ -276,45 +335,32 @@ def _refusal(arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
 
 def _error(code: str, headers: Mapping[str, str] | None = None) -> Response:
     unlisted = OpenAIErrorReply(http_status(code) or 400, "Simulated error")
-    error = ERRORS.get(code, unlisted)
-    body = {"message": error.message, "type": error.type, "param": error.param, "code": code}
+    return _reply(ERRORS.get(code, unlisted)._replace(code=code), headers)
+
+
+def _reply(error: OpenAIErrorReply, headers: Mapping[str, str] | None = None) -> Response:
+    body = {"message": error.message, "type": error.type, "param": error.param, "code": error.code}
     return SandboxJson({"error": body}, status_code=error.status, headers=dict(headers or {}))
 
 
 def _line(told: object) -> ScriptedReply:
     """Parse a scripted reply; raises Invalid."""
-    known = ("answer", "refusal", "tool", "finish", "tokens_in", "tokens_out", "for", "when", "times", "cut")
     if not isinstance(told, dict):
         raise Invalid("A reply must be a JSON object", remedy='For example {"answer": {"is_request": true}}')
-    if unknown := sorted(set(told) - set(known)):
-        remedy = f"Use {', '.join(known)}"
-        raise Invalid(f"Unknown field {unknown[0]!r}", remedy=remedy, field=str(unknown[0]))
-    numbers = {name: told.get(name) for name in ("tokens_in", "tokens_out", "times")}
-    for name, number in numbers.items():
-        if number is not None and (type(number) is not int or not 0 <= number <= 1_000_000_000):
-            raise Invalid(f"{name} must be an integer", remedy="Omit it for the default", field=name)
-    if told.get("tool") is not None and not isinstance(told["tool"], dict):
-        raise Invalid("tool must be an object with name and arguments", field="tool")
+    given: dict[str, Any] = {
+        name: value for name, value in told.items() if name != "answer" and (value is not None or name == "times")
+    }
+    for name, value in given.items():
+        kind = REPLY_FIELDS.get(name)
+        if kind is None:
+            raise Invalid(f"Unknown field {name!r}", remedy=f"Use answer, {', '.join(REPLY_FIELDS)}", field=name)
+        is_negative = isinstance(value, int) and value < 0
+        if value is not None and (type(value) is not kind or is_negative):
+            raise Invalid(f"{name} must be of type {kind.__name__}", remedy="Omit it for the default", field=name)
+    given["for_"] = given.pop("for", "")
     answer = told.get("answer")
-    return ScriptedReply(
-        content=answer if answer is None or isinstance(answer, str) else orjson.dumps(answer).decode(),
-        refusal=_said(told, "refusal"),
-        tool=told.get("tool"),
-        finish=_said(told, "finish"),
-        tokens_in=numbers["tokens_in"],
-        tokens_out=numbers["tokens_out"],
-        for_=_said(told, "for") or "",
-        when=_said(told, "when") or "",
-        times=numbers["times"] if "times" in told else 1,
-        cut=told.get("cut") is True,
-    )
-
-
-def _said(told: Mapping[str, Any], name: str) -> str | None:
-    value = told.get(name)
-    if value is not None and not isinstance(value, str):
-        raise Invalid(f"{name} must be a text", remedy="Omit it for the default", field=name)
-    return value
+    content = answer if answer is None or isinstance(answer, str) else orjson.dumps(answer).decode()
+    return ScriptedReply(content=content, **given)
 
 
 def _described(line: ScriptedReply) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 - `preview` defaults to true, so a command without it changes nothing and reports success;
 - errors are HTTP 200, in two shapes;
 - adding a squad that is marked as without a crew changes nothing and reports success;
-- a window that is not on whole hours never reaches its end: all 24 hours are booked, and it reports success.
+- a window that is not on whole hours never reaches its end: all 24 hours are booked, and it reports success;
+- hours without an entry between two shifts, and from the last shift to 0600, are filled by the shift before.
 
 Each write stores the old day and the command as a backup. Fault codes: `silent` reports success and does
-nothing, `status` refuses in the first shape, any other in the second. Recipients of faults are `read`,
+nothing; `written` and `unwritten` report failure with a `changeId`, after the write and without it; `status`
+refuses in the first shape, any other in the second. Recipients of faults are `read`,
 `preview` and `write`. The days are lost when the sandbox stops.
 """
 
@@ -17,22 +19,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import TemporaryError, TooLarge
+from tidings.model.errors import TemporaryError
 from tidings.sandbox.faults import DELIVERS, FaultKind
-from tidings.sandbox.provider_endpoint import http_status, json_object
-from tidings.sandbox.responses import FaultyResponse, SandboxJson, error_response, read_body
+from tidings.sandbox.provider_endpoint import http_status
+from tidings.sandbox.responses import FaultyResponse, SandboxJson, error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "shift_calendar"
 COMMANDS = ("noCrew", "addShift", "obliterateShift")
 READS = ("get_schedule_day", "list_backups")
 SILENT, STATUS = "silent", "status"
+FAILED_WRITES = ("written", "unwritten")
 
-_HOURS = (*range(6, 24), *range(6))  # of an operational day, in order
 _STATUS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
 
 Hours = dict[int, dict[int, bool]]  # hour -> squad -> whether it has a crew
@@ -56,13 +58,9 @@ class ShiftCalendarError(Exception):
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
-    """Return the command route, and the two that take a whole day."""
+    """Return the command route."""
     service = _ShiftCalendarProvider(world)
-    return [
-        Route("/shift-calendar", service.command, methods=["GET"]),
-        Route("/shift-calendar/calendar/day/{date}/preview", service.preview_day, methods=["POST"]),
-        Route("/shift-calendar/calendar/day/{date}/apply", service.apply_day, methods=["POST"]),
-    ]
+    return [Route("/shift-calendar", service.command, methods=["GET"])]
 
 
 class _ShiftCalendarProvider:
@@ -80,27 +78,6 @@ class _ShiftCalendarProvider:
         to = "read" if action in READS else "preview" if preview and action in COMMANDS else "write"
         return self._answer(to, str(request.url.query), lambda: self._execute(asked, preview=preview))
 
-    async def preview_day(self, request: Request) -> Response:
-        """Return the given day after a command."""
-        given = await _body(request)
-        asked = {name: str(value) for name, value in given.items() if name != "day_schedule"}
-
-        def work() -> Mapping[str, Any]:
-            hours = _parsed(given.get("day_schedule"))
-            changed = _changed(hours, asked)
-            return _shown(asked, _schedule(asked.get("date", ""), changed))
-
-        return self._answer("preview", f"preview {request.path_params['date']}", work)
-
-    async def apply_day(self, request: Request) -> Response:
-        """Write a whole day."""
-        date, given = request.path_params["date"], await _body(request)
-
-        def work() -> Mapping[str, Any]:
-            return self._write(date, _parsed(given.get("DaySchedule")), "apply_external_schedule", str(given))
-
-        return self._answer("write", f"apply {date}", work)
-
     def _answer(self, to: str, said: str, work: Any) -> Response:
         """Record a request, execute it unless a fault prevents it, and answer like the service."""
         try:
@@ -113,6 +90,9 @@ class _ShiftCalendarProvider:
             status, body = status_asked, {"detail": "simulated"}
         elif entry.did is FaultKind.REFUSED and entry.code == SILENT:
             body = {"success": True, "changeId": f"s{next(self._numbers)}", "action": "", "date": ""}
+        elif entry.did is FaultKind.REFUSED and entry.code in FAILED_WRITES:
+            done = _done(work) if entry.code == "written" else {"changeId": f"b{next(self._numbers)}"}
+            body = {**done, "success": False}
         elif entry.did is FaultKind.REFUSED:
             body = _refusal(entry.code)
         elif entry.did not in DELIVERS:
@@ -153,7 +133,7 @@ class _ShiftCalendarProvider:
             f"b{next(self._numbers)}", date, _schedule(date, self._days.get(date, {})), command
         )
         self._snapshots.append(snapshot)
-        self._days[date] = hours
+        self._days[date] = _parsed(_schedule(date, hours))
         return {**_success(action, date), "changeId": snapshot.id}
 
     def _roll_back(self, date: str, id_: str) -> Mapping[str, Any]:
@@ -174,43 +154,39 @@ def _changed(hours: Hours, asked: Mapping[str, str]) -> Hours:
         raise ShiftCalendarError({"status": "error", "message": str(error)}) from None
     now = start
     for _ in range(24):
-        _set(changed.setdefault(now // 60, {}), asked.get("action", ""), squad)
+        _set(changed, now // 60, asked.get("action", ""), squad)
         now = (now + 60) % (24 * 60)
         if start != end and now == end:  # never true if the end is not a whole number of hours away
             break
-    return {hour: squads for hour, squads in changed.items() if squads}
+    return changed
 
 
-def _set(squads: dict[int, bool], action: str, squad: int) -> None:
+def _set(hours: Hours, hour: int, action: str, squad: int) -> None:
+    squads = hours.get(hour, {})
     match action:
         case "noCrew" if squad in squads:
             squads[squad] = False
-        case "addShift":
-            squads.setdefault(squad, True)  # an existing squad stays unchanged, with a crew or without
+        case "addShift":  # an existing squad stays unchanged, with a crew or without
+            hours.setdefault(hour, {}).setdefault(squad, True)
         case "obliterateShift":
             squads.pop(squad, None)
 
 
 def _schedule(date: str, hours: Hours) -> str:
-    """Return a day in the service's format, as JSON within its JSON."""
-    shifts: list[dict[str, Any]] = []
-    before: object = None
-    for hour in _HOURS:
-        squads = hours.get(hour, {})
-        if not squads:
-            before = None
-            continue
-        config = tuple(sorted(squads.items()))
-        if config == before and hour not in (6, 18):
-            shifts[-1]["end_time"] = shifts[-1]["segments"][0]["end_time"] = _clock(hour + 1)
-        else:
-            shifts.append(_shift(hour, squads))
-        before = config
+    """Return a day in the service's format, as JSON within its JSON. A shift ends where the next one starts."""
+    order = sorted(hours, key=lambda hour: (hour < 18, hour)) if 18 in hours else sorted(hours)
+    starts = [
+        hour
+        for hour, before in zip(order, [None, *order], strict=False)
+        if before is None or hour in (6, 18) or hours[hour] != hours[before]
+    ]
+    ends = [*starts[1:], *(6 if hour < 6 else hour + 1 for hour in order[-1:])]
+    shifts = [_shift(start, end, hours[start]) for start, end in zip(starts, ends, strict=True)]
     return orjson.dumps({"day": date, "shifts": shifts}).decode()
 
 
-def _shift(hour: int, squads: Mapping[int, bool]) -> dict[str, Any]:
-    start, end = _clock(hour), _clock(hour + 1)
+def _shift(first: int, last: int, squads: Mapping[int, bool]) -> dict[str, Any]:
+    start, end = _clock(first), _clock(last)
     shown = [
         {"id": squad, "territories": [squad] if active else [], "active": active}
         for squad, active in sorted(squads.items())
@@ -240,13 +216,6 @@ def _parsed(text: object) -> Hours:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ShiftCalendarError({"success": False, "error": str(error)}) from None
     return hours
-
-
-async def _body(request: Request) -> Mapping[str, Any]:
-    try:
-        return json_object(await read_body(request.receive)) or {}
-    except (ClientDisconnect, TooLarge):
-        return {}
 
 
 def _done(work: Any) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -28,6 +29,7 @@ from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "slack"
 MAX_TEXT = 40_000
+MAX_BLOCKS = 13_200  # characters, as reported in slackapi/bolt-js 2509
 
 HOOK_ERRORS: Mapping[str, int] = {
     "invalid_payload": 400,
@@ -136,6 +138,8 @@ def _problem(asked: ProviderRequest, to: str, text: str) -> str | None:
         return "channel_not_found"
     if not text and not asked.fields.get("blocks") and not asked.fields.get("attachments"):
         return "no_text"
+    if len(orjson.dumps(asked.fields.get("blocks"))) > MAX_BLOCKS:
+        return "msg_blocks_too_long"
     return None
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
@@ -27,6 +27,14 @@ from tidings.model.time import SECOND
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.group_chats import ChatMessage, GroupChats
 from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.providers.telegram_errors import (
+    BAD_REQUEST,
+    ERRORS,
+    NO_METHOD,
+    NOT_FOUND,
+    UNAUTHORIZED,
+    TelegramErrorReply,
+)
 from tidings.sandbox.responses import SandboxJson, read_body, respond
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -41,77 +49,6 @@ _WEBHOOK = ("setwebhook", "deletewebhook", "getwebhookinfo")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}", re.ASCII)
 _TOKEN = re.compile(r"([0-9]{1,20}):[A-Za-z0-9_-]{3,128}", re.ASCII)
 _CHAT = re.compile(r"-?[0-9]{1,16}|@\w{3,64}", re.ASCII)
-
-
-class TelegramErrorReply(NamedTuple):
-    """An error as Telegram returns it."""
-
-    status: int
-    description: str
-    parameters: Mapping[str, object] | None = None
-
-
-_BAD = "Bad Request: "
-_NO = "Forbidden: "
-NOT_FOUND = TelegramErrorReply(404, "Not Found")
-UNAUTHORIZED = TelegramErrorReply(401, "Unauthorized")
-NO_METHOD = TelegramErrorReply(404, "Not Found: method not found")
-
-ERRORS: Mapping[str, TelegramErrorReply] = {
-    "chat_not_found": TelegramErrorReply(400, _BAD + "chat not found"),
-    "private_chat_not_found": TelegramErrorReply(400, _BAD + "private chat not found"),
-    "chat_id_empty": TelegramErrorReply(400, _BAD + "chat_id is empty"),
-    "text_empty": TelegramErrorReply(400, _BAD + "message text is empty"),
-    "text_must_be_non_empty": TelegramErrorReply(400, _BAD + "text must be non-empty"),
-    "message_too_long": TelegramErrorReply(400, _BAD + "message is too long"),
-    "text_too_long": TelegramErrorReply(400, _BAD + "text is too long"),
-    "parse_mode": TelegramErrorReply(400, _BAD + "unsupported parse_mode"),
-    "entities": TelegramErrorReply(
-        400, _BAD + "can't parse entities: Can't find end tag corresponding to start tag \"b\""
-    ),
-    "reply_not_found": TelegramErrorReply(400, _BAD + "message to be replied not found"),
-    "thread_not_found": TelegramErrorReply(400, _BAD + "message thread not found"),
-    "topic_closed": TelegramErrorReply(400, _BAD + "TOPIC_CLOSED"),
-    "button_url": TelegramErrorReply(400, _BAD + "BUTTON_URL_INVALID"),
-    "wrong_url": TelegramErrorReply(400, _BAD + "wrong HTTP URL specified"),
-    "markup_too_long": TelegramErrorReply(400, _BAD + "reply markup is too long"),
-    "no_write_access": TelegramErrorReply(400, _BAD + "have no write access to the chat"),
-    "not_enough_rights": TelegramErrorReply(400, _BAD + "not enough rights to send text messages to the chat"),
-    "need_administrator": TelegramErrorReply(400, _BAD + "need administrator rights in the channel chat"),
-    "chat_restricted": TelegramErrorReply(400, _BAD + "CHAT_RESTRICTED"),
-    "chat_write_forbidden": TelegramErrorReply(400, _BAD + "CHAT_WRITE_FORBIDDEN"),
-    "peer_id_invalid": TelegramErrorReply(400, _BAD + "PEER_ID_INVALID"),
-    "migrated": TelegramErrorReply(400, _BAD + "group chat was upgraded to a supergroup chat"),
-    "migrated_long_ago": TelegramErrorReply(400, _BAD + "group chat was migrated to a supergroup chat"),
-    "group_deactivated": TelegramErrorReply(400, _BAD + "group is deactivated"),
-    "logged_out": TelegramErrorReply(400, "Logged out"),
-    "unauthorized": UNAUTHORIZED,
-    "invalid_token": TelegramErrorReply(401, "Unauthorized: invalid token specified"),
-    "blocked": TelegramErrorReply(403, _NO + "bot was blocked by the user"),
-    "deactivated": TelegramErrorReply(403, _NO + "user is deactivated"),
-    "cannot_initiate": TelegramErrorReply(403, _NO + "bot can't initiate conversation with a user"),
-    "to_a_bot": TelegramErrorReply(403, _NO + "bot can't send messages to bots"),
-    "to_the_bot": TelegramErrorReply(403, _NO + "the bot can't send messages to the bot"),
-    "kicked": TelegramErrorReply(403, _NO + "bot was kicked from the group chat"),
-    "kicked_from_supergroup": TelegramErrorReply(403, _NO + "bot was kicked from the supergroup chat"),
-    "kicked_from_channel": TelegramErrorReply(403, _NO + "bot was kicked from the channel chat"),
-    "not_a_member": TelegramErrorReply(403, _NO + "bot is not a member of the channel chat"),
-    "group_deleted": TelegramErrorReply(403, _NO + "the group chat was deleted"),
-    "method_not_found": NO_METHOD,
-    "not_found": NOT_FOUND,
-    "two_pollers": TelegramErrorReply(
-        409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
-    ),
-    "webhook_active": TelegramErrorReply(
-        409,
-        "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
-    ),
-    "webhook_set": TelegramErrorReply(409, "Conflict: terminated by setWebhook request"),
-    "too_large": TelegramErrorReply(413, "Request Entity Too Large"),
-    "misdirected": TelegramErrorReply(421, "Misdirected Request: unallowed token specified"),
-    "restart": TelegramErrorReply(500, "Internal Server Error: restart"),
-}
-"""Names of errors and their replies, in the order of the reference."""
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
@@ -150,7 +87,7 @@ class _TelegramEndpoint:
         except ClientDisconnect:
             return None  # an incomplete request is not recorded
         except (orjson.JSONDecodeError, UnicodeDecodeError):
-            return await _refuse(TelegramErrorReply(400, _BAD + "can't parse JSON object"))(scope, receive, send)
+            return await _refuse(TelegramErrorReply(400, BAD_REQUEST + "can't parse JSON object"))(scope, receive, send)
         except (TooLarge, HTTPException):
             return await _refuse(ERRORS["too_large"])(scope, receive, send)
         except TemporaryError:
@@ -166,12 +103,12 @@ class _TelegramEndpoint:
             url = "" if target is None else target.url
             return _yes({"url": url, "has_custom_certificate": False, "pending_update_count": 0})
         if secret and not _SECRET.fullmatch(secret):
-            return _refuse(TelegramErrorReply(400, _BAD + "secret token contains unallowed characters"))
+            return _refuse(TelegramErrorReply(400, BAD_REQUEST + "secret token contains unallowed characters"))
         try:
             url = str(given.get("url") or "") if method == "setwebhook" else ""
             callbacks.point(CHANNEL, bot, url, secret)
         except Invalid:
-            return _refuse(TelegramErrorReply(400, _BAD + "bad webhook: invalid url"))
+            return _refuse(TelegramErrorReply(400, BAD_REQUEST + "bad webhook: invalid url"))
         return _yes(True)
 
     def _arrival(
@@ -230,7 +167,7 @@ def _problem(method: str, given: Mapping[str, Any]) -> TelegramErrorReply | None
     if mode not in ("none", "html", "markdown", "markdownv2"):
         return ERRORS["parse_mode"]
     if method != "sendmessage" and not given.get(MEDIA[method]):
-        return TelegramErrorReply(400, f"{_BAD}there is no {MEDIA[method]} in the request")
+        return TelegramErrorReply(400, f"{BAD_REQUEST}there is no {MEDIA[method]} in the request")
     return _wrong_text(method, given, mode)
 
 
@@ -244,10 +181,10 @@ def _wrong_text(method: str, given: Mapping[str, Any], mode: str) -> TelegramErr
         plain = _HtmlText()
         wrong = plain.read(said)
         if wrong is not None:
-            return TelegramErrorReply(400, f"{_BAD}can't parse entities: {wrong}")
+            return TelegramErrorReply(400, f"{BAD_REQUEST}can't parse entities: {wrong}")
         said = "".join(plain.text)
     if method != "sendmessage":
-        return TelegramErrorReply(400, f"{_BAD}message caption is too long") if len(said) > MAX_CAPTION else None
+        return TelegramErrorReply(400, f"{BAD_REQUEST}message caption is too long") if len(said) > MAX_CAPTION else None
     return ERRORS["message_too_long"] if len(said) > MAX_TEXT and mode in ("none", "html") else None
 
 
@@ -309,7 +246,7 @@ def _named(entry: SandboxEntry) -> TelegramErrorReply:
         new = {"migrate_to_chat_id": -1_000_000_000_000 - abs(number)}
         return ERRORS["migrated"]._replace(parameters=new)
     by_status = {"401": UNAUTHORIZED, "403": ERRORS["blocked"], "404": NOT_FOUND, "500": ERRORS["restart"]}
-    return ERRORS.get(entry.code) or by_status.get(entry.code) or TelegramErrorReply(400, _BAD + entry.code)
+    return ERRORS.get(entry.code) or by_status.get(entry.code) or TelegramErrorReply(400, BAD_REQUEST + entry.code)
 
 
 def _refuse(refusal: TelegramErrorReply) -> SandboxJson:
@@ -342,15 +279,22 @@ def _update(line: ChatMessage, number: int, lines: Sequence[ChatMessage]) -> dic
     edited = next((one for one in lines if one.n == line.edits), None)
     message: dict[str, object] = {
         "message_id": (edited or line).n,
-        "from": {"id": int(line.sender) if line.sender.isdigit() else 1, "is_bot": line.bot,
-                 "first_name": line.name or line.sender},
+        **_sender(line),
         "chat": _chat(line.chat),
         "date": (edited or line).at // SECOND,
-        "text": line.text,
+        "new_chat_title" if line.system else "text": line.text,
         **({"edit_date": line.at // SECOND} if edited else {}),
-        **({"new_chat_title": line.text} if line.system else {}),
-    }  # fmt: skip
+    }
     return {"update_id": number, "edited_message" if edited else "message": message}
+
+
+def _sender(line: ChatMessage) -> dict[str, object]:
+    """Return the sender; a chat as sender is an anonymous admin or a channel, behind a bot of Telegram's."""
+    if line.sender.startswith("-") and line.sender[1:].isdigit():
+        service = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+        return {"from": service, "sender_chat": _chat(line.sender)}
+    id_ = int(line.sender) if line.sender.isdigit() else 1
+    return {"from": {"id": id_, "is_bot": line.bot, "first_name": line.name or line.sender}}
 
 
 def _bot(id_: int) -> dict[str, object]:
@@ -373,7 +317,7 @@ def _message(
         plain.read(said)
         said = "".join(plain.text)
     message: dict[str, object] = {
-        "message_id": entry.n,
+        **_numbers(entry, given),
         "from": bot,
         "chat": _chat(str(given["chat_id"])),
         "date": entry.at // SECOND,
@@ -390,6 +334,14 @@ def _message(
         case _:
             media = file
     return {**message, MEDIA[method]: media, **({"caption": said} if said else {})}
+
+
+def _numbers(entry: SandboxEntry, given: Mapping[str, Any]) -> dict[str, object]:
+    wanted = given.get("ephemeral_message_parameters")
+    if not isinstance(wanted, dict):
+        return {"message_id": entry.n}
+    receiver = {"id": wanted.get("receiver_user_id"), "is_bot": False, "first_name": "Ann"}
+    return {"message_id": 0, "ephemeral_message_id": entry.n, "receiver_user": receiver}
 
 
 def _chat(chat: str) -> dict[str, object]:

@@ -637,14 +637,15 @@ create index model_calls_key on model_calls (key, id) where state = 'answered';
 create index model_calls_trace on model_calls (trace, id) where trace is not null;
 create index model_calls_at on model_calls (at);
 
--- Rate limit and breaker of each endpoint.
+-- Rate limit and breaker of each endpoint, and the request dialect of each of its models (JSON).
 create table model_endpoints (
   name          text primary key,
   interval      integer not null default 0,
   next_at       integer not null default 0,
   blocked_until integer not null default 0,
   block_kind    text check (block_kind in ('busy', 'down')),
-  block_reason  text
+  block_reason  text,
+  dialects      text not null default '{}'
 ) strict;
 
 -- Usage by day (UTC), updated in the transaction of the answer.

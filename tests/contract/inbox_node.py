@@ -76,7 +76,7 @@ class Hears:
         return self.script(item)
 
 
-class Conversing:
+class InboxNode:
     """One node on one store."""
 
     def __init__(self, store: Store, clock: ManualClock, *, production: bool = True) -> None:
@@ -101,7 +101,7 @@ class Conversing:
         self.notices.append(notice)
         return notice_event_steps(notice)
 
-    async def open(self, *people: str) -> Conversing:
+    async def open(self, *people: str) -> InboxNode:
         """Ada and Ben are on the roster, and the node works."""
         assert self.store.may_work()
         await self.store.write(message_handler.lane().join())
