@@ -623,6 +623,7 @@ def test_a_database_newer_than_the_code_is_refused(tidings: Tidings, tmp_path: P
         (("--at", "2031-01-01T10:00"), "has no time zone. Write 2031-01-01T10:00:00+00:00 for UTC"),
         (("--at", "31 Feb 9am"), "is not a valid time. Write "),
         (("--at", "yesterday"), "is in the past"),
+        (("--at", "2020-01-01T00:00Z"), "(CLI: --past send)"),
         (("--in", "10"), "has no unit. Write 30s, 10m, 2h or 7d"),
         (("--in", "1h", "--at", "tomorrow 9am"), "both `at` and `in` are given"),
         (("--to", " "), "the recipient is empty"),

@@ -116,10 +116,19 @@ async def test_a_scheduled_one_starts_by_itself_at_its_time(house: House) -> Non
     assert shown["started_at"] == iso(at)
 
 
-async def test_a_time_in_the_past_starts_at_once(house: House) -> None:
-    """B2, B8: given on purpose, it still goes out; grace counts from the later of due and accepted."""
-    id_ = await house.cast(at=iso(house.clock.now() - 3 * DAY))
+async def test_a_time_in_the_past_starts_at_once_if_the_caller_asks_for_it(house: House) -> None:
+    """B2, B8: refused by default; on purpose it goes out, and expiry counts from the later of due and accepted."""
+    past = iso(house.clock.now() - 3 * DAY)
+    with pytest.raises(Invalid, match=r"was 3 d ago.*\"past\": \"send\".*--past send") as refused:
+        await house.cast(at=past)
+    assert refused.value.field == "at"
+    assert not (await house.broadcasts.page()).items
+
+    id_ = await house.cast(at=past, past="send")
+    slightly_late = await house.cast(at=iso(house.clock.now() - 4 * MINUTE))
     await house.run()
+
+    assert (await house.look(slightly_late))["state"] == "completed"
 
     assert (await house.look(id_))["state"] == "completed"
 

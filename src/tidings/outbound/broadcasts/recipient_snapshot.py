@@ -45,7 +45,7 @@ from .validation import BroadcastValidator
 BROADCAST_KIND = "broadcast"
 MAX_PREVIEWED = 300  # recipients of a list that a preview reads
 _NOBODY = BroadcastTally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-_NO_TIME = ("trigger", "at", "in", "recipients")  # the schedule sets the time, and nothing can be uploaded
+_NO_TIME = ("trigger", "at", "in", "past", "recipients")  # the schedule sets the time, and nothing can be uploaded
 
 
 class BroadcastCreator:

@@ -13,7 +13,7 @@ from ...inputs.timezones import parse_timezone
 from ...model.broadcast import BroadcastOptions, BroadcastTrigger, QuietHours
 from ...model.errors import Invalid
 from ...model.time import MINUTE, SECOND, iso
-from ..draft_parser import TIME_FIELDS, DraftParser
+from ..draft_parser import TIME_FIELDS, DraftParser, refuses_past
 from ..message_validation import MAX_SCHEDULE_AHEAD, check_line
 from ..templates.depth_limit import check_depth
 
@@ -71,6 +71,7 @@ class BroadcastRequest(NamedTuple):
     options: BroadcastOptions
     addresses: list[Any] | None
     list: str | None
+    refuses_past: bool
 
     @property
     def is_upload(self) -> bool:
@@ -99,6 +100,7 @@ def parse_broadcast(body: object, *, now: int, timezone: ZoneInfo) -> BroadcastR
         _options(given, place),
         given.get("addresses"),
         given.get("list"),
+        refuses_past(given),
     )
 
 
