@@ -190,6 +190,17 @@ async def test_what_is_not_json_is_told_so(home: House, body: bytes) -> None:
     assert refused(await home.http.post("/v1/messages", content=body), 400)["code"] == "malformed"
 
 
+async def test_a_form_is_refused_as_a_form_and_json_with_its_content_type_is_accepted(home: House) -> None:
+    """`curl -d` announces a form, whatever it sends."""
+    answer = await home.http.post("/v1/messages", data=MESSAGE)
+    error = refused(answer, 400)
+    assert error["message"] == "the body is a form (application/x-www-form-urlencoded), not JSON"
+    assert "Content-Type: application/json" in error["remedy"]
+
+    curl = {"content-type": "application/x-www-form-urlencoded"}
+    assert (await home.http.post("/v1/messages", content=orjson.dumps(MESSAGE), headers=curl)).status_code == 201
+
+
 async def test_json_that_is_no_object_is_refused(home: House) -> None:
     """A list or a text is JSON, but not a message."""
     refused(await home.http.post("/v1/messages", json=[MESSAGE]), 422)

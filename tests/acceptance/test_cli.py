@@ -768,6 +768,8 @@ def test_a_read_only_disk_is_told_and_stays_as_it_was(
 
     assert (sent.returncode, served.returncode, examined.returncode) == (70, 70, 1)
     assert sent.stderr == served.stderr
-    assert sent.stderr.startswith(f"error: {place}/tidings.db cannot be written. Check the owner, mode")
+    assert sent.stderr.startswith(
+        f"error: {place}/tidings.db cannot be written. Check the owner, mode and mount of {place}, or"
+    )
     assert "is not writable" in examined.stdout
     assert {path.name: path.stat().st_size for path in place.iterdir()} == before

@@ -55,7 +55,7 @@ async def test_a_broadcast_is_started_paused_and_resumed_by_its_buttons(home: Ho
     """B1: each button leads back to the page; what the state does not allow is said, not done."""
     id_ = await broadcast(home, "ada", "grace")
 
-    for action, state in (("trigger", "pending"), ("pause", "paused"), ("resume", "pending")):
+    for action, state in (("trigger", "running"), ("pause", "paused"), ("resume", "running")):
         answer = await home.http.post(f"/broadcasts/{id_}/{action}")
         assert answer.status_code == 303
         assert state in text(await read(home, f"/broadcasts/{id_}"))

@@ -119,7 +119,7 @@ def check_not_past(at: int, now: int) -> None:
 
 def check_size(content: str, max_body: int, field: str = "text") -> None:
     """Raise TooLarge if the encoded content exceeds the setting max_body."""
-    if (size := len(content.encode())) > max_body:
+    if len(content) * 4 > max_body and (size := len(content.encode())) > max_body:  # a character has at most 4 bytes
         remedy = f"at most {max_body:,} are accepted (setting max_body)"
         raise TooLarge(f"the message has {size:,} bytes", field=field, remedy=remedy)
 
@@ -148,8 +148,7 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         )
     if not draft.text and not draft.data:
         raise Invalid("the message is empty", field="text", remedy="give a text, or data")
-    if len(encoded) > max_body:
-        check_size(encoded, max_body)
+    check_size(encoded, max_body)
     if not 0 <= draft.priority <= 9:
         raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
     if draft.max_attempts is not None and not 1 <= draft.max_attempts <= 1000:

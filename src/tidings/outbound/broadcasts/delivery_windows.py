@@ -103,7 +103,7 @@ FeedDecision = StartBroadcast | EndBroadcast | PauseAfterCanary | FeedRecipients
 
 def decide_feed(look: FeedState) -> FeedDecision:
     """Decide the next action for a new or running broadcast."""
-    if look.state == BroadcastState.NEW:
+    if look.state == BroadcastState.READY:
         late = look.now - look.starts_at
         return EndBroadcast(BroadcastState.EXPIRED, _missed(late)) if late > look.grace else StartBroadcast()
     tally, now = look.tally, look.now
@@ -192,8 +192,8 @@ def _next_look(look: FeedState, first: int | None) -> int:
         times.append(now + CHECK_INTERVAL)
     elif tally.open:
         times.append(now + _patience(now - look.changed_at))
-        times += [quiet_from(look.options.quiet, timezone_of(part, look.options), now) for part in look.parts
-                  if look.options.quiet is not None and part.taken]  # fmt: skip
+        times += [quiet_from(look.options.quiet_hours, timezone_of(part, look.options), now) for part in look.parts
+                  if look.options.quiet_hours is not None and part.taken]  # fmt: skip
     if tally.open <= REFILL and (look.gate is None or look.taken < look.gate):
         times += [opens_at(part, look.options, now) for part in look.parts if part.left]
         if first is not None:
@@ -207,7 +207,7 @@ def _patience(since: int) -> int:
 
 
 def _resting(look: FeedState) -> list[QuietPart]:
-    quiet = look.options.quiet
+    quiet = look.options.quiet_hours
     if quiet is None or not look.tally.open:
         return []
     taken = [part for part in look.parts if part.taken]

@@ -83,7 +83,7 @@ class BroadcastFeeder:
                 case BroadcastState.LOADING:
                     await self._broadcast_creator.load_from_source(row)
                     return now
-                case BroadcastState.NEW | BroadcastState.PENDING:
+                case BroadcastState.READY | BroadcastState.RUNNING:
                     return await self._act(row, self._seen(row, tally, parts, now, seen), leased)
                 case _:
                     return await self._settle_down(row, tally, now, leased)
@@ -111,7 +111,7 @@ class BroadcastFeeder:
 
     async def _act(self, row: Row, look: FeedState, leased: int) -> int | None:
         """Execute the feed decision; returns when to check again."""
-        if row["state"] == BroadcastState.PENDING and row["paused_at"] is not None:
+        if row["state"] == BroadcastState.RUNNING and row["paused_at"] is not None:
             await open_tasks.resume_tasks(self._store, row)
             await self._store.write([Step("broadcast_requeued", {"group_id": row["group_id"]})])
             await self._store.hint()
@@ -128,7 +128,7 @@ class BroadcastFeeder:
                 await self._revive(row, verdict)
             case StartBroadcast():
                 step = Step("broadcast_start", {"group_id": row["group_id"]}, needed=True)
-                await self._move(row, look.tally, BroadcastState.PENDING, None, step)
+                await self._move(row, look.tally, BroadcastState.RUNNING, None, step)
             case PauseAfterCanary(reason=reason):
                 params = {"group_id": row["group_id"], "reason": reason, "passes": True}
                 step = Step("broadcast_pause", params, needed=True)

@@ -281,6 +281,7 @@ create table messages (
   part         smallint,
   contact      text,
   variables    text,
+  timezone     text,
   own_expiry   boolean not null default false
 );
 create unique index messages_id on messages (id);
@@ -334,7 +335,7 @@ create table broadcasts (
   channel          text collate "C" not null,
   xref             text,
   state            text not null default 'loading' check (state in
-                   ('loading', 'new', 'pending', 'paused', 'completed', 'failed', 'cancelled', 'expired')),
+                   ('loading', 'ready', 'running', 'paused', 'completed', 'failed', 'cancelled', 'expired')),
   reason           text,
   starts           text not null check (starts in ('immediate', 'scheduled', 'manual')),
   content          text not null,

@@ -222,6 +222,7 @@ create table messages (
   part         integer,
   contact      text,
   variables    text,
+  timezone     text,
   own_expiry   integer not null default false
 ) strict;
 create unique index messages_id on messages (id);
@@ -275,7 +276,7 @@ create table broadcasts (
   channel          text not null,
   xref             text,
   state            text not null default 'loading' check (state in
-                   ('loading', 'new', 'pending', 'paused', 'completed', 'failed', 'cancelled', 'expired')),
+                   ('loading', 'ready', 'running', 'paused', 'completed', 'failed', 'cancelled', 'expired')),
   reason           text,
   starts           text not null check (starts in ('immediate', 'scheduled', 'manual')),
   content          text not null,
