@@ -117,7 +117,7 @@ async def test_a_schedule_is_listed_and_shown_with_upcoming_occurrences(home: Ho
     paused = await home.http.post(f"/schedules/{id_}/pause", follow_redirects=True)
     assert "paused" in text(paused.text)
     ran = await home.http.post(f"/schedules/{id_}/run", follow_redirects=True)
-    assert "made" in text(ran.text)
+    assert "created" in text(ran.text)
     ended = await home.http.post(f"/schedules/{id_}/end", follow_redirects=True)
     assert "This schedule has ended" in text(ended.text)
     assert forms(ended.text) == set()

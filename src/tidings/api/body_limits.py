@@ -69,6 +69,6 @@ def remedy_for(path: str) -> str:
     return "send less at a time; the limit follows from the setting max_body"
 
 
-def body_too_large(limit: int, remedy: str) -> TooLarge:
+def body_too_large(limit: int, remedy: str = "") -> TooLarge:
     """Return the error for a body above the limit."""
     return TooLarge(f"the body has more than {limit:,} bytes", remedy=remedy or remedy_for(""))

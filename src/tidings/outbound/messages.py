@@ -72,7 +72,7 @@ class MessageService:
         self._store = store
         self._clock = clock
         self._judge = MessageValidator(clock, channels, rules)
-        self._rules = rules
+        self.rules = rules
         self._grace = micros(rules.grace)
         self.templates = templates or TemplateService(store, clock, max_body=rules.max_body, channels=channels)
 
@@ -196,7 +196,7 @@ class MessageService:
         self, tasks: Sequence[NewTask], rows: Sequence[tuple[Any, ...]], once: IdempotencyRecord | None, now: int
     ) -> EnqueueResult:
         """Write the messages of one tenant and count them against its quota."""
-        tenant, tenants = tasks[0].tenant, self._rules.tenants
+        tenant, tenants = tasks[0].tenant, self.rules.tenants
         quota = tenants.take(tenant, len(tasks), now)
         try:
             return await self._store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows), once=once, also=quota)
@@ -205,7 +205,7 @@ class MessageService:
 
     async def check_quota(self, tenant: str, now: int) -> list[Step]:
         """Return the step that counts one message; raises RateLimited if today's quota is used up."""
-        tenants = self._rules.tenants
+        tenants = self.rules.tenants
         await tenants.check_left(self._store, tenant, 1, now)
         return [step._replace(name="quota_add", needed=False) for step in tenants.take(tenant, 1, now)]
 
@@ -218,7 +218,7 @@ class MessageService:
     def _once(
         self, scope: str, key: str | None, body: object, answer: object, now: int, tenant: str
     ) -> IdempotencyRecord | None:
-        until = now + micros(self._rules.keep_keys)
+        until = now + micros(self.rules.keep_keys)
         return optional_key(scope, key, body, answer, tenant=tenant, until=until)
 
     async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:

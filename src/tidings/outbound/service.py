@@ -30,6 +30,7 @@ from .messages import MessageService
 from .overview import Overview
 from .receipts.callbacks import CallbackService
 from .rollout.service import RolloutService
+from .schedules.bulk_actions import ScheduleBulk
 from .schedules.occurrence_builder import MessageOccurrenceBuilder
 from .schedules.service import ScheduleService
 from .sent_log import SentLog
@@ -55,6 +56,7 @@ class OutboundService:
     audience: ContactListService
     suppressions: SuppressionService
     schedules: ScheduleService
+    schedule_bulk: ScheduleBulk
     rollout: RolloutService
     broadcasts: BroadcastService
     broadcast_creator: BroadcastCreator
@@ -112,13 +114,14 @@ def build_outbound_service(
     broadcast_creator = broadcast_creator or BroadcastCreator(
         store, clock, channels, messages.templates, audience, webhooks=callable_at
     )
+    schedules = ScheduleService(
+        store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}, messages.rules
+    )
     return OutboundService(
         store, clock, lease, messages, dead, channel_control,
         Overview(store, watch or TrendSampler(store, clock)), SentLog(store),
         subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
-        schedules=ScheduleService(
-            store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}
-        ),
+        schedules=schedules, schedule_bulk=ScheduleBulk(schedules, store),
         rollout=RolloutService(store, clock, own=own), broadcasts=BroadcastService(store, clock),
         broadcast_creator=broadcast_creator,
         callbacks=callbacks, alerts=AlertService(store, clock, figures or AlertMeasurements(store)),
