@@ -46,6 +46,7 @@ from ..outbound.alerts.measurements import AlertMeasurements
 from ..outbound.broadcasts.feeder import BroadcastFeeder
 from ..outbound.channels.base import Channel
 from ..outbound.channels.registry import build as build_channel
+from ..outbound.channels.unavailable import UnavailableChannel
 from ..outbound.delivery import Delivery
 from ..outbound.destination_breakers import DestinationBreakers
 from ..outbound.events import event_types
@@ -105,7 +106,7 @@ class App:
         await self.store.open(upgrade=upgrade)
         known = {row["name"] for row in await self.store.read("queue_list")}
         for lane in self.lanes.values():
-            if lane.queue not in known:
+            if lane.queue not in known and not isinstance(self.channels.get(lane.queue), UnavailableChannel):
                 await self.store.write(lane.join())
         await self.inbound.open()
 
@@ -144,6 +145,8 @@ def build(
     reading = build_read_store(settings, store, emit)
     channels = {
         name: build_channel(name, channel.kind, channel_options(name, channel, settings), now=clock.now)
+        if (missing := channel.missing_secret) is None
+        else UnavailableChannel(channel.kind, missing)
         for name, channel in settings.channels.items()
     }
     readers = build_callback_readers(settings)

@@ -20,7 +20,7 @@ from ..outbound.alerts.thresholds import AlertThresholds, ThresholdUnit
 from ..outbound.tenant_quotas import TenantLimits
 from ..wire.origin_checks import is_loopback
 from . import parsers
-from .secrets import mask_secrets, mask_url
+from .secrets import find_missing, mask_secrets, mask_url
 
 if TYPE_CHECKING:
     from ..inbound.calendar.settings import CalendarSettings
@@ -47,6 +47,11 @@ class ChannelSettings:
     def describe(self) -> Mapping[str, Any]:
         """Return kind and options with secrets masked."""
         return {"kind": self.kind, **mask_secrets(self.options)}
+
+    @property
+    def missing_secret(self) -> Misconfigured | None:
+        """The error of a secret that is not set, if any."""
+        return find_missing(self.options)
 
     def __repr__(self) -> str:
         return f"ChannelSettings({self.describe()!r})"

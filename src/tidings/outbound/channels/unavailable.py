@@ -1,0 +1,35 @@
+"""A configured channel whose secrets are not set in this process; it can be listed, but sends nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ...model.errors import Misconfigured
+from ...model.message import Message
+from ...model.outcome import Outcome
+from ...model.task import OnUnknown
+from .base import ChannelTraits
+
+
+class UnavailableChannel:
+    """Stands for a channel in commands; every use of it raises the error about its secret."""
+
+    def __init__(self, kind: str, error: Misconfigured) -> None:
+        self.kind = kind
+        self.traits = ChannelTraits(OnUnknown.HOLD, "its secrets are not set here", timedelta(seconds=15))
+        self._error = error
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Raise Misconfigured."""
+        raise self._error
+
+    async def send(self, message: Message) -> Outcome:
+        """Raise Misconfigured."""
+        raise self._error
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Raise Misconfigured."""
+        raise self._error
+
+    async def close(self) -> None:
+        """Do nothing: there are no connections."""
