@@ -24,7 +24,6 @@ from tidings.model.time import DAY, HOUR, MINUTE, SECOND, instant
 from tidings.outbound.broadcasts.delivery_windows import (
     CHECK_INTERVAL,
     PACING_HORIZON,
-    REFILL,
     WINDOW,
     EndBroadcast,
     FeedRecipients,
@@ -72,6 +71,9 @@ def test_a_whole_window_is_taken_first() -> None:
 
     assert isinstance(take, FeedRecipients)
     assert (take.size, take.due_at, take.gap, take.check_at) == (WINDOW, NOW, 0, NOW + CHECK_INTERVAL)
+
+
+REFILL = WINDOW * 3 // 4
 
 
 @pytest.mark.parametrize(("open_", "taken"), [(REFILL, WINDOW - REFILL), (REFILL + 1, 0), (WINDOW, 0)])

@@ -47,11 +47,13 @@ from ..outbound.broadcasts.feeder import BroadcastFeeder
 from ..outbound.channels.base import Channel
 from ..outbound.channels.registry import build as build_channel
 from ..outbound.channels.unavailable import UnavailableChannel
+from ..outbound.dead_letters import DeadLetterExpirer
 from ..outbound.delivery import Delivery
 from ..outbound.destination_breakers import DestinationBreakers
 from ..outbound.events import event_types
 from ..outbound.events.outbox_relay import OutboxRelay
 from ..outbound.events.subscription_cache import SubscriptionCache
+from ..outbound.health import HealthLimits
 from ..outbound.messages import MessageService
 from ..outbound.receipts.receipt_reconciler import ReceiptReconciler
 from ..outbound.schedules.occurrence_builder import MessageOccurrenceBuilder, OccurrenceBuilder
@@ -159,7 +161,10 @@ def build(
     calendar = build_calendar(chosen, store, clock)
     lanes[ledger.QUEUE] = effects.lane(settings.all_policies["quick"], calls_within=chosen.deadline)
     rules = message_validation.MessageLimits(
-        grace=settings.expire_after, max_body=settings.max_body, tenants=TenantQuotas(settings.tenants)
+        grace=settings.expire_after,
+        max_body=settings.max_body,
+        tenants=TenantQuotas(settings.tenants),
+        keep_keys=settings.idempotency_retention,
     )
     templates = TemplateService(store, clock, timezone=settings.timezone, max_body=settings.max_body, channels=channels)
     accepting = MessageService(reading, clock, channels, rules, templates)
@@ -177,7 +182,15 @@ def build(
     actors: list[Actor] = [
         OutboxRelay(store, clock, listeners),
         Scheduler(store, clock, makers, listeners=listeners, keep=settings.history_retention),
-        BroadcastFeeder(store, clock, broadcast_creator, grace=micros(settings.expire_after), emit=emit),
+        BroadcastFeeder(
+            store,
+            clock,
+            broadcast_creator,
+            grace=micros(settings.expire_after),
+            emit=emit,
+            bulk=settings.broadcast_batch_size,
+            window=settings.broadcast_batch_size * settings.broadcast_batches,
+        ),
         SessionMonitor(store, clock, channels, listeners=listeners, emit=emit),
         watch,
         *([destinations] if destinations.has_any else []),
@@ -213,6 +226,12 @@ def build(
         callbacks=build_callbacks(store, clock, readers, channels, settings, emit),
         watch=watch,
         figures=figures,
+        limits=HealthLimits(
+            settings.health_min_success_rate,
+            settings.health_max_error_rate,
+            settings.health_max_queue_depth,
+            settings.health_max_poll_age,
+        ),
     )
     shifts = CalendarService(store, clock, calendar, squads=chosen.squads, timezone=settings.timezone)
     outbound.callbacks.listener = inbound.webhooks
@@ -291,6 +310,7 @@ def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
         RetentionPruner("quotas", store, clock, {"quota_prune": settings.history_retention}),
         RetentionPruner("model calls", store, clock, {"prune_model_calls": settings.message_retention}),
         JobPruner(store, clock, settings.migration_retention),
+        *([] if (age := settings.dead_letter_retention) is None else [DeadLetterExpirer(store, clock, age)]),
     ]
 
 

@@ -106,8 +106,18 @@ class Settings:
     breaker_timeout: timedelta = _setting("60s", parsers.duration, "time until an open breaker allows a probe")
     history_retention: timedelta = _setting("30d", parsers.duration, "retention of state transitions")
     message_retention: timedelta = _setting("90d", parsers.duration, "retention of finished messages")
+    idempotency_retention: timedelta = _setting("24h", parsers.duration, "retention of idempotency keys")
+    dead_letter_retention: timedelta | None = _setting(None, parsers.duration, "age at which dead letters expire")
     audit_retention: timedelta = _setting("365d", parsers.duration, "retention of the audit log")
     migration_retention: timedelta = _setting("90d", parsers.duration, "retention of migration records")
+    broadcast_batch_size: int = _setting(1000, parsers.integer(1, 5000), "recipients enqueued in one transaction")
+    broadcast_batches: int = _setting(10, parsers.integer(1, 100), "batches of one broadcast in progress at once")
+    health_min_success_rate: float = _setting(0.9, parsers.fraction, "success rate below which health is degraded")
+    health_max_error_rate: float = _setting(0.1, parsers.fraction, "share of one error category that degrades health")
+    health_max_queue_depth: int = _setting(
+        10_000, parsers.integer(1, 10**9), "due messages above which the scheduler is unhealthy"
+    )
+    health_max_poll_age: timedelta = _setting("2m", parsers.duration, "time without polls that is unhealthy")
     max_body: int = _setting("256KiB", parsers.size, "maximum size of a message")
     max_bulk: int = _setting(1_000_000, parsers.integer(1, 100_000_000), "maximum lines of a bulk call")
     migration_folder: Path = _setting("data/migrations", parsers.folder, "folder for files of API migrations")

@@ -24,12 +24,13 @@ from .dead_letters import DeadLetters
 from .events import event_types
 from .events.subscriptions import SubscriptionService
 from .explanation import Explanation
-from .health import HealthReport, check_health
+from .health import HealthLimits, HealthReport, check_health
 from .message_actions import explain_message
 from .messages import MessageService
 from .overview import Overview
 from .receipts.callbacks import CallbackService
 from .rollout.service import RolloutService
+from .scheduler_health import SchedulerHealth, check_scheduler_health
 from .schedules.bulk_actions import ScheduleBulk
 from .schedules.occurrence_builder import MessageOccurrenceBuilder
 from .schedules.service import ScheduleService
@@ -62,6 +63,7 @@ class OutboundService:
     broadcast_creator: BroadcastCreator
     callbacks: CallbackService
     alerts: AlertService
+    health_limits: HealthLimits
 
     @property
     def templates(self) -> TemplateService:
@@ -79,7 +81,11 @@ class OutboundService:
 
     async def health(self) -> HealthReport:
         """The health report of the last fifteen minutes."""
-        return await check_health(self.store, self.clock, lease=self.lease)
+        return await check_health(self.store, self.clock, lease=self.lease, limits=self.health_limits)
+
+    async def scheduler_health(self) -> SchedulerHealth:
+        """Whether due messages are polled, the queue keeps up and the clock is right."""
+        return await check_scheduler_health(self.store, self.clock, self.health_limits)
 
     async def ping(self) -> None:
         """Raise if the database does not answer."""
@@ -100,6 +106,7 @@ def build_outbound_service(
     callbacks: CallbackService | None = None,
     watch: TrendSampler | None = None,
     figures: AlertMeasurements | None = None,
+    limits: HealthLimits = HealthLimits(),
 ) -> OutboundService:
     """Build the outbound service from its dependencies."""
     callbacks = callbacks or CallbackService(store, clock, {})
@@ -125,4 +132,5 @@ def build_outbound_service(
         rollout=RolloutService(store, clock, own=own), broadcasts=BroadcastService(store, clock),
         broadcast_creator=broadcast_creator,
         callbacks=callbacks, alerts=AlertService(store, clock, figures or AlertMeasurements(store)),
+        health_limits=limits,
     )  # fmt: skip

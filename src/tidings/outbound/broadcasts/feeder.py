@@ -15,7 +15,7 @@ from ...model.time import SECOND
 from ...observability.events import BroadcastStateChanged, Emit, discard_event
 from ...store.port import Row, Step, Store, WriteConflict
 from ..message_validation import MESSAGE_KIND
-from . import open_tasks
+from . import delivery_windows, open_tasks
 from .delivery_windows import (
     EndBroadcast,
     FeedRecipients,
@@ -42,13 +42,24 @@ class BroadcastFeeder:
     name = "broadcast_feeder"
 
     def __init__(
-        self, store: Store, clock: Clock, broadcast_creator: BroadcastCreator, *, grace: int, emit: Emit = discard_event
+        self,
+        store: Store,
+        clock: Clock,
+        broadcast_creator: BroadcastCreator,
+        *,
+        grace: int,
+        emit: Emit = discard_event,
+        bulk: int | None = None,
+        window: int | None = None,
     ) -> None:
+        """`bulk` limits the recipients enqueued in one transaction, `window` those in progress at once."""
         self._store = store
         self._clock = clock
         self._broadcast_creator = broadcast_creator
         self._grace = grace
         self._emit = emit
+        self._bulk = min(store.bulk, bulk or store.bulk)
+        self._window = window
 
     async def step(self) -> float:
         """Check every broadcast that is due; returns the seconds until the next one."""
@@ -103,8 +114,8 @@ class BroadcastFeeder:
         starts_at = max(min(begins, default=row["scheduled_at"] or 0), row["frozen_at"] or 0)
         return FeedState(
             now, row["state"], load_broadcast_options(row["options"]), tally, row["taken"], known, starts_at,
-            due_at, row["changed_at"], self._grace, self._store.bulk, row["paced_to"], row["gate"],
-            row["retry_to"] is not None,
+            due_at, row["changed_at"], self._grace, self._bulk, row["paced_to"], row["gate"],
+            row["retry_to"] is not None, self._window or delivery_windows.WINDOW,
         )  # fmt: skip
 
     # -- under way

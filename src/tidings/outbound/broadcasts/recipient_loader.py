@@ -20,7 +20,7 @@ import orjson
 from ...inputs.timezones import parse_timezone
 from ...kernel.clock import Clock
 from ...model.broadcast import BroadcastOptions, BroadcastState, load_broadcast_options
-from ...model.errors import Conflict, InProgress, Invalid, TidingsError
+from ...model.errors import Conflict, InProgress, Invalid, Misconfigured, TidingsError
 from ...model.time import SECOND
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..channels.base import Channel
@@ -185,6 +185,8 @@ class RecipientLoader:
             content = self._content(recipient if recipient.address == address else recipient._replace(address=address))
             timezone = self._timezone(recipient.timezone)
             part = self._part(timezone)
+        except Misconfigured:
+            raise  # concerns the channel, not this row
         except TidingsError as error:
             chunk.refused += 1
             self._bad = [*self._bad[: MAX_SAMPLES - 1], (number, error)]
