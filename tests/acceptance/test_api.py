@@ -918,7 +918,7 @@ async def test_the_reference_names_every_route_and_field(home: House) -> None:
         "/v1/subscriptions/{id}",
         *(f"/v1/subscriptions/{{id}}/{verb}" for verb in ("rotate", "test")),
         "/v1/rollout",
-        *(f"/v1/channels/{{name}}/{verb}" for verb in ("rollout", "rollout/back", "report", "compare")),
+        *(f"/v1/channels/{{name}}/{verb}" for verb in ("rollout", "rollout/undo", "report", "compare")),
         "/v1/templates",
         "/v1/templates:preview",
         "/v1/templates/{name}",

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from .program import PATIENCE, Serving, environment, fork_server, run, serving, until
+from ..launcher import fork_server
+from .program import PATIENCE, Serving, environment, run, serving, until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
 FILE = """

@@ -22,7 +22,7 @@ async def list_(ctx: CommandContext) -> None:
         Column.time("started", "started_at", now, spare=True),
         Column.time("last heartbeat", "seen_at", now),
         Column("in flight", lambda row: row["load"].get("in_flight"), right=True),
-        Column("concurrency", lambda row: row["load"].get("slots"), right=True),
+        Column("concurrency", lambda row: row["load"].get("concurrency"), right=True),
         Column("broker", lambda row: row["load"].get("broker"), spare=True),
     ]
     nothing = "no engine is running; start one with: tidings serve"

@@ -164,7 +164,7 @@ class TaskRunner:
     def load(self) -> dict[str, int]:
         """How busy this node is."""
         return {
-            "slots": self._tunables.slots,
+            "concurrency": self._tunables.slots,
             "in_flight": self._capacity.in_progress,
             "unwritten": self._settler.unwritten,
         }
