@@ -794,12 +794,12 @@ def test_only_the_channel_that_is_used_needs_its_secrets(tidings: Tidings, tmp_p
         assert answer.code == 0, f"{words}: {answer.err}"
 
     missing = "error: channels.bot.token in tidings.toml refers to the variable NOPE, which is not set. Set NOPE"
-    for words in (
+    for refused in (
         ("send", "-c", "bot", "--to", "42", "--text", "hi"),
         ("broadcasts", "create", "-c", "bot", "--to", "42", "--text", "hi"),
         ("channels", "test", "bot"),
         ("serve", "--port", "0"),
     ):
-        answer = tidings(*words)
-        assert answer.code == 78 and answer.err.startswith(missing), f"{words}: {answer.err}"
+        answer = tidings(*refused)
+        assert answer.code == 78 and answer.err.startswith(missing), f"{refused}: {answer.err}"
     assert len(tidings("messages", "list", "--json").json["items"]) == 1

@@ -145,10 +145,10 @@ def build(
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)
     reading = build_read_store(settings, store, emit)
-    channels = {
+    channels: dict[str, Channel] = {
         name: build_channel(name, channel.kind, channel_options(name, channel, settings), now=clock.now)
         if (missing := channel.missing_secret) is None
-        else UnavailableChannel(channel.kind, missing)
+        else UnavailableChannel(missing)
         for name, channel in settings.channels.items()
     }
     readers = build_callback_readers(settings)

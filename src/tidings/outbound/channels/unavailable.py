@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import ClassVar
 
 from ...model.errors import Misconfigured
 from ...model.message import Message
@@ -14,8 +15,9 @@ from .base import ChannelTraits
 class UnavailableChannel:
     """Stands for a channel in commands; every use of it raises the error about its secret."""
 
-    def __init__(self, kind: str, error: Misconfigured) -> None:
-        self.kind = kind
+    kind: ClassVar[str] = "unavailable"
+
+    def __init__(self, error: Misconfigured) -> None:
         self.traits = ChannelTraits(OnUnknown.HOLD, "its secrets are not set here", timedelta(seconds=15))
         self._error = error
 
