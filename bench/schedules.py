@@ -33,8 +33,8 @@ from .rows import Row, table
 from .servers import Server, postgres
 
 _COLUMNS = (
-    "id", "tenant", "name", "rule", "timezone", "makes", "body", "missed", "grace", "next_at", "created_at",
-    "changed_at",
+    "id", "tenant", "name", "rule", "timezone", "creates", "body", "catch_up", "catch_up_window", "next_at",
+    "created_at", "changed_at",
 )  # fmt: skip
 _ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Sydney")
 

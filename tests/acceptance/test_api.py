@@ -98,6 +98,33 @@ async def test_every_field_arrives_where_it_should(home: House) -> None:
     assert shown["expires_at"] == "2027-01-15T09:00:00.000Z"
 
 
+@both
+async def test_a_time_in_the_past_is_sent_only_if_the_caller_asks_for_it(home: House) -> None:
+    """B2: small differences of clocks are no past; a repeated call with its key gets its first answer at any time."""
+    past = {"at": "2026-01-15T08:00:00Z"}
+    slow = await home.accept(at="2027-01-15T07:56:00Z")
+    asked = await home.accept(**past, past="send")
+    await home.work()
+    assert [(await home.show(id_))["state"] for id_ in (slow, asked)] == ["sent", "sent"]
+
+    waiting = await home.accept(**{"in": "1h"})
+    for action in ("reschedule", "retry"):
+        refused(await home.http.post(f"/v1/messages/{waiting}/{action}", json=past), 422, "at")
+    moved = await home.http.post(f"/v1/messages/{waiting}/reschedule", json=past | {"past": "send"})
+    assert moved.status_code == 200, moved.text
+
+    soon, key = MESSAGE | {"at": "2027-01-15T08:01:00Z"}, {"Idempotency-Key": uuid4().hex}
+    line = orjson.dumps(soon)
+    first = await home.http.post("/v1/messages", json=soon, headers=key)
+    bulk = await home.http.post("/v1/messages:bulk", content=line, headers=key)
+    home.clock.advance(hours=1)
+    again = await home.http.post("/v1/messages", json=soon, headers=key)
+    bulk_again = await home.http.post("/v1/messages:bulk", content=line, headers=key)
+    assert again.status_code == 201
+    assert again.json()["id"] == first.json()["id"]
+    assert bulk_again.text == bulk.text
+
+
 BAD = [
     pytest.param({"channel": "nope"}, "channel", "no channel 'nope'", "careful, console, out", id="unknown channel"),
     pytest.param({"at": "2027-01-16T09:00"}, "at", "no time zone", "Z for UTC", id="time without zone"),
@@ -107,6 +134,10 @@ BAD = [
     pytest.param({"in": "10"}, "in", "has no unit", "10m", id="length without unit"),
     pytest.param({"at": "now", "in": "1h"}, "at", "both", "one of them", id="two times"),
     pytest.param({"at": "2099-01-01T00:00Z"}, "at", "ten years", "earlier", id="far too late"),
+    pytest.param({"at": "2020-01-01T00:00Z"}, "at", "2571 d 8 h ago", '"past": "send"', id="years ago"),
+    pytest.param({"at": "2027-01-15T07:54Z"}, "at", "6 min ago", '"past": "send"', id="minutes ago"),
+    pytest.param({"at": "now", "past": "yes"}, "past", "past is 'yes'", "send or refuse", id="unknown past"),
+    pytest.param({"at": "03/04/2027 9:00"}, "at", "3 April or 4 March", "2026-11-16", id="ambiguous date"),
     pytest.param({"to": ""}, "to", "recipient is empty", "recipient's address", id="empty recipient"),
     pytest.param({"to": "  "}, "to", "recipient is empty", "recipient's address", id="blank recipient"),
     pytest.param({"to": "a\nb"}, "to", "control characters", "printable", id="recipient with a line break"),
@@ -157,6 +188,17 @@ async def test_data_nested_too_deeply_is_refused(home: House) -> None:
 async def test_what_is_not_json_is_told_so(home: House, body: bytes) -> None:
     """400, and where it breaks off."""
     assert refused(await home.http.post("/v1/messages", content=body), 400)["code"] == "malformed"
+
+
+async def test_a_form_is_refused_as_a_form_and_json_with_its_content_type_is_accepted(home: House) -> None:
+    """`curl -d` announces a form, whatever it sends."""
+    answer = await home.http.post("/v1/messages", data=MESSAGE)
+    error = refused(answer, 400)
+    assert error["message"] == "the body is a form (application/x-www-form-urlencoded), not JSON"
+    assert "Content-Type: application/json" in error["remedy"]
+
+    curl = {"content-type": "application/x-www-form-urlencoded"}
+    assert (await home.http.post("/v1/messages", content=orjson.dumps(MESSAGE), headers=curl)).status_code == 201
 
 
 async def test_json_that_is_no_object_is_refused(home: House) -> None:
@@ -876,7 +918,7 @@ async def test_the_reference_names_every_route_and_field(home: House) -> None:
         "/v1/subscriptions/{id}",
         *(f"/v1/subscriptions/{{id}}/{verb}" for verb in ("rotate", "test")),
         "/v1/rollout",
-        *(f"/v1/channels/{{name}}/{verb}" for verb in ("rollout", "rollout/back", "report", "compare")),
+        *(f"/v1/channels/{{name}}/{verb}" for verb in ("rollout", "rollout/undo", "report", "compare")),
         "/v1/templates",
         "/v1/templates:preview",
         "/v1/templates/{name}",

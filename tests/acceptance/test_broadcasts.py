@@ -70,7 +70,7 @@ async def test_a_broadcast_from_the_call_to_the_export(home: House) -> None:
     """B1: made, sent, counted; recipients with raw answers; CSV safe and exact."""
     home.script("out", failing("bob"))
     made = await make(home, xref="project-7", name="Flood")
-    assert (made["state"], made["total"], made["trigger"]) == ("pending", 3, "IMMEDIATE")
+    assert (made["state"], made["total"], made["trigger"]) == ("running", 3, "IMMEDIATE")
     await finish(home)
 
     shown = await show(home, made["id"])
@@ -101,7 +101,7 @@ async def test_an_upload_streams_in_and_starts_when_it_has_ended(home: House) ->
         answer = await home.http.post(f"/v1/broadcasts/{made['id']}/recipients", content=body, headers=kind)
         told = answer.json()
         assert answer.status_code == 200, told
-        assert (told["state"], told["total"], told["duplicates"]) == ("pending", 2, 1)
+        assert (told["state"], told["total"], told["duplicates"]) == ("running", 2, 1)
         assert told["samples"]["duplicates"] == [{"row": 4, "address": "ada"}]
         await finish(home)
         assert (await show(home, made["id"]))["state"] == "completed"
@@ -144,7 +144,8 @@ async def test_a_malformed_upload_names_its_rows_and_sends_nothing(home: House) 
     [
         (b"", CSV, 422, "empty"),
         (b"address\n", CSV, 422, "no recipients"),
-        (b"name\nada\n", CSV, 422, "address is missing"),
+        (b"phone,name\n+49151,ada\n", CSV, 422, "no column 'address'; its columns are: phone, name"),
+        (b'{"phone": "+49151"}\n', NDJSON, 422, "row 1: the address is missing"),
         (b"\xff\xfe", CSV, 422, "UTF-8"),
         (b"[1]\n", NDJSON, 422, "not a JSON object"),
         (b"ada\n", {"content-type": "image/png"}, 422, "neither CSV nor NDJSON"),
@@ -159,7 +160,35 @@ async def test_junk_uploads_are_refused_clearly(
 
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]
+    assert b"phone," not in content or answer.json()["error"]["remedy"] == "rename the column 'phone' to 'address'"
     assert (await show(home, made["id"]))["total"] == 0
+
+
+@both
+async def test_a_time_zone_of_the_upload_is_shown_and_exported(home: House) -> None:
+    """Also where neither quiet hours nor recipient_timezone use it; the export can be uploaded again."""
+    made = await make(home, addresses=None, recipients="upload")
+    content = b"address,timezone\nada,Asia/Tokyo\nbob,\n"
+    await home.http.post(f"/v1/broadcasts/{made['id']}/recipients", content=content, headers=CSV)
+
+    items = (await home.http.get(f"/v1/broadcasts/{made['id']}/recipients")).json()["items"]
+    assert [row["timezone"] for row in items] == ["Asia/Tokyo", None]
+    exported = await home.http.get(f"/v1/broadcasts/{made['id']}/export")
+    rows = list(csv.DictReader(io.StringIO(exported.text)))
+    assert [row["timezone"] for row in rows] == ["Asia/Tokyo", ""]
+
+
+async def test_the_size_limit_counts_bytes_in_broadcasts_and_in_messages(home: House) -> None:
+    """`max_body` is a number of bytes; and too many inline addresses are referred to an upload."""
+    text = "ü" * 200_000
+    for path, body in (("messages", {"channel": "out", "to": "ada"}), ("broadcasts", BODY)):
+        answer = await home.http.post(f"/v1/{path}", json={**body, "text": text})
+        assert answer.status_code == 413
+        assert "the message has 400,011 bytes" in answer.json()["error"]["message"]
+
+    many = await home.http.post("/v1/broadcasts", json=BODY | {"addresses": ["+4915112345678"] * 100_000})
+    assert many.status_code == 413
+    assert '"recipients": "upload"' in many.json()["error"]["remedy"]
 
 
 async def test_an_upload_over_the_limits_is_refused(sqlite_url: str) -> None:
@@ -182,7 +211,7 @@ async def test_the_expected_number_of_rows_is_held_against_what_came(home: House
     short = await home.http.post(url, params={"expect": 3}, content=b'"ada"\n"bob"\n', headers=NDJSON)
     assert short.status_code == 422
     whole = await home.http.post(url, params={"expect": 3}, content=b'"ada"\n"bob"\n"eve"\n', headers=NDJSON)
-    assert whole.json()["state"] == "pending"
+    assert whole.json()["state"] == "running"
 
 
 async def test_freezing_can_be_a_call_of_its_own(home: House) -> None:
@@ -191,7 +220,7 @@ async def test_freezing_can_be_a_call_of_its_own(home: House) -> None:
     url = f"/v1/broadcasts/{made['id']}"
     told = await home.http.post(f"{url}/recipients", params={"freeze": False}, content=b'"ada"\n', headers=NDJSON)
     assert (told.json()["state"], told.json()["total"]) == ("loading", 1)
-    assert (await home.http.post(f"{url}/freeze")).json()["state"] == "pending"
+    assert (await home.http.post(f"{url}/freeze")).json()["state"] == "running"
     assert (await home.http.post(f"{url}/freeze")).status_code == 409
 
 
@@ -251,7 +280,7 @@ async def test_pause_resume_cancel_and_rate_through_the_api(home: House) -> None
     await finish(home)
     assert (await show(home, made["id"]))["counts"]["waiting"] == 3
     assert (await home.http.patch(url, json={"per_second": 100})).json()["options"]["per_second"] == 100
-    assert (await home.http.post(f"{url}/resume")).json()["state"] == "pending"
+    assert (await home.http.post(f"{url}/resume")).json()["state"] == "running"
     assert (await home.http.post(f"{url}/cancel", json={"reason": "no"})).json()["state"] == "cancelled"
     await finish(home)
     assert sum((await show(home, made["id"]))["counts"].values()) == 3
@@ -302,7 +331,7 @@ async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
     assert (before["state"], before["rows"]) == ("loading", 40)
     told = (await home.http.post(url, content=whole, headers=NDJSON)).json()
 
-    assert (told["total"], told["duplicates"], told["state"]) == (95, 0, "pending")
+    assert (told["total"], told["duplicates"], told["state"]) == (95, 0, "running")
 
 
 async def test_a_refused_one_leaves_nothing_behind_at_the_api_and_the_page(home: House) -> None:
@@ -354,7 +383,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
-    """Each verb, with JSON for programs."""
+    """Each verb, with JSON for programs; a file that does not exist is noticed before anything is created."""
+    missing = run("broadcasts", "create", "--channel", "out", "--text", "hi", "--file", "no.csv", folder=folder)
+    assert missing.stdout == ""
+    assert missing.stderr == "error: no.csv cannot be read (No such file or directory). Check the path\n"
+    assert json.loads(run("broadcasts", "list", "--json", folder=folder).stdout)["items"] == []
     (folder / "people.csv").write_text("address,name\nada,Ada\nbob,Bob\nada,Ada\n")
     words = (
         "broadcasts", "create", "--channel", "out", "--text", "hi", "--file", "people.csv", "--manual",
@@ -364,11 +397,11 @@ def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
     assert (made.returncode, again.returncode) == (0, 0), made.stderr + again.stderr
     row = json.loads(made.stdout)
     assert json.loads(again.stdout)["id"] == row["id"], "the same key made a second one (B4)"
-    assert (row["state"], row["total"], row["duplicates"]) == ("new", 2, 1)
+    assert (row["state"], row["total"], row["duplicates"]) == ("ready", 2, 1)
     id_ = row["id"]
 
     listed = run("broadcasts", "list", folder=folder).stdout.splitlines()
-    assert listed[1].startswith(f"{id_}\tnew")
+    assert listed[1].startswith(f"{id_}\tready")
     assert "actions\ttrigger, cancel" in run("broadcasts", "show", id_, folder=folder).stdout
     assert "started: 2 waiting of 2" in run("broadcasts", "trigger", id_, folder=folder).stdout
     assert "paused" in run("broadcasts", "pause", id_, "--reason", "tea", folder=folder).stdout

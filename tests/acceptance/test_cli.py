@@ -623,6 +623,7 @@ def test_a_database_newer_than_the_code_is_refused(tidings: Tidings, tmp_path: P
         (("--at", "2031-01-01T10:00"), "has no time zone. Write 2031-01-01T10:00:00+00:00 for UTC"),
         (("--at", "31 Feb 9am"), "is not a valid time. Write "),
         (("--at", "yesterday"), "is in the past"),
+        (("--at", "2020-01-01T00:00Z"), "(CLI: --past send)"),
         (("--in", "10"), "has no unit. Write 30s, 10m, 2h or 7d"),
         (("--in", "1h", "--at", "tomorrow 9am"), "both `at` and `in` are given"),
         (("--to", " "), "the recipient is empty"),
@@ -767,6 +768,38 @@ def test_a_read_only_disk_is_told_and_stays_as_it_was(
 
     assert (sent.returncode, served.returncode, examined.returncode) == (70, 70, 1)
     assert sent.stderr == served.stderr
-    assert sent.stderr.startswith(f"error: {place}/tidings.db cannot be written. Check the owner, mode")
+    assert sent.stderr.startswith(
+        f"error: {place}/tidings.db cannot be written. Check the owner, mode and mount of {place}, or"
+    )
     assert "is not writable" in examined.stdout
     assert {path.name: path.stat().st_size for path in place.iterdir()} == before
+
+
+def test_only_the_channel_that_is_used_needs_its_secrets(tidings: Tidings, tmp_path: Path) -> None:
+    """Commands that send nothing work without them; sending on that channel, and `serve`, name what is missing."""
+    (tmp_path / "tidings.toml").write_text(
+        '[channels.out]\nkind = "noop"\n[channels.bot]\nkind = "telegram"\ntoken = "env:NOPE"\n'
+        '[channels.texts]\nkind = "twilio"\naccount_sid = "env:SID"\nauth_token = "file:none"\n'
+        '[inbound.sources.chat]\nkind = "telegram"\ntoken = "env:NOPE"\n'
+    )
+    sent = tidings("send", "-c", "out", "--to", "ada", "--text", "hi", "--in", "1h", "--json")
+    assert sent.code == 0, sent.err
+    id_ = sent.json["id"]
+    for words in (
+        ("messages", "list"), ("messages", "why", id_), ("messages", "cancel", id_), ("schedules", "list"),
+        ("broadcasts", "list"), ("channels", "list"), ("dead", "list"), ("nodes", "list"), ("inbox", "list"),
+        ("contacts", "list"), ("db", "check"), ("audit", "list"),
+    ):  # fmt: skip
+        answer = tidings(*words)
+        assert answer.code == 0, f"{words}: {answer.err}"
+
+    missing = "error: channels.bot.token in tidings.toml refers to the variable NOPE, which is not set. Set NOPE"
+    for refused in (
+        ("send", "-c", "bot", "--to", "42", "--text", "hi"),
+        ("broadcasts", "create", "-c", "bot", "--to", "42", "--text", "hi"),
+        ("channels", "test", "bot"),
+        ("serve", "--port", "0"),
+    ):
+        answer = tidings(*refused)
+        assert answer.code == 78 and answer.err.startswith(missing), f"{refused}: {answer.err}"
+    assert len(tidings("messages", "list", "--json").json["items"]) == 1

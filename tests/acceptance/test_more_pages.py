@@ -308,12 +308,12 @@ async def test_a_day_with_many_upcoming_messages_is_paginated(home: House) -> No
 # -- composing
 
 
-SCHEDULE = {"kind": "weekly", "rule": "mon 09:00", "timezone": "Europe/Berlin", "makes": "message", "channel": "out"}
+SCHEDULE = {"kind": "weekly", "rule": "mon 09:00", "timezone": "Europe/Berlin", "creates": "message", "channel": "out"}
 
 
 async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
     """A8: the next firings are seen before it is saved, and again before a change."""
-    form = SCHEDULE | {"to": "ada", "text": "Good morning", "name": "Round", "skip": "2027-01-18"}
+    form = SCHEDULE | {"to": "ada", "text": "Good morning", "name": "Round", "excluded_dates": "2027-01-18"}
     ahead = (await home.http.post("/schedules/preview", data=form)).json()["preview"]
     assert "Mon 25 Jan 2027 09:00:00 CET" in text(ahead) and "18 Jan" not in text(ahead)
     seen = await home.http.post("/schedules", data=form | {"do": "preview"})
@@ -325,10 +325,12 @@ async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
     filled = await read(home, f"/schedules/{made['id']}/edit")
     assert 'value="mon 09:00"' in filled and "Good morning" in filled
 
-    await press(home, f"/schedules/{made['id']}/edit", **form | {"rule": "tue 10:00", "skip": "", "text": "Hi"})
+    await press(
+        home, f"/schedules/{made['id']}/edit", **form | {"rule": "tue 10:00", "excluded_dates": "", "text": "Hi"}
+    )
     after = await home.app.outbound.schedules.show(made["id"])
     assert after["message"] == {"channel": "out", "to": "ada", "text": "Hi"}
-    assert "Tue" in after["next"] and after["skip"] == []
+    assert "Tue" in after["next"] and after["excluded_dates"] == []
 
 
 async def test_a_schedule_form_error_is_shown_next_to_its_field(home: House) -> None:
@@ -381,7 +383,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
         await refused(home, "/broadcasts", channel="out", text="hi", trigger="MANUAL")
     )
     shown = await press(home, "/broadcasts", **form | {"at": "in 2 h", "canary": "1", "skip_bad": "yes"})
-    assert "new 0 of 2" in shown
+    assert "ready 0 of 2" in shown
     assert len((await home.app.outbound.broadcasts.page()).items) == 1
 
 

@@ -55,7 +55,7 @@ async def test_a_broadcast_is_started_paused_and_resumed_by_its_buttons(home: Ho
     """B1: each button leads back to the page; what the state does not allow is said, not done."""
     id_ = await broadcast(home, "ada", "grace")
 
-    for action, state in (("trigger", "pending"), ("pause", "paused"), ("resume", "pending")):
+    for action, state in (("trigger", "running"), ("pause", "paused"), ("resume", "running")):
         answer = await home.http.post(f"/broadcasts/{id_}/{action}")
         assert answer.status_code == 303
         assert state in text(await read(home, f"/broadcasts/{id_}"))
@@ -117,7 +117,7 @@ async def test_a_schedule_is_listed_and_shown_with_upcoming_occurrences(home: Ho
     paused = await home.http.post(f"/schedules/{id_}/pause", follow_redirects=True)
     assert "paused" in text(paused.text)
     ran = await home.http.post(f"/schedules/{id_}/run", follow_redirects=True)
-    assert "made" in text(ran.text)
+    assert "created" in text(ran.text)
     ended = await home.http.post(f"/schedules/{id_}/end", follow_redirects=True)
     assert "This schedule has ended" in text(ended.text)
     assert forms(ended.text) == set()

@@ -74,7 +74,7 @@ async def test_a_report_comes_in_as_csv_or_ndjson_and_is_compared(home: House) -
         ("POST", "/v1/channels/out/rollout", {"share": 200}, 422),
         ("POST", "/v1/channels/out/rollout", {"share": "10"}, 422),
         ("POST", "/v1/channels/out/rollout", {}, 422),
-        ("POST", "/v1/channels/out/rollout/back", {}, 409),
+        ("POST", "/v1/channels/out/rollout/undo", {}, 409),
         ("POST", "/v1/channels/out/report", {}, 422),
         ("GET", "/v1/channels/out/compare?since=gestern", None, 422),
         ("GET", "/v1/channels/out/compare?tolerance=many", None, 422),

@@ -65,12 +65,12 @@ async def test_a_schedule_is_made_fires_and_is_seen(home: House) -> None:
     assert made["next"] == "Sat 16 Jan 2027 09:00:00 CET (2027-01-16T08:00:00Z), in 1 d"
     await tick(home, 86_400)
     shown = (await home.http.get(f"/v1/schedules/{made['id']}")).json()
-    assert (shown["made"], shown["last_at"]) == (1, "2027-01-16T08:00:00.000Z")
+    assert (shown["runs"], shown["last_at"]) == (1, "2027-01-16T08:00:00.000Z")
     assert shown["next_at"] == "2027-01-17T08:00:00.000Z"
     log = (await home.http.get(f"/v1/schedules/{made['id']}/occurrences")).json()
-    assert [(line["outcome"], line["made"]) for line in log["items"]] == [("made", shown["last_made"])]
+    assert [(line["outcome"], line["created"]) for line in log["items"]] == [("created", shown["last_created"])]
     assert log["items"][0]["local"] == "2027-01-16T09:00:00+01:00"
-    message = await home.show(shown["last_made"])
+    message = await home.show(shown["last_created"])
     assert (message["state"], message["scheduled_at"]) == ("sent", "2027-01-16T08:00:00.000Z")
 
 
@@ -82,8 +82,8 @@ async def test_a_schedule_of_broadcasts_makes_one_at_its_time(home: House) -> No
     await tick(home, 3600)
 
     shown = (await home.http.get(f"/v1/schedules/{made['id']}")).json()
-    assert (shown["made"], shown["problem"]) == (1, None)
-    found = await home.app.store.read("broadcast_find", id=shown["last_made"], tenant="default")
+    assert (shown["runs"], shown["problem"]) == (1, None)
+    found = await home.app.store.read("broadcast_find", id=shown["last_created"], tenant="default")
     assert [(row["schedule"], row["channel"]) for row in found] == [(made["id"], "out")]
 
 
@@ -161,7 +161,7 @@ BAD: list[Any] = [
     pytest.param({"count": "many"}, "count", "10", id="count in words"),
     pytest.param({"message": MESSAGE | {"channel": "nope"}}, "message.channel", "out", id="unknown channel"),
     pytest.param({"rule": None}, "rule", "when", id="no rule"),
-    pytest.param({"skip": "2027-01-01"}, "skip", "2026", id="skip is no list"),
+    pytest.param({"excluded_dates": "2027-01-01"}, "excluded_dates", "2026", id="excluded dates are no list"),
     pytest.param({"message": None, "broadcast": {"channel": "out"}}, None, "", id="broadcast to nobody"),
 ]
 
@@ -312,15 +312,15 @@ def test_a_killed_process_loses_no_schedule_and_sends_nothing_twice(tmp_path: Pa
             "message": {"channel": "phone", "to": "ada", "text": "tick"},
         }
         id_ = post(place, body)["id"]
-        until(lambda: get(f"{place}/{id_}")["made"] >= 3, "three occurrences")
+        until(lambda: get(f"{place}/{id_}")["runs"] >= 3, "three occurrences")
         first.kill()
     with serving(tmp_path, env=env) as second:
         place = f"{second.address('dashboard')}/v1/schedules/{id_}"
-        before = get(place)["made"]
-        until(lambda: get(place)["made"] >= before + 3, "three more")
+        before = get(place)["runs"]
+        until(lambda: get(place)["runs"] >= before + 3, "three more")
         post(f"{place}/pause", {})
         log = get(f"{place}/occurrences?limit=1000")["items"]
-        made = [line["made"] for line in log if line["outcome"] == "made"]
+        made = [line["created"] for line in log if line["outcome"] == "created"]
         sent = f"{second.address('dashboard')}/v1/messages?state=sent&limit=1000"
         until(lambda: {row["id"] for row in get(sent)["items"]} == set(made), "each of them sent")
         arrived = _arrived(second)
@@ -355,12 +355,12 @@ def test_a_clock_set_back_one_hour_makes_no_occurrence_twice(tmp_path: Path) -> 
         place = f"{first.address('dashboard')}/v1/schedules"
         tick = {"message": {"channel": "phone", "to": "ada", "text": "tick"}, "catch_up": "all"}
         id_ = post(place, {"rule": {"every": "1s"}, **tick})["id"]
-        until(lambda: get(f"{place}/{id_}")["made"] >= 3, "three occurrences")
+        until(lambda: get(f"{place}/{id_}")["runs"] >= 3, "three occurrences")
         first.kill()
     with serving(tmp_path, env=env) as second:
         place = f"{second.address('dashboard')}/v1/schedules"
         other = post(place, {"rule": {"every": "1s"}, **tick})["id"]
-        until(lambda: get(f"{place}/{other}")["made"] >= 3, "the right clock goes on")
+        until(lambda: get(f"{place}/{other}")["runs"] >= 3, "the right clock goes on")
         for each in (id_, other):
             post(f"{place}/{each}/pause", {})
         logs = [get(f"{place}/{each}/occurrences?limit=1000")["items"] for each in (id_, other)]
@@ -368,5 +368,5 @@ def test_a_clock_set_back_one_hour_makes_no_occurrence_twice(tmp_path: Path) -> 
         arrived = _arrived(second)
 
     assert all(len(log) == len({line["at"] for line in log}) >= 3 for log in logs)
-    assert sorted(row["id"] for row in everything) == sorted(line["made"] for log in logs for line in log)
+    assert sorted(row["id"] for row in everything) == sorted(line["created"] for log in logs for line in log)
     assert arrived <= {row["id"] for row in everything}

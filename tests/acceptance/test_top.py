@@ -41,7 +41,7 @@ async def home(sqlite_url: str) -> AsyncIterator[House]:
         await built.app.outbound.channels.pause("careful", reason="for a while")
         await built.accept(to="cyd")
         built.clock.advance(20)
-        await built.app.worker.node.beat('{"slots": 10, "in_flight": 0, "memory": 0.25}')
+        await built.app.worker.node.beat('{"concurrency": 10, "in_flight": 0, "memory": 0.25}')
         yield built
 
 

@@ -46,7 +46,7 @@ async def house(store: Store, clock: ManualClock) -> House:
 async def test_a_broadcast_sends_one_message_to_each_address(house: House) -> None:
     """B1: IMMEDIATE starts at once and is COMPLETED when all recipients have ended; each counted once."""
     id_ = await house.cast(*people(120))
-    assert (await house.look(id_))["state"] == "pending"
+    assert (await house.look(id_))["state"] == "running"
     await house.run()
 
     shown = await house.look(id_)
@@ -85,7 +85,7 @@ async def test_a_manual_one_waits_for_its_call_and_fifty_calls_start_it_once(hou
     """B1: trigger twice, or fifty times at once, starts it once."""
     id_ = await house.cast(*people(30), trigger=trigger)
     await house.run(seconds=3600)
-    assert (await house.look(id_))["state"] == "new"
+    assert (await house.look(id_))["state"] == "ready"
     assert not house.to
 
     shown = await asyncio.gather(*(house.broadcasts.trigger(id_) for _ in range(50)))
@@ -116,10 +116,19 @@ async def test_a_scheduled_one_starts_by_itself_at_its_time(house: House) -> Non
     assert shown["started_at"] == iso(at)
 
 
-async def test_a_time_in_the_past_starts_at_once(house: House) -> None:
-    """B2, B8: given on purpose, it still goes out; grace counts from the later of due and accepted."""
-    id_ = await house.cast(at=iso(house.clock.now() - 3 * DAY))
+async def test_a_time_in_the_past_starts_at_once_if_the_caller_asks_for_it(house: House) -> None:
+    """B2, B8: refused by default; on purpose it goes out, and expiry counts from the later of due and accepted."""
+    past = iso(house.clock.now() - 3 * DAY)
+    with pytest.raises(Invalid, match=r"was 3 d ago.*\"past\": \"send\".*--past send") as refused:
+        await house.cast(at=past)
+    assert refused.value.field == "at"
+    assert not (await house.broadcasts.page()).items
+
+    id_ = await house.cast(at=past, past="send")
+    slightly_late = await house.cast(at=iso(house.clock.now() - 4 * MINUTE))
     await house.run()
+
+    assert (await house.look(slightly_late))["state"] == "completed"
 
     assert (await house.look(id_))["state"] == "completed"
 
@@ -261,9 +270,9 @@ async def test_bad_rows_can_be_left_out_and_are_reported(house: House) -> None:
         ({"per_second": 0}, "per_second", "per_second is 0"),
         ({"error_limit": 101}, "error_limit", "error_limit is 101"),
         ({"canary": 0}, "canary", "canary is 0"),
-        ({"quiet": {"from": "22:00"}}, "quiet", "two times of day"),
-        ({"quiet": {"from": "22:00", "to": "22:00"}}, "quiet", "never end"),
-        ({"quiet": {"from": "25:00", "to": "07:00"}}, "quiet", "two times of day"),
+        ({"quiet_hours": {"from": "22:00"}}, "quiet_hours", "two times of day"),
+        ({"quiet_hours": {"from": "22:00", "to": "22:00"}}, "quiet_hours", "never end"),
+        ({"quiet_hours": {"from": "25:00", "to": "07:00"}}, "quiet_hours", "two times of day"),
         ({"timezone": "Mars/Base"}, "timezone", "unknown time zone"),
         ({"webhook": "http://127.0.0.1/x"}, "webhook", "webhook URL is not allowed"),
         ({"template": "x"}, "template", "both a template and content"),
@@ -293,7 +302,7 @@ async def test_an_upload_is_frozen_all_or_nothing(house: House) -> None:
     assert (await house.look(id_))["state"] == "loading"
 
     shown = await house.broadcast_creator.upload(id_, stream(*people(12), "p000003"))
-    assert (shown["state"], shown["total"], shown["duplicates"]) == ("pending", 12, 1)
+    assert (shown["state"], shown["total"], shown["duplicates"]) == ("running", 12, 1)
     await house.run()
 
     assert house.to == people(12)
@@ -914,10 +923,10 @@ async def test_nobody_is_written_to_in_quiet_hours(house: House) -> None:
         {"address": "york", "timezone": "America/New_York"},  # 03:00: quiet until 07:00, 12:00 UTC
         "nobody knows",  # as the broadcast: UTC 08:00
     ]
-    id_ = await house.cast(*rows, quiet={"from": "22:00", "to": "07:00"})
+    id_ = await house.cast(*rows, quiet_hours={"from": "22:00", "to": "07:00"})
     await house.run()
     assert sorted(house.to) == ["berlin", "nobody knows", "tokyo"]
-    assert (await house.look(id_))["state"] == "pending"
+    assert (await house.look(id_))["state"] == "running"
     await house.run(seconds=3.8 * 3600)
     assert len(house.to) == 3
     house.clock.advance_to(start + 4 * HOUR)
@@ -934,7 +943,7 @@ async def test_what_was_taken_before_the_quiet_hours_waits_too(store: Store, clo
     """A try that would be repeated at night is put off until morning, with a line that says why."""
     house = House(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
     await house.open()
-    id_ = await house.cast("ada", attemptIntervalMinutes=60, quiet={"from": "08:30", "to": "12:00"})
+    id_ = await house.cast("ada", attemptIntervalMinutes=60, quiet_hours={"from": "08:30", "to": "12:00"})
     await house.run()
     assert len(house.to) == 1
     for _ in range(30):
@@ -1012,7 +1021,7 @@ async def test_lists_counts_and_reports_add_up(store: Store, clock: ManualClock)
     assert [row["id"] for row in page.items + rest.items] == [manual, *reversed(ids)]
     assert rest.next is None
     assert [row["id"] for row in (await house.broadcasts.page(xref="a")).items] == ids[2::-1]
-    assert [row["id"] for row in (await house.broadcasts.page(state="NEW")).items] == [manual]
+    assert [row["id"] for row in (await house.broadcasts.page(state="READY")).items] == [manual]
     counted = await house.broadcasts.counts([ids[1], "nope", manual])
     assert [(row["id"], row["counts"]["sent"], row["counts"]["waiting"]) for row in counted] == [
         (ids[1], 1, 0), (manual, 0, 5),
@@ -1020,7 +1029,7 @@ async def test_lists_counts_and_reports_add_up(store: Store, clock: ManualClock)
     reports = {row["xref"]: row for row in (await house.broadcasts.reports()).items}
     sums = {name: (r["broadcasts"], r["total"], r["counts"]["sent"]) for name, r in reports.items()}
     assert sums == {"a": (3, 6, 3), "b": (3, 14, 7)}
-    assert reports["b"]["states"] == {"completed": 2, "new": 1}
+    assert reports["b"]["states"] == {"completed": 2, "ready": 1}
 
 
 async def test_the_roll_pages_through_everybody_in_order(house: House) -> None:

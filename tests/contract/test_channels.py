@@ -580,6 +580,12 @@ def test_another_package_brings_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatc
         build("post", "dodo", {})
 
 
+def test_an_option_under_the_name_of_another_system_is_recognized() -> None:
+    """Mail programs say `from`; here it is `sender`."""
+    with pytest.raises(Misconfigured, match=r"option 'from': unknown option. Did you mean 'sender'\?"):
+        build("post", "email", {"from": "ada@example.org"})
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_takes_the_common_options(kind: str) -> None:
     """One table of options for what every channel has."""

@@ -98,11 +98,11 @@ async def test_a_schedule_makes_a_message_at_each_instant_and_plans_the_next(pla
     assert await plans.messages() == []
     await plans.tick(1)
     shown = await plans.show(id_)
-    assert (shown["last_at"], shown["next_at"], shown["made"]) == (first, second, 1)
+    assert (shown["last_at"], shown["next_at"], shown["runs"]) == (first, second, 1)
     await plans.tick(600)
 
     assert await plans.times() == [first, second]
-    assert await plans.log(id_) == [(first, "made"), (second, "made")]
+    assert await plans.log(id_) == [(first, "created"), (second, "created")]
     await plans.world.step()
     assert [message.text for message in plans.world.channel.sent] == ["good morning"] * 2
 
@@ -143,7 +143,7 @@ async def test_a_count_ends_it(plans: Plans) -> None:
         await plans.tick(60)
 
     shown = await plans.show(id_)
-    assert (shown["state"], shown["made"], shown["next_at"]) == ("ended", 2, None)
+    assert (shown["state"], shown["runs"], shown["next_at"]) == ("ended", 2, None)
     assert len(await plans.messages()) == 2
 
 
@@ -159,15 +159,15 @@ async def test_an_end_date_ends_it(plans: Plans) -> None:
 
 async def test_a_day_to_skip_is_skipped_and_said(plans: Plans) -> None:
     """The next run shown is the true one; the log says what was left out."""
-    id_ = await plans.add({"daily": "09:00"}, skip=["2027-01-16"])
+    id_ = await plans.add({"daily": "09:00"}, excluded_dates=["2027-01-16"])
     await plans.tick(3600)
     assert (await plans.show(id_))["next_at"] == "2027-01-17T09:00:00.000Z"
     await plans.tick(48 * 3600)
 
     assert await plans.log(id_) == [
-        ("2027-01-15T09:00:00.000Z", "made"),
+        ("2027-01-15T09:00:00.000Z", "created"),
         ("2027-01-16T09:00:00.000Z", "skipped"),
-        ("2027-01-17T09:00:00.000Z", "made"),
+        ("2027-01-17T09:00:00.000Z", "created"),
     ]
 
 
@@ -187,7 +187,7 @@ async def test_missed_occurrences_are_dealt_with_as_asked(
     await plans.tick(5 * 3600 + 600)
 
     assert await plans.times() == [iso(begin + n * HOUR) for n in made]
-    expected = {iso(begin + n * HOUR): "made" for n in made} | {iso(begin + n * HOUR): "missed" for n in missed}
+    expected = {iso(begin + n * HOUR): "created" for n in made} | {iso(begin + n * HOUR): "missed" for n in missed}
     assert dict(await plans.log(id_)) == expected
     assert (await plans.show(id_))["next_at"] == iso(begin + 6 * HOUR)
 
@@ -220,7 +220,7 @@ async def test_very_many_missed_ones_are_one_line_and_little_work(plans: Plans) 
     await plans.tick(365 * 86_400)
 
     log = await plans.log(id_)
-    assert [outcome for _, outcome in log] == ["missed", "made"]
+    assert [outcome for _, outcome in log] == ["missed", "created"]
     assert "1,000 or more" in (await plans.schedules.occurrences(id_)).items[1]["detail"]
 
 
@@ -268,7 +268,9 @@ async def test_a_clock_set_back_does_not_keep_a_dead_scheduler_its_turn(plans: P
 async def test_an_occurrence_that_has_run_is_not_run_again(plans: Plans) -> None:
     """E4: whatever else went wrong, its row is there: nothing is made, and the schedule goes on."""
     id_ = await plans.add({"every": "10m"})
-    ran = [{"schedule": id_, "at": plans.clock.now() + 10 * MINUTE, "outcome": "made", "made": "x", "detail": None}]
+    ran = [
+        {"schedule": id_, "at": plans.clock.now() + 10 * MINUTE, "outcome": "created", "created": "x", "detail": None}
+    ]
     await plans.store.write([Step("occurrence_add", {"lines": orjson.dumps(ran).decode()})])
     other = await plans.add({"every": "10m"})
     await plans.tick(600)
@@ -291,8 +293,8 @@ async def test_four_schedulers_make_each_occurrence_once(postgres_url: str, cloc
         clock.advance(10)
         await asyncio.gather(*(scheduler.step() for scheduler in fleet))
         await fleet[0].step()
-    logs = [line for id_ in ids for line in await plans.log(id_) if line[1] == "made"]
-    counts = [(await plans.show(id_))["made"] for id_ in ids]
+    logs = [line for id_ in ids for line in await plans.log(id_) if line[1] == "created"]
+    counts = [(await plans.show(id_))["runs"] for id_ in ids]
     made = await plans.messages()
     for one in stores:
         await one.close()
@@ -334,7 +336,7 @@ async def test_a_database_that_is_away_is_no_fault_of_a_schedule(plans: Plans, m
     monkeypatch.undo()
     await plans.tick(30)
 
-    assert [outcome for _, outcome in await plans.log(id_)] == ["made"]
+    assert [outcome for _, outcome in await plans.log(id_)] == ["created"]
 
 
 # -- what cannot be made
@@ -367,14 +369,14 @@ async def test_what_cannot_be_made_is_refused_and_the_schedule_goes_on(
     await plans.tick(600)
 
     shown = await plans.show(bad)
-    assert (shown["state"], shown["made"]) == ("active", 0)
+    assert (shown["state"], shown["runs"]) == ("active", 0)
     assert str(mood) in shown["problem"]
     assert [outcome for _, outcome in await plans.log(bad)] == ["refused"]
-    assert [outcome for _, outcome in await plans.log(good)] == ["made"]
+    assert [outcome for _, outcome in await plans.log(good)] == ["created"]
     maker.mood = None
     await plans.tick(600)
     assert (await plans.show(bad))["problem"] is None
-    assert [outcome for _, outcome in await plans.log(bad)] == ["refused", "made"]
+    assert [outcome for _, outcome in await plans.log(bad)] == ["refused", "created"]
 
 
 async def test_a_broadcast_is_made_by_whoever_can(store: Store, clock: ManualClock) -> None:
@@ -393,7 +395,7 @@ async def test_a_broadcast_is_made_by_whoever_can(store: Store, clock: ManualClo
     await plans.add({"every": "10m"})
     await plans.tick(600)
 
-    assert (await plans.show(id_))["last_made"] == f"b-{clock.now()}"
+    assert (await plans.show(id_))["last_created"] == f"b-{clock.now()}"
     taken = {"name": f"news-{clock.now()}", "every": 1, "node": 1}
     assert (await store.write([Step("maintenance_take", taken)]))[0]
 
@@ -402,7 +404,9 @@ async def test_a_rule_that_nobody_understands_any_more_stops_only_itself(plans: 
     """A damaged row is paused with its reason, and the others go on."""
     bad, good = await plans.add({"every": "10m"}), await plans.add({"every": "10m"})
     row = (await plans.store.read("schedule_find", id=bad, tenant="default"))[0]
-    await plans.store.write([Step("schedule_edit", {**row, "rule": '{"moon": "full"}', "at": 0})])
+    await plans.store.write(
+        [Step("schedule_edit", {**row, "channel": None, "recipient": None, "rule": '{"moon": "full"}', "at": 0})]
+    )
     await plans.tick(600)
 
     shown = (await plans.schedules.page()).items
@@ -463,10 +467,10 @@ async def test_an_edit_of_the_text_leaves_the_time_alone(plans: Plans) -> None:
 
 async def test_null_takes_a_field_away(plans: Plans) -> None:
     """An end that is not wanted any more."""
-    id_ = await plans.add({"every": "10m"}, end=later(plans.clock, DAY), count=3, skip=["2027-02-01"])
-    shown = await plans.schedules.edit(id_, {"end": None, "count": None, "skip": None})
+    id_ = await plans.add({"every": "10m"}, end=later(plans.clock, DAY), count=3, excluded_dates=["2027-02-01"])
+    shown = await plans.schedules.edit(id_, {"end": None, "count": None, "excluded_dates": None})
 
-    assert (shown["end"], shown["count"], shown["skip"]) == (None, None, [])
+    assert (shown["end"], shown["count"], shown["excluded_dates"]) == (None, None, [])
     assert shown["next_at"] == later(plans.clock, 10 * MINUTE)
 
 
@@ -486,7 +490,7 @@ async def test_an_edit_that_meets_a_tick_is_made_on_what_the_tick_left(
     monkeypatch.setattr(plans.store, "write", meets)
     shown = await plans.schedules.edit(id_, {"name": "renamed"})
 
-    assert (shown["name"], shown["made"]) == ("renamed", 1)
+    assert (shown["name"], shown["runs"]) == ("renamed", 1)
     assert len(await plans.messages()) == 1
 
 
@@ -547,11 +551,11 @@ async def test_run_makes_one_now_and_the_rule_goes_on(plans: Plans) -> None:
     again = await plans.schedules.run(id_, key="k")
     assert (again.answer, again.replayed) == (first.answer, True)
     shown = await plans.show(id_)
-    assert (shown["last_made"], shown["made"]) == (first.answer["id"], 0)
+    assert (shown["last_created"], shown["runs"]) == (first.answer["id"], 0)
     await plans.tick(540)
 
     assert len(await plans.messages()) == 2
-    assert [outcome for _, outcome in await plans.log(id_)] == ["made", "made"]
+    assert [outcome for _, outcome in await plans.log(id_)] == ["created", "created"]
 
 
 async def test_a_removed_schedule_is_gone_and_what_it_made_stays(plans: Plans) -> None:
@@ -654,7 +658,7 @@ BAD = [
     pytest.param({"end": "2027-13-01"}, "end", "2026-12-01", id="impossible end"),
     pytest.param({"count": 0}, "count", "1 to", id="count 0"),
     pytest.param({"count": -1}, "count", "1 to", id="negative count"),
-    pytest.param({"skip": ["tomorrow"]}, "skip", "2026-12-25", id="day in words"),
+    pytest.param({"excluded_dates": ["tomorrow"]}, "excluded_dates", "2026-12-25", id="day in words"),
     pytest.param({"catch_up": "never"}, "catch_up", "skip, latest, all", id="unknown policy"),
     pytest.param({"catch_up_window": "1y"}, "catch_up_window", "30s", id="unknown length"),
     pytest.param({"catch_up_window": "90d"}, "catch_up_window", "31d", id="long grace"),

@@ -29,7 +29,6 @@ from tidings.kernel import attempts, crash_points, retry, settler, start_marks
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
 from tidings.observability.log import LogOptions, log_sink
-from tidings.outbound.broadcasts import delivery_windows
 from tidings.outbound.channels.sandbox import SandboxChannel
 from tidings.store.postgres_steps import PostgresSteps
 from tidings.store.sqlite_steps import SqliteSteps
@@ -61,6 +60,8 @@ def settings(options: dict[str, Any]) -> Settings:
         heartbeat_interval=timedelta(seconds=options["beat"]),
         quarantine_after=options["quarantine_after"],
         breaker_timeout=timedelta(seconds=options.get("breaker_timeout", 60)),
+        broadcast_batch_size=options.get("window", 1000),
+        broadcast_batches=1 if "window" in options else 10,
         sandbox=False,
         broker=(options["broker"],) if "broker" in options else (),
         encryption_keys=(KEY,),
@@ -186,8 +187,6 @@ if __name__ == "__main__":
         PLANTS[given["plant"]]()
     if given.get("pause_at"):
         arm_pause(given["pause_at"])
-    if given.get("window"):
-        delivery_windows.WINDOW = given["window"]
     if given.get("dies_in"):
         arm_statement(given["dies_in"])
     if given.get("poison"):

@@ -25,6 +25,7 @@ from tidings.outbound.alerts import prometheus_rules
 from tidings.outbound.alerts.rules import RULES
 from tidings.outbound.alerts.thresholds import AlertThresholds
 
+from ..acceptance import program
 from .pages import ROOT, named, page
 
 DEPLOY = ROOT / "deploy"
@@ -222,6 +223,39 @@ def test_the_image_says_whether_it_is_healthy() -> None:
     program, flag, code = json.loads(check)
     assert (program, flag) == ("python", "-c") and "/health/live" in code
     compile(code, "HEALTHCHECK", "exec")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_the_unit_starts_on_a_fresh_machine_and_again_after_that(
+    database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Its commands in order, as it starts them, with an empty state folder or an empty PostgreSQL database."""
+    unit = [
+        line.partition("=")[::2]
+        for line in (DEPLOY / "systemd" / "tidings.service").read_text().splitlines()
+        if "=" in line and line[0] != "#"
+    ]
+    etc, state = tmp_path / "etc", tmp_path / "state"
+    etc.mkdir()
+    state.mkdir(0o700)
+    (etc / "tidings.toml").touch(0o640)
+    environ = dict(word.split("=", 1) for name, value in unit if name == "Environment" for word in value.split())
+    assert environ.pop("TIDINGS_CONFIG") == "/etc/tidings/tidings.toml"
+    environ["TIDINGS_CONFIG"] = str(etc / "tidings.toml")
+    if database == "postgres":
+        environ["TIDINGS_DATABASE"] = request.getfixturevalue("bare_postgres_url")
+    before = [value.partition("bin/tidings ")[2].split() for name, value in unit if name == "ExecStartPre"]
+    (start,) = [value.partition("bin/tidings ")[2].split() for name, value in unit if name == "ExecStart"]
+    assert before and start == ["serve"]
+    for _ in range(2):
+        for words in before:
+            done = program.run(*words, folder=state, env=environ)
+            assert done.returncode == 0, done.stderr
+        with program.serving(state, env=environ) as served:
+            assert program.get(f"{served.address('dashboard')}/health/ready")
+            assert served.stop() == 0
+    assert (state / "data" / "tidings.db").exists() == (database == "sqlite")
 
 
 HARDENED = {

@@ -24,7 +24,6 @@ from tidings.model.time import DAY, HOUR, MINUTE, SECOND, instant
 from tidings.outbound.broadcasts.delivery_windows import (
     CHECK_INTERVAL,
     PACING_HORIZON,
-    REFILL,
     WINDOW,
     EndBroadcast,
     FeedRecipients,
@@ -54,7 +53,7 @@ def tally(total: int = 10_000, **counts: int) -> BroadcastTally:
 def look(**more: Any) -> FeedState:
     """A broadcast of 10,000 under way, nothing taken yet."""
     given_: dict[str, Any] = {
-        "now": NOW, "state": "pending", "options": BroadcastOptions(), "tally": tally(), "taken": 0,
+        "now": NOW, "state": "running", "options": BroadcastOptions(), "tally": tally(), "taken": 0,
         "parts": [TimezonePart(0, None, 10_000, 0, 0)], "starts_at": NOW, "due_at": NOW, "changed_at": NOW,
         "grace": DAY,
     }  # fmt: skip
@@ -72,6 +71,9 @@ def test_a_whole_window_is_taken_first() -> None:
 
     assert isinstance(take, FeedRecipients)
     assert (take.size, take.due_at, take.gap, take.check_at) == (WINDOW, NOW, 0, NOW + CHECK_INTERVAL)
+
+
+REFILL = WINDOW * 3 // 4
 
 
 @pytest.mark.parametrize(("open_", "taken"), [(REFILL, WINDOW - REFILL), (REFILL + 1, 0), (WINDOW, 0)])
@@ -118,8 +120,8 @@ def test_a_rate_is_never_planned_faster_than_it_is(per_second: float, behind: in
 
 def test_a_new_one_starts_at_its_time_and_expires_when_that_is_missed_by_more_than_the_grace() -> None:
     """B8: counted from the later of due and frozen."""
-    assert decide_feed(look(state="new", starts_at=NOW - DAY)) == StartBroadcast()
-    late = decide_feed(look(state="new", starts_at=NOW - DAY - 1))
+    assert decide_feed(look(state="ready", starts_at=NOW - DAY)) == StartBroadcast()
+    late = decide_feed(look(state="ready", starts_at=NOW - DAY - 1))
 
     assert isinstance(late, EndBroadcast) and late.state is BroadcastState.EXPIRED
 
@@ -191,7 +193,7 @@ def test_parts_are_taken_in_turn_and_resting_ones_are_left_alone() -> None:
         TimezonePart(1, "Europe/Berlin", 30, 0, 0),
         TimezonePart(2, None, 50, 0, 0, starts_at=noon + HOUR),
     ]
-    options = BroadcastOptions(quiet=NIGHT)
+    options = BroadcastOptions(quiet_hours=NIGHT)
     take = decide_feed(look(now=noon, due_at=noon, options=options, tally=tally(180), parts=parts))
     assert isinstance(take, FeedRecipients)
     assert [(part.part, n) for part, n in take.portions] == [(1, 30)]

@@ -371,7 +371,7 @@ def series(rule: dict[str, Any], timezone: ZoneInfo = BERLIN, **bounds: Any) -> 
 def test_start_and_end_are_included_and_days_are_skipped() -> None:
     """From the start to the end, but for some days."""
     start, end = (instant(datetime(2027, 1, day, 9, tzinfo=BERLIN)) for day in (10, 14))
-    days = series({"daily": "09:00"}, start=start, end=end, skip=frozenset({date(2027, 1, 12)}))
+    days = series({"daily": "09:00"}, start=start, end=end, excluded=frozenset({date(2027, 1, 12)}))
 
     assert [moment(firing.at).day for firing in days.after(0)] == [10, 11, 13, 14]
     assert days.skipped(0, end, 5) == [instant(datetime(2027, 1, 12, 9, tzinfo=BERLIN))]
@@ -380,7 +380,7 @@ def test_start_and_end_are_included_and_days_are_skipped() -> None:
 def test_a_skipped_day_of_seconds_is_passed_over_at_once() -> None:
     """Not second by second."""
     skip = frozenset({date(2027, 1, 1) + timedelta(days=n) for n in range(300)})
-    dense = RecurrenceSeries(Interval(SECOND, 0), BERLIN, skip=skip)
+    dense = RecurrenceSeries(Interval(SECOND, 0), BERLIN, excluded=skip)
     first = dense.first_after(instant(datetime(2027, 1, 1, 5, tzinfo=BERLIN)))
 
     assert first is not None
@@ -481,8 +481,8 @@ def test_a_rule_in_words(rule: dict[str, Any], words: str) -> None:
 def test_a_rule_is_shown_as_it_can_be_written_again() -> None:
     """What is shown makes the same rule."""
     for rule in ({"cron": "@daily"}, {"every": "90m"}, {"weekly": "mon 9:00"}, {"monthly": "31, last 9:00"}):
-        stored = parse_rule(rule, anchor=7, skip=["2027-01-01"])
-        again = parse_rule(serialize_rule(stored), anchor=7, skip=["2027-01-01"])
+        stored = parse_rule(rule, anchor=7, excluded=["2027-01-01"])
+        again = parse_rule(serialize_rule(stored), anchor=7, excluded=["2027-01-01"])
         assert orjson.loads(again) == orjson.loads(stored)
 
 

@@ -78,7 +78,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> TidingsApi:
         log.routes(outbound),
         subscriptions.routes(outbound),
         templates.routes(outbound),
-        schedules.routes(outbound, settings.timezone),
+        schedules.routes(outbound, settings.timezone, largest=largest, most=settings.max_bulk),
         contacts.routes(outbound, largest=largest, most=settings.max_bulk),
         lists.routes(outbound),
         suppressions.routes(outbound, largest=largest, most=settings.max_bulk),
@@ -106,7 +106,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> TidingsApi:
         trusted_proxies=settings.trusted_proxies,
         body_seconds=settings.header_timeout.total_seconds(),
         unlimited=frozenset(
-            {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT,
+            {bulk.PATH, schedules.BULK, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT,
              callbacks.PATH, roster.IMPORT, migrations.REPAIRED}
         ),
     )  # fmt: skip

@@ -24,14 +24,14 @@ REASON = {"reason": Field("string", "shown in the history and in explanations", 
 async def read_json(request: Request) -> Any:
     """Parse the body as JSON; query parameters are rejected."""
     reject_query(request)
-    return parse_json(await request.body())
+    return parse_json(await request.body(), request.headers.get("content-type", ""))
 
 
 async def read_fields(request: Request, known: Mapping[str, Field]) -> dict[str, Any]:
     """Parse the body as an object with known fields; an empty body is an empty object."""
     reject_query(request)
     raw = await request.body()
-    return check_fields(parse_json(raw) if raw.strip() else {}, known)
+    return check_fields(parse_json(raw, request.headers.get("content-type", "")) if raw.strip() else {}, known)
 
 
 async def read_reason(request: Request, default: str) -> str:
@@ -39,11 +39,15 @@ async def read_reason(request: Request, default: str) -> str:
     return (await read_fields(request, REASON)).get("reason") or default
 
 
-def parse_json(raw: bytes) -> Any:
-    """Parse JSON, or raise MalformedBody with the position of the error."""
+def parse_json(raw: bytes, content_type: str = "") -> Any:
+    """Parse JSON, or raise MalformedBody with the position of the error, or for a form."""
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
+        kind = content_type.partition(";")[0].strip().lower()
+        if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
+            remedy = "send one JSON object with Content-Type: application/json"
+            raise MalformedBody(f"the body is a form ({kind}), not JSON", remedy=remedy) from None
         raise MalformedBody(
             f"the body is not JSON: {error.msg} at character {error.pos}", remedy="send one JSON object"
         ) from None

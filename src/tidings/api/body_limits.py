@@ -13,11 +13,11 @@ from ..outbound.contacts.uploads import MAX_UPLOAD_BYTES
 from .errors import BodyTimeout
 
 
-def check_content_length(headers: Mapping[bytes, bytes], limit: int) -> None:
+def check_content_length(headers: Mapping[bytes, bytes], limit: int, remedy: str = "") -> None:
     """Raise TooLarge before the body is read if Content-Length exceeds the limit."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > limit:
-        raise body_too_large(limit)
+        raise body_too_large(limit, remedy)
 
 
 def reject_oversized_upload(request: Request) -> None:
@@ -25,7 +25,7 @@ def reject_oversized_upload(request: Request) -> None:
     check_content_length(dict(request.scope["headers"]), MAX_UPLOAD_BYTES)
 
 
-def with_size_limit(receive: Receive, limit: int) -> Receive:
+def with_size_limit(receive: Receive, limit: int, remedy: str = "") -> Receive:
     """Count the bytes that arrive and raise TooLarge above the limit, whatever Content-Length says."""
     received = 0
 
@@ -34,7 +34,7 @@ def with_size_limit(receive: Receive, limit: int) -> Receive:
         message = await receive()
         received += len(message.get("body", b""))
         if received > limit:
-            raise body_too_large(limit)
+            raise body_too_large(limit, remedy)
         return message
 
     return limited
@@ -62,7 +62,13 @@ def with_timeout(receive: Receive, seconds: float) -> Receive:
     return timed
 
 
-def body_too_large(limit: int) -> TooLarge:
+def remedy_for(path: str) -> str:
+    """Return what to do about a body that is too large for this path."""
+    if path == "/v1/broadcasts":
+        return 'create it with "recipients": "upload", then send the recipients to /v1/broadcasts/ID/recipients'
+    return "send less at a time; the limit follows from the setting max_body"
+
+
+def body_too_large(limit: int, remedy: str = "") -> TooLarge:
     """Return the error for a body above the limit."""
-    remedy = "send less at a time; the limit follows from the setting max_body"
-    return TooLarge(f"the body has more than {limit:,} bytes", remedy=remedy)
+    return TooLarge(f"the body has more than {limit:,} bytes", remedy=remedy or remedy_for(""))

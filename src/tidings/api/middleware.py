@@ -19,7 +19,7 @@ from ..model.errors import TidingsError
 from .audit_middleware import RequestAudit
 from .authentication import RequestCredentials, authenticate, client_address_of, read_credentials, with_origin
 from .authorization import SAFE_METHODS, RouteMatch, RouteTable, permission_denied
-from .body_limits import check_content_length, with_size_limit, with_timeout
+from .body_limits import check_content_length, remedy_for, with_size_limit, with_timeout
 from .csrf import check_host, check_origin
 from .errors import InternalError, Unauthorized, error_response, route_not_found
 from .proxies import ClientAddresses
@@ -120,8 +120,8 @@ class AccessMiddleware:
             try:
                 await self._authorize(match, caller, credentials, headers)
                 if not self._unlimited.fullmatch(path):
-                    check_content_length(headers, self._largest)
-                    receive = with_size_limit(receive, self._largest)
+                    check_content_length(headers, self._largest, remedy_for(path))
+                    receive = with_size_limit(receive, self._largest, remedy_for(path))
                 await self._respond(match, scope, receive, audit.before(send))
             except Exception as error:
                 await audit.failed(error)

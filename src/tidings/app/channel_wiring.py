@@ -48,7 +48,7 @@ def build_callback_readers(settings: Settings) -> dict[str, CallbackReader]:
     """Return the callback reader of each channel."""
     found: dict[str, CallbackReader] = {}
     for name, channel in settings.channels.items():
-        if channel.kind in receipt_readers.CALLBACK_KINDS:
+        if channel.kind in receipt_readers.CALLBACK_KINDS and channel.missing_secret is None:
             _, its = settings_of(name, channel.kind, channel_options(name, channel, settings))
             reader = receipt_readers.reader_of(channel.kind, its, settings.public_url)
             if reader is not None:

@@ -46,11 +46,14 @@ from ..outbound.alerts.measurements import AlertMeasurements
 from ..outbound.broadcasts.feeder import BroadcastFeeder
 from ..outbound.channels.base import Channel
 from ..outbound.channels.registry import build as build_channel
+from ..outbound.channels.unavailable import UnavailableChannel
+from ..outbound.dead_letters import DeadLetterExpirer
 from ..outbound.delivery import Delivery
 from ..outbound.destination_breakers import DestinationBreakers
 from ..outbound.events import event_types
 from ..outbound.events.outbox_relay import OutboxRelay
 from ..outbound.events.subscription_cache import SubscriptionCache
+from ..outbound.health import HealthLimits
 from ..outbound.imports.write_back import WriteBackRelay
 from ..outbound.messages import MessageService
 from ..outbound.receipts.receipt_reconciler import ReceiptReconciler
@@ -113,7 +116,7 @@ class App:
         await self.store.open(upgrade=upgrade)
         known = {row["name"] for row in await self.store.read("queue_list")}
         for lane in self.lanes.values():
-            if lane.queue not in known:
+            if lane.queue not in known and not isinstance(self.channels.get(lane.queue), UnavailableChannel):
                 await self.store.write(lane.join())
         await self.inbound.open()
 
@@ -151,8 +154,10 @@ def build(
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)
     reading = build_read_store(settings, store, emit)
-    channels = {
+    channels: dict[str, Channel] = {
         name: build_channel(name, channel.kind, channel_options(name, channel, settings), now=clock.now)
+        if (missing := channel.missing_secret) is None
+        else UnavailableChannel(missing)
         for name, channel in settings.channels.items()
     }
     readers = build_callback_readers(settings)
@@ -165,7 +170,10 @@ def build(
     calendar = build_calendar(chosen, store, clock)
     lanes[ledger.QUEUE] = effects.lane(settings.all_policies["quick"], calls_within=chosen.deadline)
     rules = message_validation.MessageLimits(
-        grace=settings.expire_after, max_body=settings.max_body, tenants=TenantQuotas(settings.tenants)
+        grace=settings.expire_after,
+        max_body=settings.max_body,
+        tenants=TenantQuotas(settings.tenants),
+        keep_keys=settings.idempotency_retention,
     )
     templates = TemplateService(store, clock, timezone=settings.timezone, max_body=settings.max_body, channels=channels)
     accepting = MessageService(reading, clock, channels, rules, templates)
@@ -183,7 +191,15 @@ def build(
     actors: list[Actor] = [
         OutboxRelay(store, clock, listeners),
         Scheduler(store, clock, makers, listeners=listeners, keep=settings.history_retention),
-        BroadcastFeeder(store, clock, broadcast_creator, grace=micros(settings.expire_after), emit=emit),
+        BroadcastFeeder(
+            store,
+            clock,
+            broadcast_creator,
+            grace=micros(settings.expire_after),
+            emit=emit,
+            bulk=settings.broadcast_batch_size,
+            window=settings.broadcast_batch_size * settings.broadcast_batches,
+        ),
         SessionMonitor(store, clock, channels, listeners=listeners, emit=emit),
         watch,
         *([destinations] if destinations.has_any else []),
@@ -220,6 +236,12 @@ def build(
         callbacks=build_callbacks(store, clock, readers, channels, settings, emit),
         watch=watch,
         figures=figures,
+        limits=HealthLimits(
+            settings.health_min_success_rate,
+            settings.health_max_error_rate,
+            settings.health_max_queue_depth,
+            settings.health_max_poll_age,
+        ),
     )
     shifts = CalendarService(store, clock, calendar, squads=chosen.squads, timezone=settings.timezone)
     outbound.callbacks.listener = inbound.webhooks
@@ -299,6 +321,7 @@ def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
         RetentionPruner("quotas", store, clock, {"quota_prune": settings.history_retention}),
         RetentionPruner("model calls", store, clock, {"prune_model_calls": settings.message_retention}),
         JobPruner(store, clock, settings.migration_retention),
+        *([] if (age := settings.dead_letter_retention) is None else [DeadLetterExpirer(store, clock, age)]),
     ]
 
 

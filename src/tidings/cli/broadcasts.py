@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -17,6 +18,7 @@ from .options import (
     InputFormat,
     Key,
     Limit,
+    Past,
     Var,
     argument,
     channel_option,
@@ -29,7 +31,7 @@ from .output import Column, Row
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..outbound.service import OutboundService
+    from ..outbound.contacts.uploads import UploadFormat
 
 group = typer.Typer(help="Send one message to many recipients.", no_args_is_help=True)
 
@@ -70,6 +72,7 @@ async def create(
     manual: Annotated[bool, typer.Option("--manual", help="Do not start before `tidings broadcasts trigger`.")] = False,
     at: At = None,
     in_: In = None,
+    past: Past = None,
     max_attempts: Annotated[int | None, option("N", "Attempts per recipient, including the first.")] = None,
     attempt_interval: Annotated[float | None, option("MINUTES", "Minutes between two attempts.")] = None,
     per_second: Annotated[float | None, option("N", "Maximum first attempts per second.")] = None,
@@ -103,26 +106,28 @@ async def create(
         "channel": channel, "addresses": to or None, "list": list_, "text": text, "subject": subject,
         "data": parse_json(data, "--data"), "template": template,
         "variables": parse_pairs(var, "--var") or None, "name": name, "xref": xref,
-        "trigger": "MANUAL" if manual else None, "at": at, "in": in_, "maxAttempts": max_attempts,
+        "trigger": "MANUAL" if manual else None, "at": at, "in": in_, "past": past, "maxAttempts": max_attempts,
         "attemptIntervalMinutes": attempt_interval, "per_second": per_second, "spread": spread,
-        "error_limit": error_limit, "canary": canary, "quiet": _quiet_hours(quiet_hours),
+        "error_limit": error_limit, "canary": canary, "quiet_hours": _quiet_hours(quiet_hours),
         "timezone": timezone, "recipient_timezone": recipient_timezone or None, "priority": priority,
         "webhook": webhook, "skip_bad": skip_bad or None, "recipients": "upload" if file else None,
     }  # fmt: skip
     given = drop_none(**body)
-    made = await ctx.outbound.broadcast_creator.create(given, key=key)
-    row = made.answer
-    if made.replayed:
-        row = await ctx.outbound.broadcasts.show(row["id"])
-    if file is not None and row["state"] == "loading":
-        if not ctx.as_json:
-            output.say(("loading ", "dim"), row["id"])
-        try:
-            row = await _fill(ctx.app, ctx.outbound, row["id"], file, format_, expect, as_json=ctx.as_json)
-        except CallerError as error:
-            if not made.replayed:  # the upload of an earlier call may still be running
-                await ctx.outbound.broadcast_creator.withdraw(row["id"], reason=error.problem, key=key)
-            raise
+    read_as = None if file is None else files.format_of(file, format_)
+    with nullcontext() if file is None else files.opened(file) as source:
+        made = await ctx.outbound.broadcast_creator.create(given, key=key)
+        row = made.answer
+        if made.replayed:
+            row = await ctx.outbound.broadcasts.show(row["id"])
+        if source is not None and read_as is not None and row["state"] == "loading":
+            if not ctx.as_json:
+                output.say(("loading ", "dim"), row["id"])
+            try:
+                row = await _fill(ctx, row["id"], source, read_as, expect)
+            except CallerError as error:
+                if not made.replayed:  # the upload of an earlier call may still be running
+                    await ctx.outbound.broadcast_creator.withdraw(row["id"], reason=error.problem, key=key)
+                raise
     _made(row, as_json=ctx.as_json)
 
 
@@ -131,20 +136,23 @@ async def upload(
     ctx: CommandContext, broadcast: Id, file: InputFile, *, format_: InputFormat = None, expect: Expect = None
 ) -> None:
     """Upload recipients to a broadcast that is loading. An interrupted upload continues where it stopped."""
-    row = await _fill(ctx.app, ctx.outbound, broadcast, file, format_, expect, as_json=ctx.as_json)
+    read_as = files.format_of(file, format_)
+    with files.opened(file) as source:
+        row = await _fill(ctx, broadcast, source, read_as, expect)
     _made(row, as_json=ctx.as_json)
 
 
-async def _fill(
-    app: App, service: OutboundService, id_: str, name: str, format_: str | None, expect: int | None, *, as_json: bool
-) -> Row:
+async def _fill(ctx: CommandContext, id_: str, file: BinaryIO, read_as: UploadFormat, expect: int | None) -> Row:
+    from ..outbound.broadcasts.recipient_parser import ADDRESS_COLUMNS
     from ..outbound.contacts.uploads import read_rows
 
-    read_as = files.format_of(name, format_)
-    with files.opened(name) as file, files.progress(file, is_shown=not as_json) as show:
-        largest = 3 * app.settings.max_body + 16_384
-        found = read_rows(files.pieces(file, show), read_as, largest=largest, most_lines=app.settings.max_bulk)
-        return await service.broadcast_creator.upload(id_, found, expected=expect)
+    settings = ctx.app.settings
+    with files.progress(file, is_shown=not ctx.as_json) as show:
+        found = read_rows(
+            files.pieces(file, show), read_as, largest=3 * settings.max_body + 16_384, most_lines=settings.max_bulk,
+            required=ADDRESS_COLUMNS,
+        )  # fmt: skip
+        return await ctx.outbound.broadcast_creator.upload(id_, found, expected=expect)
 
 
 @command(group, "list", epilog=examples("tidings broadcasts list", "tidings broadcasts list --state paused"))

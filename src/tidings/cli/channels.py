@@ -71,7 +71,7 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
     from ..outbound.channel_probes import probe_channel
 
     async def work() -> bool:
-        async with engine.channels(engine.settings(config)) as channels:
+        async with engine.channels(engine.settings(config, sends=True)) as channels:
             with output.working(f"asking the provider of {name}", is_shown=not as_json):
                 trial = await probe_channel(channels, name)
         if as_json:
@@ -100,7 +100,7 @@ def secret(
     from ..outbound.channels.signing_secrets import endpoint_secrets
 
     async def work() -> Row:
-        async with engine.channels(engine.settings(config)) as channels:
+        async with engine.channels(engine.settings(config, sends=True)) as channels:
             return dict(endpoint_secrets(channels, name, to, tenant=tenant))
 
     found = engine.run(work())
@@ -120,7 +120,7 @@ def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> Non
     from ..outbound.sessions import qr_codes
 
     async def work() -> qr_codes.SessionQrCode:
-        async with engine.channels(engine.settings(config)) as channels:
+        async with engine.channels(engine.settings(config, sends=True)) as channels:
             with output.working(f"asking the session of {name}", is_shown=not as_json):
                 return await qr_codes.read_qr_code(channels, name)
 

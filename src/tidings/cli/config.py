@@ -14,7 +14,7 @@ def config(as_json: AsJson = False, database: Database = None, config: ConfigFil
     """Show every setting with its value, origin and meaning. Secrets are masked."""
     from dataclasses import fields
 
-    chosen = engine.settings(config, database)
+    chosen = engine.settings(config, database, sends=True)
     values = chosen.describe()
     if as_json:
         output.say_json(values)

@@ -40,15 +40,23 @@ def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFi
     engine.run(work())
 
 
-@group.command(epilog=examples("tidings db check"))
-def check(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+@group.command(epilog=examples("tidings db check", "tidings db check --create"))
+def check(
+    create: Annotated[
+        bool, typer.Option("--create", help="Create the schema if the database is new or empty.")
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
     """Check that the database is reachable, durable, undamaged and has the current schema."""
     chosen = engine.settings(config, database)
-    _must_exist(chosen)
+    if not create:
+        _must_exist(chosen)
 
     async def work() -> None:
         with output.working("checking all pages", is_shown=not as_json):
-            await _open(chosen, upgrade=False, create=False)
+            await _open(chosen, upgrade=False, create=create, check_keys=True)
         _print(chosen, "current", as_json=as_json)
 
     engine.run(work())
@@ -126,7 +134,7 @@ def reencrypt(as_json: AsJson = False, database: Database = None, config: Config
     engine.run(work())
 
 
-async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None:
+async def _open(chosen: Settings, *, upgrade: bool, create: bool = True, check_keys: bool = False) -> None:
     from ..app import build
     from ..model.errors import StoreUnusable
 
@@ -136,7 +144,7 @@ async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None
         damage = await app.store.damage()
         if damage:
             raise StoreUnusable(f"the database is damaged: {damage[0]}", remedy="restore a backup")
-        if not create:
+        if check_keys:
             await app.cipher.check()
     finally:
         await app.close()

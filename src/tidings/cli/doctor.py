@@ -50,7 +50,7 @@ def _examine(config: Path | None, database: str | None) -> list[DoctorFinding]:
     from ..model.errors import Misconfigured
 
     try:
-        chosen = engine.settings(config, database)
+        chosen = engine.settings(config, database, sends=True)
     except Misconfigured as error:
         return [DoctorFinding("settings", FindingSeverity.ERROR, error.problem, error.remedy)]
     return engine.run(run_checks(chosen))

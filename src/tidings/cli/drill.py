@@ -65,7 +65,7 @@ def drill(
 
     Exit code 0 only if no message was lost and there were no silent duplicates.
     """
-    chosen = engine.settings(config, database)
+    chosen = engine.settings(config, database, sends=True)
     chosen.check()
     if clean:
         return _clean(chosen, as_json=as_json)

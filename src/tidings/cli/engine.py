@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def settings(config: Path | None, database: str | None = None, **flags: object) -> Settings:
-    """Load the settings; flags override them, and None means not given."""
+def settings(config: Path | None, database: str | None = None, *, sends: bool = False, **flags: object) -> Settings:
+    """Load the settings; flags override them, and None means not given.
+
+    A command that `sends` or asks providers needs the secrets of every channel.
+    """
     from ..config import load
 
-    return load(config, flags={"database": database, **flags})
+    return load(config, flags={"database": database, **flags}, needs_channel_secrets=sends)
 
 
 def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:

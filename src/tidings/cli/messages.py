@@ -11,7 +11,7 @@ import typer
 from . import output, shell_completion
 from .commands import CommandContext, command
 from .help import examples
-from .options import After, At, In, Limit, MessageId, OfChannel, OfRecipient, Uncertain, option
+from .options import After, At, In, Limit, MessageId, OfChannel, OfRecipient, Past, Uncertain, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -80,18 +80,20 @@ async def cancel(ctx: CommandContext, message: MessageId) -> None:
 
 
 @command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
-async def retry(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None) -> None:
+async def retry(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None, past: Past = None) -> None:
     """Retry a failed message with a full set of attempts."""
-    row = await ctx.outbound.messages.retry(message, at=_when(ctx.app, {"at": at, "in": in_}))
+    row = await ctx.outbound.messages.retry(message, at=_when(ctx.app, {"at": at, "in": in_, "past": past}))
     ctx.done(row, f"is due {_due(ctx.app, row)}")
 
 
 @command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
-async def reschedule(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None) -> None:
+async def reschedule(
+    ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None, past: Past = None
+) -> None:
     """Reschedule a pending message."""
     from ..model.errors import Invalid
 
-    when = _when(ctx.app, {"at": at, "in": in_})
+    when = _when(ctx.app, {"at": at, "in": in_, "past": past})
     if when is None:
         raise Invalid("no time is given", field="at", remedy="add --at WHEN or --in DURATION")
     row = await ctx.outbound.messages.reschedule(message, when)
@@ -101,7 +103,7 @@ async def reschedule(ctx: CommandContext, message: MessageId, *, at: At = None, 
 def _when(app: App, given: Mapping[str, str | None]) -> int | None:
     from ..outbound.draft_parser import DraftParser
 
-    return DraftParser(now=app.clock.now(), timezone=app.settings.timezone).when(given)
+    return DraftParser(now=app.clock.now(), timezone=app.settings.timezone).due(given)
 
 
 def _due(app: App, row: Row) -> str | None:

@@ -22,7 +22,7 @@ async def list_(ctx: CommandContext) -> None:
         Column.time("started", "started_at", now, spare=True),
         Column.time("last heartbeat", "seen_at", now),
         Column("in flight", lambda row: row["load"].get("in_flight"), right=True),
-        Column("concurrency", lambda row: row["load"].get("slots"), right=True),
+        Column("concurrency", lambda row: row["load"].get("concurrency"), right=True),
         Column("cpu", lambda row: row["load"].get("cpu"), lambda row: f"{row['load'].get('cpu', 0):.0%}", right=True),
         Column("p95 ms", lambda row: row["load"].get("durations_ms", {}).get("p95"), right=True, spare=True),
         Column("broker", lambda row: row["load"].get("broker"), spare=True),

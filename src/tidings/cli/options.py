@@ -43,6 +43,9 @@ Limit = Annotated[int, option("--limit", "-n", "N", "Maximum number of rows, 1 t
 After = Annotated[str | None, option("--after", "CURSOR", "Continue after the previous page.")]
 At = Annotated[str | None, option("--at", "WHEN", "Time: ISO 8601 with offset, or words like 'tomorrow 9am'.")]
 In = Annotated[str | None, option("--in", "DURATION", "Delay from now, such as 10s, 5m or 2h.")]
+Past = Annotated[
+    str | None, option("--past", "send|refuse", "What to do with a time more than 5 minutes ago. [refuse]")
+]
 Key = Annotated[str | None, option("--key", "KEY", "Idempotency key: repeating the call has no effect.")]
 Var = Annotated[list[str] | None, option("--var", "NAME=VALUE", "Template variable as NAME=VALUE. Repeatable.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen without writing anything.")]

@@ -18,6 +18,7 @@ _MODULES = {
     "import": "import_",
     "inbox": "conversations",
     "migrate": "migrate_records",
+    "schedules": "schedule_bulk",
 }
 NOUNS = tuple(name for names in SECTIONS.values() for name in names)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from . import output, shell_completion
 from .commands import CommandContext, command
 from .help import examples
-from .options import After, Key, Limit, argument, channel_option, drop_none, option, parse_json
+from .options import After, Key, Limit, OfChannel, OfRecipient, argument, channel_option, drop_none, option, parse_json
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TimingOptions:
 
     def body(self) -> dict[str, Any]:
         """Return the fields of a new schedule."""
-        limits = drop_none(start=self.start, end=self.end, count=self.count, skip=self.exclude_date or None)
+        limits = drop_none(start=self.start, end=self.end, count=self.count, excluded_dates=self.exclude_date or None)
         return {"rule": self.rule(), **drop_none(timezone=self.timezone), **limits}
 
 
@@ -62,14 +62,19 @@ class ScheduleOptions(TimingOptions):
     """The rule of a schedule, its name and its catch-up policy."""
 
     name: Annotated[str | None, option("TEXT", "Display name.")] = None
+    tag: Annotated[list[str] | None, option("TAG", "Tag to filter by. Repeatable.")] = None
+    overlap: Annotated[
+        str | None, option("allow|skip|wait", "What to do while the previous run is not finished. [allow]")
+    ] = None
     catch_up: Annotated[str | None, option("skip|latest|all", "Which missed runs to make up for.")] = None
     catch_up_window: Annotated[str | None, option("DURATION", "How late a missed run is still made up for. [1h]")] = (
         None
     )
 
     def texts(self) -> dict[str, str]:
-        """Return the name and the catch-up policy, if given."""
-        return drop_none(name=self.name, catch_up=self.catch_up, catch_up_window=self.catch_up_window)
+        """Return the name and the policies, if given."""
+        policies = drop_none(overlap=self.overlap, catch_up=self.catch_up, catch_up_window=self.catch_up_window)
+        return drop_none(name=self.name) | policies
 
 
 @dataclass(frozen=True)
@@ -85,9 +90,26 @@ class EditOptions(ScheduleOptions):
         fields |= {field: value or None for field, value in texts.items()}
         if self.count is not None:
             fields["count"] = self.count or None
+        if self.tag is not None:
+            fields["tags"] = [tag for tag in self.tag if tag]
         if self.exclude_date is not None:
-            fields["skip"] = [day for day in self.exclude_date if day] or None
+            fields["excluded_dates"] = [day for day in self.exclude_date if day] or None
         return fields
+
+
+@dataclass(frozen=True)
+class ScheduleFilterOptions:
+    """Which schedules: the fields of a filter."""
+
+    state: Annotated[
+        str | None,
+        option("STATE", "active, paused or ended.", complete=shell_completion.one_of("active", "paused", "ended")),
+    ] = None
+    channel: OfChannel = None
+    to: OfRecipient = None
+    timezone: Annotated[str | None, option("NAME", "Filter by time zone.")] = None
+    name: Annotated[str | None, option("TEXT", "Filter by a part of the name.")] = None
+    tag: Annotated[str | None, option("TAG", "Filter by tag.")] = None
 
 
 @command(
@@ -110,36 +132,31 @@ async def add(
     key: Key = None,
 ) -> None:
     """Create a schedule and print its next run."""
-    fields = terms.body() | terms.texts()
+    fields = terms.body() | terms.texts() | drop_none(tags=terms.tag)
     fields |= _content(channel, to, text, message, broadcast)
     made = await ctx.outbound.schedules.create(fields, timezone=ctx.app.settings.timezone, key=key)
-    _answer(ctx, made.answer, "already created" if made.replayed else "created")
+    answer(ctx, made.answer, "already created" if made.replayed else "created")
 
 
-@command(group, "list", epilog=examples("tidings schedules list --state paused"))
-async def list_(
-    ctx: CommandContext,
-    *,
-    state: Annotated[
-        str | None,
-        option("STATE", "active, paused or ended.", complete=shell_completion.one_of("active", "paused", "ended")),
-    ] = None,
-    limit: Limit = 20,
-    after: After = None,
-) -> None:
+@command(group, "list", epilog=examples("tidings schedules list --state paused", "tidings schedules list --tag rounds"))
+async def list_(ctx: CommandContext, *, chosen: ScheduleFilterOptions, limit: Limit = 20, after: After = None) -> None:
     """List schedules, newest first."""
-    page = await ctx.outbound.schedules.page(state=state, limit=limit, after=after)
+    page = await ctx.outbound.schedules.page(**asdict(chosen), limit=limit, after=after)
     now = ctx.app.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], _state),
         Column.time("next", "next_at", now),
         Column.time("last", "last_at", now),
-        Column("runs", lambda row: row["made"], right=True, spare=True),
+        Column("runs", lambda row: row["runs"], right=True, spare=True),
         Column("rule", lambda row: row["rule_in_words"], _rule_and_zone),
         Column("name", lambda row: row["name"]),
     ]
-    nothing = "no matching schedules" if state else "no schedules yet; create one with: tidings schedules add"
+    nothing = (
+        "no matching schedules"
+        if any(asdict(chosen).values())
+        else "no schedules yet; create one with: tidings schedules add"
+    )
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
@@ -169,31 +186,7 @@ async def edit(
     if text is not None:
         before = (await ctx.outbound.schedules.show(schedule)).get("message") or {}
         fields["message"] = {**before, **fields.get("message", {}), "text": text}
-    _answer(ctx, await ctx.outbound.schedules.edit(schedule, fields), "changed")
-
-
-@command(group, epilog=examples("tidings schedules pause ID"))
-async def pause(ctx: CommandContext, schedule: ScheduleId) -> None:
-    """Pause a schedule until it is resumed."""
-    _answer(ctx, await ctx.outbound.schedules.pause(schedule), "paused")
-
-
-@command(group, epilog=examples("tidings schedules resume ID"))
-async def resume(ctx: CommandContext, schedule: ScheduleId) -> None:
-    """Resume a schedule with the next run from now."""
-    _answer(ctx, await ctx.outbound.schedules.resume(schedule), "resumed")
-
-
-@command(group, epilog=examples("tidings schedules end ID"))
-async def end(ctx: CommandContext, schedule: ScheduleId) -> None:
-    """End a schedule permanently; its log stays."""
-    _answer(ctx, await ctx.outbound.schedules.end(schedule), "ended")
-
-
-@command(group, epilog=examples("tidings schedules remove ID"))
-async def remove(ctx: CommandContext, schedule: ScheduleId) -> None:
-    """Delete a schedule and its log. The messages that it created stay."""
-    _answer(ctx, await ctx.outbound.schedules.remove(schedule), "deleted")
+    answer(ctx, await ctx.outbound.schedules.edit(schedule, fields), "changed")
 
 
 @command(group, epilog=examples("tidings schedules run ID", "tidings schedules run ID --key monday"))
@@ -201,7 +194,7 @@ async def run(ctx: CommandContext, schedule: ScheduleId, *, key: Key = None) -> 
     """Run a schedule once now, in addition to its rule."""
     made = await ctx.outbound.schedules.run(schedule, key=key)
     row = {**made.answer, "replayed": made.replayed}
-    ctx.done(row, f"is the {row['makes']} that was created")
+    ctx.done(row, f"is the {row['creates']} that was created")
 
 
 @command(
@@ -243,7 +236,7 @@ async def log(ctx: CommandContext, schedule: ScheduleId, *, limit: Limit = 20, a
         Column("at", lambda line: line["at"], keep=True),
         Column("local", lambda line: line["local"], keep=True, spare=True),
         Column("outcome", lambda line: line["outcome"]),
-        Column("created", lambda line: line["made"], keep=True),
+        Column("created", lambda line: line["created"], keep=True),
         Column("detail", lambda line: line["detail"]),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no runs yet")
@@ -270,7 +263,8 @@ def _one_of(schedule: str | None, rule: dict[str, str]) -> None:
         raise Invalid(problem, remedy="give an id, or one of --cron, --every, --daily …", field="rule")
 
 
-def _answer(ctx: CommandContext, row: Row, done: str) -> None:
+def answer(ctx: CommandContext, row: Row, done: str) -> None:
+    """Print what was done to a schedule, and its next run."""
     ctx.done(row, done)
     if row.get("next_at") is not None and not ctx.as_json:
         timezone, now = _zone(row), ctx.app.clock.now()
@@ -297,7 +291,7 @@ def _state(row: Row) -> Any:
 
 def _print(app: App, row: Row) -> None:
     timezone, now = _zone(row), app.clock.now()
-    limit = f"{row['made']} of {row['count']}" if row["count"] else None
+    limit = f"{row['runs']} of {row['count']}" if row["count"] else None
     output.facts(
         [
             *output.fields(row, "id", "name"),
@@ -308,14 +302,17 @@ def _print(app: App, row: Row) -> None:
             ("timezone", row["timezone"], None),
             ("next", row["next_at"], output.full_time(row["next_at"], timezone, now)),
             ("last", row["last_at"], output.full_time(row["last_at"], timezone, now)),
-            ("last created", row["last_made"], None),
-            ("run count", row["made"], limit),
+            ("last created", row["last_created"], None),
+            ("run count", row["runs"], limit),
             ("start", row["start"], output.full_time(row["start"], timezone, now)),
             ("end", row["end"], output.full_time(row["end"], timezone, now)),
-            ("excluded dates", ", ".join(row["skip"]), None),
+            ("excluded dates", ", ".join(row["excluded_dates"]), None),
+            ("tags", ", ".join(row["tags"]), None),
+            ("overlap", row["overlap"], None),
+            ("waits for", row["waits_for"], None),
             ("catch up", row["catch_up"], f"{row['catch_up']}, within {row['catch_up_window']}"),
-            ("creates", row["makes"], None),
-            (row["makes"], row[row["makes"]], _describe(row[row["makes"]])),
+            ("creates", row["creates"], None),
+            (row["creates"], row[row["creates"]], _describe(row[row["creates"]])),
         ]
     )
 

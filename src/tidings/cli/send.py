@@ -17,6 +17,7 @@ from .options import (
     Database,
     In,
     Key,
+    Past,
     Var,
     channel_option,
     drop_none,
@@ -53,6 +54,7 @@ def send(
     var: Var = None,
     at: At = None,
     in_: In = None,
+    past: Past = None,
     priority: Annotated[int | None, option("0-9", "0 is sent first. [5]")] = None,
     ordering_key: Annotated[
         str | None, option("KEY", "Send messages with the same key one at a time, in order.")
@@ -75,7 +77,7 @@ def send(
     """
     given = drop_none(
         channel=channel, to=to, text=sys.stdin.read().rstrip("\n") if text == "-" else text, subject=subject,
-        data=parse_json(data, "--data"), at=at, priority=priority, ordering_key=ordering_key,
+        data=parse_json(data, "--data"), at=at, past=past, priority=priority, ordering_key=ordering_key,
         expires_in=expires_in, max_attempts=max_attempts, template=template,
         template_version=template_version, variables=parse_pairs(var, "--var") or None,
     )  # fmt: skip

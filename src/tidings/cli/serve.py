@@ -61,7 +61,7 @@ def serve(
     stops immediately.
     """
     chosen = engine.settings(
-        config, database, host=host, port=port, metrics_port=metrics_port, concurrency=concurrency,
+        config, database, sends=True, host=host, port=port, metrics_port=metrics_port, concurrency=concurrency,
         log_format=log_format, log_output=log_output, log_level=log_level, sandbox=False if no_sandbox else None,
         max_messages_per_process=max_messages_per_process,
         max_memory_per_process=max_memory_per_process,

@@ -123,8 +123,12 @@ def _stop_signal() -> asyncio.Event:
         stop.set()
         banner.stopping()
 
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+        try:
+            loop.add_signal_handler(number, on_signal, number)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda got, _: loop.call_soon_threadsafe(on_signal, got))
     return stop
 
 

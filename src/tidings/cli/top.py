@@ -149,7 +149,7 @@ def _nodes(summary: EngineSummary) -> Any:
     for row in summary.nodes[:_FEW]:
         load, memory = row["load"], row["load"].get("memory")
         share = "" if memory is None else f"{memory:.0%}"
-        cells = (load.get("in_flight"), load.get("slots"), share, output.relative_time(row["seen_at"], now))
+        cells = (load.get("in_flight"), load.get("concurrency"), share, output.relative_time(row["seen_at"], now))
         table.add_row(*_cells(row["name"]), _styled(row["state"]), *_cells(*cells))
     return table
 

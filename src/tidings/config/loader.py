@@ -53,14 +53,16 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    needs_channel_secrets: bool = True,
 ) -> Settings:
     """Read all sources into Settings; raise Misconfigured with setting, origin and remedy.
 
-    `flags` maps names of settings to values; None means that the flag was not given.
+    `flags` maps names of settings to values; None means that the flag was not given. Without
+    `needs_channel_secrets`, a secret of a channel or source that is not set is no error before it is used.
     """
     environ = os.environ if environ is None else environ
     path = _find(config, environ, folder or Path())
-    loader = _SettingsLoader(environ, path, folder or Path())
+    loader = _SettingsLoader(environ, path, folder or Path(), may_be_missing=not needs_channel_secrets)
     if path:
         loader.add_file(path)
     loader.add_environment()
@@ -73,8 +75,9 @@ def load(
 class _SettingsLoader:
     """Collects raw values with their origins, and parses them into Settings."""
 
-    def __init__(self, environ: Mapping[str, str], path: Path | None, folder: Path) -> None:
+    def __init__(self, environ: Mapping[str, str], path: Path | None, folder: Path, *, may_be_missing: bool) -> None:
         self._environ = environ
+        self._may_be_missing = may_be_missing
         self._folder = path.parent if path else folder
         self._references = SecretReferences(environ, path, self._folder)
         self._values: dict[str, tuple[object, str]] = {}
@@ -180,7 +183,9 @@ class _SettingsLoader:
             remedy = 'Add kind = "webhook", or another channel kind'
             raise Misconfigured(f"channels.{name} has no kind", remedy=remedy, field=f"channels.{name}.kind")
         options = {
-            key: self._references.resolve(raw, f"channels.{name}.{key}", origin, secret=is_secret(key))
+            key: self._references.resolve(
+                raw, f"channels.{name}.{key}", origin, secret=is_secret(key), may_be_missing=self._may_be_missing
+            )
             for key, (raw, origin) in added.items()
         }
         return ChannelSettings(kind, MappingProxyType(options))
@@ -223,7 +228,10 @@ class _SettingsLoader:
                 if not isinstance(inner, dict):
                     raise Misconfigured(f"inbound.{name} is not a table, but {origin} is set", field=name)
             key = ".".join(("inbound", *path))
-            inner[path[-1]] = self._references.resolve(raw, key, origin, secret=is_secret(path[-1]))
+            may_be_missing = self._may_be_missing and path[0] == "sources"
+            inner[path[-1]] = self._references.resolve(
+                raw, key, origin, secret=is_secret(path[-1]), may_be_missing=may_be_missing
+            )
         return table
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.errors import Misconfigured
-from .secrets import Secret, has_password, is_secret, is_template
+from .secrets import MissingSecret, Secret, has_password, is_secret, is_template
 
 
 class SecretReferences:
@@ -24,13 +24,18 @@ class SecretReferences:
         self._folder = folder
         self._in_clear: list[str] = []
 
-    def resolve(self, raw: object, key: str, origin: str, *, secret: bool) -> Any:
-        """Replace references by Secret, and wrap secrets in clear text so that they are not shown."""
+    def resolve(self, raw: object, key: str, origin: str, *, secret: bool, may_be_missing: bool = False) -> Any:
+        """Replace references by Secret, and wrap secrets in clear text so that they are not shown.
+
+        One that is not set raises Misconfigured, or becomes a MissingSecret if it may be missing.
+        """
         if isinstance(raw, list):
-            return [self.resolve(entry, key, origin, secret=secret) for entry in raw]
+            return [self.resolve(entry, key, origin, secret=secret, may_be_missing=may_be_missing) for entry in raw]
         if isinstance(raw, dict):
             return {
-                name: self.resolve(entry, f"{key}.{name}", origin, secret=secret or is_secret(name))
+                name: self.resolve(
+                    entry, f"{key}.{name}", origin, secret=secret or is_secret(name), may_be_missing=may_be_missing
+                )
                 for name, entry in raw.items()
             }
         if not isinstance(raw, str) or not raw:
@@ -38,7 +43,12 @@ class SecretReferences:
         scheme, _, target = raw.partition(":")
         if scheme in ("env", "file") and target:
             read = self._from_environment if scheme == "env" else self._from_file
-            return Secret(read(target, key, origin), raw)
+            try:
+                return Secret(read(target, key, origin), raw)
+            except Misconfigured as error:
+                if not may_be_missing:
+                    raise
+                return MissingSecret(raw, error)
         secret = secret and not is_template(raw)
         if origin == str(self._path) and (secret or has_password(raw)):
             self._in_clear.append(key)

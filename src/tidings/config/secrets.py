@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from ..model import durations
+from ..model.errors import Misconfigured
 
 MASK = "***"
 
@@ -33,7 +34,7 @@ class Secret(str):
     __slots__ = ("shown",)
     shown: str
 
-    def __new__(cls, value: str, shown: str = MASK) -> Secret:
+    def __new__(cls, value: str, shown: str = MASK) -> Self:
         """`shown` is the reference that it was resolved from, if there was one."""
         secret = super().__new__(cls, value)
         secret.shown = shown
@@ -53,6 +54,26 @@ def mask_url(url: str) -> str:
 
 def _mask_segment(found: re.Match[str]) -> str:
     return found[0] if found[0] == MASK or _HARMLESS.fullmatch(found[0]) else MASK
+
+
+class MissingSecret(Secret):
+    """A reference to a secret that is not set; `error` says which."""
+
+    error: Misconfigured
+
+    def __new__(cls, reference: str, error: Misconfigured) -> Self:
+        """Stand for the secret; its text is the reference."""
+        secret = super().__new__(cls, reference, reference)
+        secret.error = error
+        return secret
+
+
+def find_missing(value: object) -> Misconfigured | None:
+    """Return the error of a secret that is not set in this value, if any."""
+    if isinstance(value, MissingSecret):
+        return value.error
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return next((error for entry in inner if (error := find_missing(entry))), None)
 
 
 def _meaning(name: str, value: object, within: str) -> str:

@@ -21,7 +21,7 @@ from ..outbound.imports.settings import ImportSettings
 from ..outbound.tenant_quotas import TenantLimits
 from ..wire.origin_checks import is_loopback
 from . import parsers
-from .secrets import mask_secrets, mask_url
+from .secrets import find_missing, mask_secrets, mask_url
 
 if TYPE_CHECKING:
     from ..inbound.calendar.settings import CalendarSettings
@@ -49,6 +49,11 @@ class ChannelSettings:
     def describe(self) -> Mapping[str, Any]:
         """Return kind and options with secrets masked."""
         return {"kind": self.kind, **mask_secrets(self.options)}
+
+    @property
+    def missing_secret(self) -> Misconfigured | None:
+        """The error of a secret that is not set, if any."""
+        return find_missing(self.options)
 
     def __repr__(self) -> str:
         return f"ChannelSettings({self.describe()!r})"
@@ -106,8 +111,18 @@ class Settings:
     breaker_timeout: timedelta = _setting("60s", parsers.duration, "time until an open breaker allows a probe")
     history_retention: timedelta = _setting("30d", parsers.duration, "retention of state transitions")
     message_retention: timedelta = _setting("90d", parsers.duration, "retention of finished messages")
+    idempotency_retention: timedelta = _setting("24h", parsers.duration, "retention of idempotency keys")
+    dead_letter_retention: timedelta | None = _setting(None, parsers.duration, "age at which dead letters expire")
     audit_retention: timedelta = _setting("365d", parsers.duration, "retention of the audit log")
     migration_retention: timedelta = _setting("90d", parsers.duration, "retention of migration records")
+    broadcast_batch_size: int = _setting(1000, parsers.integer(1, 5000), "recipients enqueued in one transaction")
+    broadcast_batches: int = _setting(10, parsers.integer(1, 100), "batches of one broadcast in progress at once")
+    health_min_success_rate: float = _setting(0.9, parsers.fraction, "success rate below which health is degraded")
+    health_max_error_rate: float = _setting(0.1, parsers.fraction, "share of one error category that degrades health")
+    health_max_queue_depth: int = _setting(
+        10_000, parsers.integer(1, 10**9), "due messages above which the scheduler is unhealthy"
+    )
+    health_max_poll_age: timedelta = _setting("2m", parsers.duration, "time without polls that is unhealthy")
     max_body: int = _setting("256KiB", parsers.size, "maximum size of a message")
     max_bulk: int = _setting(1_000_000, parsers.integer(1, 100_000_000), "maximum lines of a bulk call")
     migration_queues: tuple[str, ...] = _setting(

@@ -18,8 +18,8 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _DAY = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
 
 TONES = {  # any other state is "still"
-    **dict.fromkeys(("waiting", "loading", "new"), "calm"),
-    **dict.fromkeys(("processing", "pending"), "busy"),
+    **dict.fromkeys(("waiting", "loading", "ready"), "calm"),
+    **dict.fromkeys(("processing", "pending", "running"), "busy"),
     **dict.fromkeys(("sent", "completed"), "good"),
     **dict.fromkeys(("retrying", "uncertain", "paused"), "warn"),
     "failed": "bad",

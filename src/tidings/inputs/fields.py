@@ -5,7 +5,7 @@ The same table validates requests and becomes JSON Schema, so both always agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -26,6 +26,15 @@ _NAMES = {
     "object": "an object",
     "array": "a list",
     "number": "a number",
+}
+
+
+_SYNONYMS = {  # names of other systems
+    "from": ("sender",),
+    "message": ("text",),
+    "body": ("text",),
+    "zone": ("timezone",),
+    **dict.fromkeys(("phone", "number", "email", "recipient", "to", "chat_id"), ("to", "address")),
 }
 
 
@@ -65,10 +74,15 @@ def check_fields(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
 
 def hint(name: str, known: Mapping[str, object]) -> str:
     """Suggest the closest known name, or list all."""
-    close = get_close_matches(name, known, 1, cutoff=0.7)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    if close := closest(name, known, cutoff=0.7):
+        return f"did you mean {close!r}?"
     return f"known fields: {', '.join(known)}" if known else "omit it"
+
+
+def closest(name: str, known: Collection[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the known name that was probably meant: a synonym, or one with a similar spelling."""
+    synonyms = [other for other in _SYNONYMS.get(name.lower(), ()) if other in known]
+    return next(iter(synonyms or get_close_matches(name, known, 1, cutoff)), None)
 
 
 def json_schema(known: Mapping[str, Field]) -> dict[str, Any]:

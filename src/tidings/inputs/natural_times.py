@@ -28,6 +28,7 @@ _CLOCK = re.compile(
     r"(?<![\d.:+-])(?:(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([ap])\.?m\b\.?)?|(\d{1,2})\s*([ap])\.?m\b\.?|noon\b)"
     r"(?![\d.:-])"
 )
+_NUMERIC_DATE = re.compile(r"(?<!\d)(\d{1,2})[/.-](\d{1,2})[/.-]\d{2,4}(?!\d)")
 _PAST = re.compile(r"\b(?:yesterday|ago|last)\b")
 _AHEAD = re.compile(r"in\s+(?P<length>.+)|(?P<before>.+?)\s+from\s+now")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -52,6 +53,8 @@ def parse_when(text: str, *, now: int, timezone: ZoneInfo, field: str = "at") ->
         raise Invalid(f"{text!r} is only a number, which is ambiguous", remedy=_EXAMPLES, field=field)
     if _LOOKS_ISO.match(words):
         return _bounded(_iso(text.strip(), timezone, field), text, field)
+    if numeric := _NUMERIC_DATE.search(words):
+        raise _numeric_date(text, int(numeric[1]), int(numeric[2]), field)
     if _PAST.search(words):
         raise Invalid(f"{text!r} is in the past", remedy=_FUTURE, field=field)
     at = _now_or_ahead(words, now)
@@ -89,6 +92,14 @@ def describe_time(at: int, timezone: ZoneInfo, *, now: int) -> str:
     else:
         distance = f"in {durations.humanize(away)}" if away > timedelta(0) else f"{durations.humanize(-away)} ago"
     return f"{there:%a %d %b %Y %H:%M:%S %Z} ({utc:%Y-%m-%dT%H:%M:%SZ}), {distance}"
+
+
+def _numeric_date(text: str, first: int, second: int, field: str) -> Invalid:
+    """The error for 03/04/2027, which means March in some countries and April in others."""
+    if first != second and 1 <= first <= 12 and 1 <= second <= 12:
+        either = f"{first} {_MONTHS[second - 1].title()} or {second} {_MONTHS[first - 1].title()}"
+        return Invalid(f"{text!r} is ambiguous: it may mean {either}", remedy=_EXAMPLES, field=field)
+    return Invalid(f"{text!r} has a date in numbers, whose order differs by country", remedy=_EXAMPLES, field=field)
 
 
 def _iso(text: str, timezone: ZoneInfo, field: str) -> Instant:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..model.errors import Misconfigured
+from .fields import closest
 
 Read = Callable[[object], object]  # raises ValueError that says what the value must be
 
@@ -107,5 +107,5 @@ def load_entry_point(type_: type[K], points: Iterable[EntryPoint], table: Option
 
 def hint(given: str, known: Collection[str]) -> str:
     """Suggest the closest known name, or list all."""
-    close = get_close_matches(given, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known names: {', '.join(sorted(known))}"
+    close = closest(given, known)
+    return f"Did you mean {close!r}?" if close else f"Known names: {', '.join(sorted(known))}"

@@ -163,7 +163,7 @@ class TaskRunner:
     def load(self) -> dict[str, Any]:
         """How busy this node is, and how long its latest attempts took."""
         return {
-            "slots": self._tunables.slots,
+            "concurrency": self._tunables.slots,
             "in_flight": self._capacity.in_progress,
             "unwritten": self._settler.unwritten,
             "durations_ms": self._settler.percentiles,

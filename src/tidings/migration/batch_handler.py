@@ -91,6 +91,10 @@ class BatchHandler:
         """Return no steps: the attempt commits its own results."""
         return ()
 
+    def log_ids(self, content: Any) -> Mapping[str, str]:
+        """Return the ids of the job and the batch for log lines."""
+        return {"job": content.job_id, "batch": content.id} if isinstance(content, MigrationBatch) else {}
+
     async def run(self, task: Task, content: Any) -> Outcome:
         """Make one attempt."""
         batch: MigrationBatch = content

@@ -18,8 +18,8 @@ class BroadcastState(StrEnum):
     """The state of a broadcast."""
 
     LOADING = "loading"  # recipients are being added; nothing is sent
-    NEW = "new"  # recipients are frozen; waits for its time or for a call
-    PENDING = "pending"  # running
+    READY = "ready"  # recipients are frozen; waits for its time or for a call
+    RUNNING = "running"
     PAUSED = "paused"
     COMPLETED = "completed"  # every recipient has ended
     FAILED = "failed"  # none succeeded, or stopped by its error limit
@@ -50,7 +50,7 @@ class BroadcastOptions:
     spread: int = 0  # microseconds over which starts are spread
     error_limit: float | None = None  # fraction of errors at which it stops
     canary: int | None = None
-    quiet: QuietHours | None = None
+    quiet_hours: QuietHours | None = None
     timezone: str = "UTC"  # for recipients without a time zone
     recipient_timezone: bool = False  # send at each recipient's local time
     max_attempts: int | None = None
@@ -64,7 +64,7 @@ class BroadcastOptions:
     @property
     def by_zone(self) -> bool:
         """Whether recipients must be grouped by time zone."""
-        return self.recipient_timezone or self.quiet is not None
+        return self.recipient_timezone or self.quiet_hours is not None
 
     def to_json(self) -> str:
         """Return the options as JSON."""
@@ -74,8 +74,8 @@ class BroadcastOptions:
 def load_broadcast_options(text: str) -> BroadcastOptions:
     """Load options from JSON."""
     kept = json.loads(text)
-    if kept.get("quiet") is not None:
-        kept["quiet"] = QuietHours(*kept["quiet"])
+    if kept.get("quiet_hours") is not None:
+        kept["quiet_hours"] = QuietHours(*kept["quiet_hours"])
     kept["since"] = tuple(kept.get("since", (0, 0)))
     return BroadcastOptions(**kept)
 

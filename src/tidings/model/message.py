@@ -42,4 +42,5 @@ class Draft(NamedTuple):
     template: str | None = None  # by name or id; rendered when the draft is accepted
     template_version: int | None = None  # None: the newest
     variables: Mapping[str, Any] | None = None
+    refuses_past: bool = False  # a due time in the past is an error, as in requests
     said: str | None = None  # the original request, to detect repeated calls; None: these fields

@@ -5,9 +5,13 @@ The limit is the smallest of the container's limit, the process's rlimit, and th
 
 from __future__ import annotations
 
-import resource
 import time
 from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 _CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _USED = Path("/proc/self/statm")
@@ -56,6 +60,8 @@ def _whole(path: Path) -> int | None:
 
 
 def _own() -> int | None:
+    if resource is None:
+        return None
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if limit == resource.RLIM_INFINITY else limit
 

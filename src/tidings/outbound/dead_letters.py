@@ -13,6 +13,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from ..inputs.pagination import Page, decode_position, page_size
+from ..kernel.clock import Clock
+from ..model import durations
 from ..model.errors import Invalid
 from ..model.task import Category, TaskState
 from ..model.time import SECOND, iso, micros
@@ -25,6 +27,7 @@ BATCH = 500  # moved by one transaction
 WINDOW = 5_000  # scanned for one page
 MAX_COUNTED = 10_000  # scanned for one count of causes
 MAX_GROUPS = 100
+EXPIRE_INTERVAL = 600.0  # seconds between two searches for old dead letters
 MIN_RETRY_RATE, MAX_RETRY_RATE = 0.01, 10_000.0  # retries per second
 
 Move = Callable[[Row], Step]
@@ -40,14 +43,17 @@ class DeadLetterMoves(NamedTuple):
 class _DeadLetterFilter(NamedTuple):
     """Selects dead letters; None matches any value."""
 
-    tenant: str
+    tenant: str | None
     channel: str | None
     category: str | None
     unknown: bool | None
+    before: int | None = None  # failed at this time or earlier
 
     def matches(self, row: Row) -> bool:
         return (
-            (row["kind"], row["tenant"]) == (MESSAGE_KIND, self.tenant)
+            row["kind"] == MESSAGE_KIND
+            and self.tenant in (None, row["tenant"])
+            and (self.before is None or row["changed_at"] <= self.before)
             and self.channel in (None, row["queue"])
             and self.category in (None, row["category"])
             and self.unknown in (None, bool(row["unknown"]))
@@ -117,7 +123,7 @@ class DeadLetters:
             return Step("revive", {"id": row["id"], "due_at": due, "expires_at": due + self._grace})
 
         which = _DeadLetterFilter(tenant, channel, _category(category), unknown)
-        swept = await self._sweep(which, limit, revive, TaskState.PENDING, "retried by hand")
+        swept = await self.sweep(which, limit, revive, TaskState.PENDING, "retried by hand")
         if swept.moved:
             await self._store.hint()
         return swept
@@ -137,9 +143,9 @@ class DeadLetters:
             return Step("cancel", {"id": row["id"], "expected": TaskState.FAILED.value})
 
         which = _DeadLetterFilter(tenant, channel, _category(category), unknown)
-        return await self._sweep(which, limit, cancel, TaskState.CANCELLED, "discarded by hand")
+        return await self.sweep(which, limit, cancel, TaskState.CANCELLED, "discarded by hand")
 
-    async def _sweep(
+    async def sweep(
         self, which: _DeadLetterFilter, limit: int, move: Move, to: TaskState, reason: str
     ) -> DeadLetterMoves:
         """Visit each dead letter once, in order; one that fails again meanwhile is not visited again."""
@@ -166,6 +172,29 @@ class DeadLetters:
         }
         done = await self._store.change(steps, keys=keys)
         return sum(bool(changed) for changed in done[::2])
+
+
+class DeadLetterExpirer:
+    """An actor that expires dead letters of every tenant at an age."""
+
+    name = "dead letters"
+
+    def __init__(self, store: Store, clock: Clock, age: timedelta) -> None:
+        self._letters = DeadLetters(store)
+        self._clock = clock
+        self._age = age
+
+    async def step(self) -> float:
+        """Expire a limited number; returns the seconds until the next step."""
+        before = self._clock.now() - micros(self._age)
+
+        def expire(row: Row) -> Step:
+            return Step("expire_failed", {"id": row["id"], "before": before})
+
+        reason = f"a dead letter for {durations.humanize(self._age)} (dead_letter_retention)"
+        which = _DeadLetterFilter(None, None, None, None, before)
+        swept = await self._letters.sweep(which, MAX_MOVED, expire, TaskState.EXPIRED, reason)
+        return 0.0 if swept.more else EXPIRE_INTERVAL
 
 
 def _line(row: Row, to: TaskState, reason: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..inputs.natural_times import parse_in, parse_when
 from ..model.errors import Invalid
 from ..model.message import Draft
 from ..model.time import micros
+from .message_validation import check_not_past
 from .templates.depth_limit import check_depth
 
 _REMEMBERED = 1000
@@ -20,6 +21,7 @@ _REMEMBERED = 1000
 TIME_FIELDS: Mapping[str, Field] = {
     "at": Field("string", "send time: ISO 8601 with offset, or words", "tomorrow 9am"),
     "in": Field("string", "delay from now, instead of `at`", "10 min"),
+    "past": Field("string", "if `at` is more than 5 minutes ago: `refuse` (default) or `send` at once", "send"),
 }
 MESSAGE_FIELDS: Mapping[str, Field] = {
     "channel": Field("string", "name of a configured channel", "phone", required=True),
@@ -69,6 +71,7 @@ class DraftParser:
             expires_at=self._expiry(given, self.now if at is None else max(at, self.now)),
             max_attempts=given.get("max_attempts"),
             tenant=self._tenant,
+            refuses_past=refuses_past(given),
             said=orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode() if keep else None,
         )
         if "template" in given or "variables" in given or "template_version" in given:
@@ -83,6 +86,13 @@ class DraftParser:
         if length is not None:
             raise Invalid("both `at` and `in` are given", field="at", remedy="give one of them")
         return self._instant(at, "at")
+
+    def due(self, given: Mapping[str, Any]) -> int | None:
+        """As `when`; raises Invalid for a time in the past unless the request allows it."""
+        at = self.when(given)
+        if at is not None and refuses_past(given):
+            check_not_past(at, self.now)
+        return at
 
     def _expiry(self, given: Mapping[str, Any], due: int) -> int | None:
         at, length = given.get("expires_at"), given.get("expires_in")
@@ -106,6 +116,14 @@ class DraftParser:
                 self._known.clear()
             known = self._known[words] = read()
         return known
+
+
+def refuses_past(given: Mapping[str, Any]) -> bool:
+    """Return whether a time in the past is an error; `"past": "send"` allows it."""
+    word = given.get("past")
+    if word not in (None, "refuse", "send"):
+        raise Invalid(f"past is {word[:60]!r}", field="past", remedy="use send or refuse")
+    return word != "send"
 
 
 def _of_template(draft: Draft, given: Mapping[str, Any]) -> Draft:

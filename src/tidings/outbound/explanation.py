@@ -83,9 +83,12 @@ def _frozen(row: Row) -> Explanation:
     match row["broadcast_state"]:
         case "loading":
             return Explanation(f"waits until the recipients of its broadcast {broadcast} are complete")
-        case "new" if row["due_at"] is not None:
+        case "ready" if row["broadcast_trigger"] != "manual":
             return Explanation(f"waits for the start of its broadcast {broadcast}", row["due_at"])
-        case "pending":
+        case "ready":
+            remedy = f"run: tidings broadcasts trigger {broadcast}"
+            return Explanation(f"waits until its broadcast {broadcast} is triggered", remedy=remedy)
+        case "running":
             return Explanation(f"waits for its turn in its broadcast {broadcast}")
         case "paused" | "failed" as state:
             remedy = f"fix the cause, then: tidings broadcasts resume {broadcast}"

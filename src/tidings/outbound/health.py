@@ -24,10 +24,18 @@ from .events import event_types
 
 HEALTH_WINDOW = 15 * MINUTE
 MIN_ATTEMPTS = 10  # minimum for a meaningful rate
-MIN_SUCCESS_RATE = 0.9
-MAX_ERROR_RATE = 0.1
 NOT_ATTEMPTS = frozenset({"deferred", "released", "skipped", "offline"} | {"late", "again", "persistent", "sent_late"})
 """Tallies that are not outcomes of attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthLimits:
+    """When health is degraded, and the scheduler unhealthy."""
+
+    min_success_rate: float = 0.9
+    max_error_rate: float = 0.1
+    max_queue_depth: int = 10_000  # more due messages mean that the workers do not keep up
+    max_poll_age: timedelta = timedelta(minutes=2)
 
 
 class HealthStatus(StrEnum):
@@ -50,7 +58,9 @@ class HealthReport:
     error_rate_by_category: dict[str, float]
 
 
-async def check_health(store: Store, clock: Clock, *, lease: timedelta) -> HealthReport:
+async def check_health(
+    store: Store, clock: Clock, *, lease: timedelta, limits: HealthLimits = HealthLimits()
+) -> HealthReport:
     """Read the tallies and evaluate them."""
     now: int = (await store.read("now"))[0]["now"]
     nodes = await store.read("node_list")
@@ -60,7 +70,7 @@ async def check_health(store: Store, clock: Clock, *, lease: timedelta) -> Healt
     cut_off = len(node_problems(nodes))
     live = sum(node["state"] == "live" for node in nodes)
     problems = [f"{cut_off} of {live} processes cannot use RabbitMQ"] if cut_off else []
-    return evaluate_health(counted, alive=alive, drift=clock.drift(), troubles=problems)
+    return evaluate_health(counted, alive=alive, drift=clock.drift(), troubles=problems, limits=limits)
 
 
 def node_problems(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -70,7 +80,12 @@ def node_problems(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def evaluate_health(
-    tallies: Sequence[Row], *, alive: int, drift: timedelta, troubles: Sequence[str] = ()
+    tallies: Sequence[Row],
+    *,
+    alive: int,
+    drift: timedelta,
+    troubles: Sequence[str] = (),
+    limits: HealthLimits = HealthLimits(),
 ) -> HealthReport:
     """The report, from values alone (pure)."""
     total = succeeded = spent = 0
@@ -87,7 +102,7 @@ def evaluate_health(
             errors[category] += count
     rates = {str(category): errors[category] / total if total else 0.0 for category in Category}
     rate = succeeded / total if total else None
-    degraded = [*troubles, *_shares(total, rate, rates)]
+    degraded = [*troubles, *_shares(total, rate, rates, limits)]
     if classify_drift(drift) is DriftLevel.UNHEALTHY:
         degraded.append(f"this machine's clock is off by {durations.humanize(abs(drift))}")
     reasons = [*([] if alive else ["no process is working"]), *degraded]
@@ -95,11 +110,13 @@ def evaluate_health(
     return HealthReport(status, tuple(reasons), total, rate, spent / total if total else None, rates)
 
 
-def _shares(total: int, success: float | None, errors: dict[str, float]) -> list[str]:
+def _shares(total: int, success: float | None, errors: dict[str, float], limits: HealthLimits) -> list[str]:
     if total < MIN_ATTEMPTS or success is None:
         return []
-    low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < MIN_SUCCESS_RATE else []
+    low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < limits.min_success_rate else []
     high = [
-        f"{share:.0%} of attempts ended in a {name} error" for name, share in errors.items() if share > MAX_ERROR_RATE
+        f"{share:.0%} of attempts ended in a {name} error"
+        for name, share in errors.items()
+        if share > limits.max_error_rate
     ]
     return low + high

@@ -10,10 +10,11 @@ from typing import Any
 import orjson
 
 from ..kernel.clock import Clock
+from ..model import durations
 from ..model.errors import Invalid, TooLarge
 from ..model.message import Draft
 from ..model.task import NewTask
-from ..model.time import SECOND, iso, micros
+from ..model.time import MINUTE, SECOND, iso, micros
 from .channels.base import Channel
 from .events import event_types
 from .idempotency import MAX_KEY_LENGTH
@@ -24,6 +25,7 @@ MESSAGE_COLUMNS = (
     "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "own_expiry",
 )  # fmt: skip
 MAX_SCHEDULE_AHEAD = 10 * 366 * 86_400 * SECOND  # ten years ahead
+PAST_TOLERANCE = 5 * MINUTE  # for clocks that differ and requests that are slow
 MAX_RECIPIENT_LENGTH = 512
 
 
@@ -65,6 +67,8 @@ class MessageValidator:
         _check(draft, kept, now, self._max_body)
         channel.check(draft.to, content)
         due = now if draft.at is None else draft.at
+        if draft.refuses_past:
+            check_not_past(due, now)
         expires = draft.expires_at
         own_expiry = expires is not None
         if expires is None:
@@ -105,9 +109,17 @@ def check_line(text: str, field: str, longest: int) -> str:
     return text.strip()
 
 
+def check_not_past(at: int, now: int) -> None:
+    """Raise Invalid if the time is past by more than PAST_TOLERANCE."""
+    if at < now - PAST_TOLERANCE:
+        ago = durations.humanize(timedelta(microseconds=now - at))
+        remedy = 'check the date; to send it at once, say "past": "send" (CLI: --past send)'
+        raise Invalid(f"{iso(at)} was {ago} ago", field="at", remedy=remedy)
+
+
 def check_size(content: str, max_body: int, field: str = "text") -> None:
     """Raise TooLarge if the encoded content exceeds the setting max_body."""
-    if (size := len(content.encode())) > max_body:
+    if len(content) * 4 > max_body and (size := len(content.encode())) > max_body:  # a character has at most 4 bytes
         remedy = f"at most {max_body:,} are accepted (setting max_body)"
         raise TooLarge(f"the message has {size:,} bytes", field=field, remedy=remedy)
 
@@ -136,8 +148,7 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         )
     if not draft.text and not draft.data:
         raise Invalid("the message is empty", field="text", remedy="give a text, or data")
-    if len(encoded) > max_body:
-        check_size(encoded, max_body)
+    check_size(encoded, max_body)
     if not 0 <= draft.priority <= 9:
         raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
     if draft.max_attempts is not None and not 1 <= draft.max_attempts <= 1000:

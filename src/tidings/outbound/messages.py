@@ -20,7 +20,7 @@ from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
 from ..store.port import EnqueueResult, IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
 from .channels.base import Channel
-from .idempotency import optional_key, replayed_answer
+from .idempotency import find_replay, optional_key, replayed_answer
 from .message_serializer import attempt_times, kernel_state, public_state, serialize_history_entry, serialize_message
 from .message_validation import MAX_SCHEDULE_AHEAD, MESSAGE_COLUMNS, MessageLimits, MessageValidator
 from .receipts.delivery_status import overall_status, serialize_receipts
@@ -72,7 +72,7 @@ class MessageService:
         self._store = store
         self._clock = clock
         self._judge = MessageValidator(clock, channels, rules)
-        self._rules = rules
+        self.rules = rules
         self._grace = micros(rules.grace)
         self.templates = templates or TemplateService(store, clock, max_body=rules.max_body, channels=channels)
 
@@ -179,22 +179,24 @@ class MessageService:
         return chunk._replace(once=self._once("messages.bulk", place, said, answer, chunk.now, tenant))
 
     async def _write(self, judged: _BulkChunk) -> list[BulkLineResult]:
-        if judged.tasks:
-            try:
-                done = await self._enqueue(judged.tasks, judged.rows, judged.once, judged.now)
-            except RateLimited as error:
-                return [line if line.error else BulkLineResult(line.number, None, error) for line in judged.lines]
-            if done.earlier is not None and judged.once is not None:
-                ids = replayed_answer(done.earlier, judged.once)
-                return [line._replace(id=id_) for line, id_ in zip(judged.lines, ids, strict=True)]
-            await self._hint(judged.tasks, judged.now)
+        """Write a chunk; the lines of one that was accepted before get their first answer, even if invalid now."""
+        if not judged.tasks:
+            earlier = await find_replay(self._store, judged.once)
+            return judged.lines if earlier is None else _replayed_lines(judged.lines, earlier.answer)
+        try:
+            done = await self._enqueue(judged.tasks, judged.rows, judged.once, judged.now)
+        except RateLimited as error:
+            return [line if line.error else BulkLineResult(line.number, None, error) for line in judged.lines]
+        if done.earlier is not None and judged.once is not None:
+            return _replayed_lines(judged.lines, replayed_answer(done.earlier, judged.once))
+        await self._hint(judged.tasks, judged.now)
         return judged.lines
 
     async def _enqueue(
         self, tasks: Sequence[NewTask], rows: Sequence[tuple[Any, ...]], once: IdempotencyRecord | None, now: int
     ) -> EnqueueResult:
         """Write the messages of one tenant and count them against its quota."""
-        tenant, tenants = tasks[0].tenant, self._rules.tenants
+        tenant, tenants = tasks[0].tenant, self.rules.tenants
         quota = tenants.take(tenant, len(tasks), now)
         try:
             return await self._store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows), once=once, also=quota)
@@ -203,7 +205,7 @@ class MessageService:
 
     async def check_quota(self, tenant: str, now: int) -> list[Step]:
         """Return the step that counts one message; raises RateLimited if today's quota is used up."""
-        tenants = self._rules.tenants
+        tenants = self.rules.tenants
         await tenants.check_left(self._store, tenant, 1, now)
         return [step._replace(name="quota_add", needed=False) for step in tenants.take(tenant, 1, now)]
 
@@ -216,7 +218,7 @@ class MessageService:
     def _once(
         self, scope: str, key: str | None, body: object, answer: object, now: int, tenant: str
     ) -> IdempotencyRecord | None:
-        until = now + micros(self._rules.keep_keys)
+        until = now + micros(self.rules.keep_keys)
         return optional_key(scope, key, body, answer, tenant=tenant, until=until)
 
     async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:
@@ -355,6 +357,10 @@ def _too_late(what: str, state: str) -> str:
 def _said(draft: Draft | TidingsError) -> object:
     """What identifies a repeat: the original request, because "in 10 min" is a different time each call."""
     return draft.said if isinstance(draft, Draft) and draft.said is not None else draft
+
+
+def _replayed_lines(lines: Sequence[BulkLineResult], ids: Sequence[str | None]) -> list[BulkLineResult]:
+    return [line if id_ is None else BulkLineResult(line.number, id_) for line, id_ in zip(lines, ids, strict=True)]
 
 
 def _replay(earlier: Row, once: IdempotencyRecord) -> AcceptedMessage:

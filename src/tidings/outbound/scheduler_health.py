@@ -7,12 +7,9 @@ from datetime import timedelta
 
 from ..kernel.clock import UNHEALTHY_DRIFT, Clock, DriftLevel, classify_drift
 from ..model import durations
-from ..model.time import MINUTE, SECOND
+from ..model.time import SECOND, micros
 from ..store.port import Store
-
-MAX_SILENCE = 2 * MINUTE
-MAX_QUEUE_DEPTH = 10_000  # more due messages mean that the workers do not keep up
-_MAX_COUNTED = MAX_QUEUE_DEPTH + 1  # per priority of a channel
+from .health import HealthLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +23,19 @@ class SchedulerHealth:
     clock_drift_seconds: float
 
 
-async def check_scheduler_health(store: Store, clock: Clock) -> SchedulerHealth:
+async def check_scheduler_health(store: Store, clock: Clock, limits: HealthLimits = HealthLimits()) -> SchedulerHealth:
     """Evaluate scheduler health. A node polls at least as often as it sends heartbeats."""
     now: int = (await store.read("now"))[0]["now"]
     seen = [row["seen_at"] for row in await store.read("node_list") if row["state"] == "live"]
-    depth = sum(int(row["due"]) for row in await store.read("counts_due", most=_MAX_COUNTED))
+    depth = sum(int(row["due"]) for row in await store.read("counts_due", most=limits.max_queue_depth + 1))
     drift = clock.drift()
     silence = now - max(seen) if seen else None
     reasons = []
-    if silence is None or silence > MAX_SILENCE:
-        reasons.append("no process has polled for due messages in the last 2 min")
-    if depth > MAX_QUEUE_DEPTH:
-        reasons.append(f"over {MAX_QUEUE_DEPTH:,} messages are due")
+    if silence is None or silence > micros(limits.max_poll_age):
+        longest = durations.humanize(limits.max_poll_age)
+        reasons.append(f"no process has polled for due messages in the last {longest}")
+    if depth > limits.max_queue_depth:
+        reasons.append(f"over {limits.max_queue_depth:,} messages are due")
     if classify_drift(drift) is DriftLevel.UNHEALTHY:
         reasons.append(f"this machine's clock is off by {durations.humanize(abs(drift))}")
     [mark] = await store.read("clock_high")

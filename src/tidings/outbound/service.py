@@ -24,12 +24,14 @@ from .dead_letters import DeadLetters
 from .events import event_types
 from .events.subscriptions import SubscriptionService
 from .explanation import Explanation
-from .health import HealthReport, check_health
+from .health import HealthLimits, HealthReport, check_health
 from .message_actions import explain_message
 from .messages import MessageService
 from .overview import Overview
 from .receipts.callbacks import CallbackService
 from .rollout.service import RolloutService
+from .scheduler_health import SchedulerHealth, check_scheduler_health
+from .schedules.bulk_actions import ScheduleBulk
 from .schedules.occurrence_builder import MessageOccurrenceBuilder
 from .schedules.service import ScheduleService
 from .sent_log import SentLog
@@ -56,11 +58,13 @@ class OutboundService:
     audience: ContactListService
     suppressions: SuppressionService
     schedules: ScheduleService
+    schedule_bulk: ScheduleBulk
     rollout: RolloutService
     broadcasts: BroadcastService
     broadcast_creator: BroadcastCreator
     callbacks: CallbackService
     alerts: AlertService
+    health_limits: HealthLimits
 
     @property
     def templates(self) -> TemplateService:
@@ -78,7 +82,11 @@ class OutboundService:
 
     async def health(self) -> HealthReport:
         """The health report of the last fifteen minutes."""
-        return await check_health(self.store, self.clock, lease=self.lease)
+        return await check_health(self.store, self.clock, lease=self.lease, limits=self.health_limits)
+
+    async def scheduler_health(self) -> SchedulerHealth:
+        """Whether due messages are polled, the queue keeps up and the clock is right."""
+        return await check_scheduler_health(self.store, self.clock, self.health_limits)
 
     async def sla(self, *, days: int = 30, channel: str | None = None) -> list[DailyDelivery]:
         """The share of messages sent on time, by day and channel; internal queues are left out."""
@@ -103,6 +111,7 @@ def build_outbound_service(
     callbacks: CallbackService | None = None,
     watch: TrendSampler | None = None,
     figures: AlertMeasurements | None = None,
+    limits: HealthLimits = HealthLimits(),
 ) -> OutboundService:
     """Build the outbound service from its dependencies."""
     callbacks = callbacks or CallbackService(store, clock, {})
@@ -117,14 +126,16 @@ def build_outbound_service(
     broadcast_creator = broadcast_creator or BroadcastCreator(
         store, clock, channels, messages.templates, audience, webhooks=callable_at
     )
+    schedules = ScheduleService(
+        store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}, messages.rules
+    )
     return OutboundService(
         store, clock, lease, messages, dead, channel_control,
         Overview(store, watch or TrendSampler(store, clock)), SentLog(store),
         subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
-        schedules=ScheduleService(
-            store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}
-        ),
+        schedules=schedules, schedule_bulk=ScheduleBulk(schedules, store),
         rollout=RolloutService(store, clock, own=own), broadcasts=BroadcastService(store, clock),
         broadcast_creator=broadcast_creator,
         callbacks=callbacks, alerts=AlertService(store, clock, figures or AlertMeasurements(store)),
+        health_limits=limits,
     )  # fmt: skip

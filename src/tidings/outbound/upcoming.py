@@ -128,7 +128,7 @@ def _firings(planned: Sequence[tuple[Row, RecurrenceSeries]], since: int, until:
             yield {
                 "schedule": row["id"],
                 "name": row["name"],
-                "makes": row["makes"],
+                "creates": row["creates"],
                 "channel": body.get("channel"),
                 "to": body.get("to") or body.get("list"),
                 "at": [iso(at) for at in times[:MAX_FIRINGS]],

@@ -152,7 +152,7 @@ class SandboxLedger:
 def _open(path: Path) -> tuple[int, bool]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         size = os.fstat(fd).st_size
         return fd, size > 0 and os.pread(fd, 1, size - 1) != b"\n"
     except OSError as error:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
@@ -159,7 +160,7 @@ class GroupWriter:
         return value, None
 
 
-def _translate(error: BaseException, *, started: bool = True) -> Exception:
+def _translate(error: BaseException, *, started: bool = True, folder: Path | None = None) -> Exception:
     """Translate a driver error; a refusal after the start is an outage, not a wrong database."""
     match error:
         case apsw.FullError():
@@ -168,7 +169,7 @@ def _translate(error: BaseException, *, started: bool = True) -> Exception:
             return StoreUnavailable("another process holds the database", remedy="retry shortly")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
             problem = "the database cannot be written"
-            remedy = "check the owner, mode and mount of its folder"
+            remedy = f"check the owner, mode and mount of {folder or 'its folder'}"
             if started:
                 return StoreRefused(problem, remedy=remedy, reason="read-only")
             return StoreUnusable(problem, remedy=remedy)
@@ -186,9 +187,9 @@ def _translate(error: BaseException, *, started: bool = True) -> Exception:
 
 
 @contextlib.contextmanager
-def translate_sqlite_errors(*, started: bool = True) -> Iterator[None]:
+def translate_sqlite_errors(*, started: bool = True, folder: Path | None = None) -> Iterator[None]:
     """Translate driver errors of statements outside a group."""
     try:
         yield
     except apsw.Error as error:
-        raise _translate(error, started=started) from error
+        raise _translate(error, started=started, folder=folder) from error

@@ -137,7 +137,10 @@ def _refused(error: asyncpg.PostgresError, started: bool) -> StoreUnavailable | 
 def _refusal(error: asyncpg.PostgresError) -> tuple[str, str, str]:
     """Return why the server refuses, the remedy, and a short reason without hosts or files."""
     match error:
-        case asyncpg.InvalidCatalogNameError() | asyncpg.InvalidAuthorizationSpecificationError():
+        case asyncpg.InvalidCatalogNameError():
+            remedy = "create it (createdb --owner ROLE NAME), or correct the database URL"
+            return f"PostgreSQL refused the connection: {error}", remedy, "login refused"
+        case asyncpg.InvalidAuthorizationSpecificationError():
             return f"PostgreSQL refused the connection: {error}", "check the database URL", "login refused"
         case asyncpg.InsufficientPrivilegeError():
             remedy = "let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start"

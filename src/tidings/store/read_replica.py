@@ -20,7 +20,7 @@ REPLICA_READS = frozenset(
         "audit_page",
         "broadcast_page", "broadcast_recipients", "contact_page", "counts", "counts_due", "counts_overdue",
         "dead_groups", "dead_page", "import_page", "list_members", "list_page", "message_newest",
-        "message_window", "occurrence_page", "schedule_page", "schedule_page_of_state", "sent_below",
+        "message_window", "occurrence_page", "schedule_page", "sent_below",
         "sent_page", "shadow_page", "subscription_page", "suppression_page", "attempt_tally_minutes",
         "attempt_tally_sums",
         "template_page", "template_version_page", "waited_page",

@@ -74,7 +74,7 @@ class SqliteStore:
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Open the file, create the schema in an empty one, check schema and durability settings."""
         refuse_unwritable(self.path)
-        with translate_sqlite_errors(started=False):
+        with translate_sqlite_errors(started=False, folder=self.path.parent.resolve()):
             self._connection = connect(self.path, self._now)
             self._writer = GroupWriter(self._connection, inline=self._inline, patience=self._patience)
             self._connection.setbusytimeout(5000)

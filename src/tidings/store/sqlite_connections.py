@@ -35,7 +35,7 @@ def refuse_unwritable(path: Path) -> None:
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise StoreUnusable(
             f"{path} cannot be written",
-            remedy="check the owner, mode and mount of its folder, or use another --database",
+            remedy=f"check the owner, mode and mount of {path.parent.resolve()}, or use another --database",
         )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import socket
 from pathlib import Path
 
 from ..model.errors import StoreUnusable
+from ..wire.file_locks import lock_file
 
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "ceph", "glusterfs"})
 
@@ -29,9 +29,9 @@ class FileLock:
         """Take the lock if it is free, without waiting."""
         if self._fd is not None:
             return True
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)  # not inherited by other programs (PEP 446)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(fd)
         except OSError:
             os.close(fd)
             return False
@@ -51,12 +51,14 @@ class WakeSocket:
     def __init__(self, path: Path) -> None:
         self._path = str(path)
         self._receiver: socket.socket | None = None
-        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._sender = _datagram_socket()
 
     def listen(self) -> int | None:
-        """Receive hints. Return the descriptor to watch, or None if the path is too long for a socket."""
+        """Receive hints. Return the descriptor to watch, or None if there can be no such socket: polling is enough."""
+        receiver = _datagram_socket()
+        if receiver is None:
+            return None
         with contextlib.suppress(OSError):
-            receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)
             receiver.bind(self._path)
@@ -73,17 +75,29 @@ class WakeSocket:
 
     def send(self) -> None:
         """Send a hint to the listening process."""
-        with contextlib.suppress(OSError):
-            self._sender.sendto(b"!", self._path)
+        if self._sender is not None:
+            with contextlib.suppress(OSError):
+                self._sender.sendto(b"!", self._path)
 
     def close(self) -> None:
         """Close both ends."""
-        self._sender.close()
+        if self._sender is not None:
+            self._sender.close()
         if self._receiver is not None:
             self._receiver.close()
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
             self._receiver = None
+
+
+def _datagram_socket() -> socket.socket | None:
+    """A local socket; None on Windows."""
+    family = getattr(socket, "AF_UNIX", None)
+    if family is None:
+        return None
+    made = socket.socket(family, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    return made
 
 
 def refuse_remote(path: Path) -> None:

@@ -8,6 +8,7 @@ origin_checks: Host and Origin checks of our servers (DNS rebinding, cross-site 
 connection_limits: limits on headers and connections of our servers.
 webhook_signatures: signs and verifies webhooks (Standard Webhooks).
 retry_after: parses the Retry-After header (pure).
+file_locks: exclusive locks on open files, on POSIX and on Windows.
 deadlines: request deadlines that survive a paused process.
 placeholders: placeholders in URLs, headers and bodies (pure).
 """

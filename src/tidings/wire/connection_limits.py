@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -59,6 +63,8 @@ def sandbox_connections(concurrency: int) -> int:
 
 def _allow_files(needed: int) -> int:
     """Return the limit on open files, raised to `needed` if possible."""
+    if resource is None:
+        return needed
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return needed

@@ -8,6 +8,7 @@ from typing import Any
 from ...store.port import Row
 
 RECIPIENT_STATUSES = ("SCHEDULED", "PENDING", "SUCCESS", "FAIL")
+_SESSION_STATUS = {"loading": "NEW", "ready": "NEW", "running": "PENDING"}  # the others: the state in capitals
 _STATUS = {"waiting": "SCHEDULED", "processing": "PENDING", "sent": "SUCCESS"}  # the others: FAIL
 
 
@@ -48,7 +49,7 @@ def session(broadcast: Mapping[str, Any], tenant: str, addresses: Sequence[str])
         "webhook": options.get("webhook"),
         "options": {**times, **({} if interval is None else {"attemptIntervalMinutes": f"{interval:g}"})},
         "xref": broadcast["xref"],
-        "status": "NEW" if broadcast["state"] == "loading" else broadcast["state"].upper(),
+        "status": _SESSION_STATUS.get(broadcast["state"], broadcast["state"].upper()),
         "startedAt": broadcast["started_at"],
         "endedAt": broadcast["ended_at"],
         "totalAddresses": broadcast["total"],

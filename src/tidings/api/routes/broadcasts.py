@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from ...access.permissions import OPERATE, READ, SEND, requires
 from ...inputs.fields import Field
 from ...model.errors import Invalid
+from ...outbound.broadcasts.recipient_parser import ADDRESS_COLUMNS
 from ...outbound.broadcasts.recipient_results import RESULT_COLUMNS, result_cells
 from ...outbound.broadcasts.request_parser import BROADCAST_FIELDS
 from ...outbound.broadcasts.service import CHANGES
@@ -60,7 +61,7 @@ def _create_routes(router: APIRouter, outbound: OutboundService, largest: int, m
         """Upload recipients as CSV or NDJSON and freeze them. Repeat an interrupted upload unchanged."""
         reject_oversized_upload(request)
         form = upload_format(request.headers.get("content-type", ""))
-        found = read_rows(request.stream(), form, largest=largest, most_lines=most)
+        found = read_rows(request.stream(), form, largest=largest, most_lines=most, required=ADDRESS_COLUMNS)
         try:
             return json_response(await outbound.broadcast_creator.upload(id, found, freezes=freeze, expected=expect))
         except ClientDisconnect:

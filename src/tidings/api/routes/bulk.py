@@ -51,14 +51,15 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
         exchange = NdjsonStreamResponse(
             request_id_of(request), ("accepted", "refused"), remedy="repeat it with the same Idempotency-Key"
         )
-        exchange.start(_results(outbound.messages.accept_many(drafts, key=key), request_id_of(request)))
+        exchange.start(line_results(outbound.messages.accept_many(drafts, key=key), request_id_of(request)))
         await exchange.first_answer()
         return exchange
 
     return router
 
 
-async def _results(chunks: AsyncIterator[list[BulkLineResult]], request_id: str) -> AsyncIterator[StreamChunk]:
+async def line_results(chunks: AsyncIterator[list[BulkLineResult]], request_id: str) -> AsyncIterator[StreamChunk]:
+    """Encode the results of lines as response lines with their counts."""
     async for lines in chunks:
         good = sum(line.error is None for line in lines)
         yield StreamChunk(

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from ...access.permissions import OPEN, requires
 from ...model.errors import TidingsError
 from ...outbound.health import HealthStatus
-from ...outbound.scheduler_health import check_scheduler_health
 from ...outbound.service import OutboundService
 from ..bodies import json_response
 
@@ -57,7 +56,7 @@ def routes(outbound: OutboundService) -> APIRouter:
         problem = await readiness_problem(outbound)
         if problem is not None:
             return json_response({"healthy": False, "reasons": [problem]}, 503)
-        found = await check_scheduler_health(outbound.store, outbound.clock)
+        found = await outbound.scheduler_health()
         return json_response(asdict(found), 200 if found.healthy else 503)
 
     return router

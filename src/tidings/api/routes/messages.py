@@ -86,7 +86,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
     @requires(OPERATE)
     async def retry(id: str, request: Request) -> Response:
         """Retry a dead letter with all its attempts."""
-        at = draft_parser().when(await read_fields(request, TIME_FIELDS))
+        at = draft_parser().due(await read_fields(request, TIME_FIELDS))
         return json_response(_with_actions(await outbound.messages.retry(id, at=at)))
 
     @router.post("/{id}/reschedule", **action_options(TIME_FIELDS, required=True))
@@ -94,7 +94,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
     async def reschedule(id: str, request: Request) -> Response:
         """Change the time of a pending message."""
         parser = draft_parser()
-        at = parser.when(await read_fields(request, TIME_FIELDS))
+        at = parser.due(await read_fields(request, TIME_FIELDS))
         if at is None:
             raise Invalid("at is missing", field="at", remedy='write {"at": "tomorrow 9am"} or {"in": "10 min"}')
         moved = await outbound.messages.reschedule(id, at)

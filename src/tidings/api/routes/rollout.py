@@ -60,7 +60,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
             )
         )
 
-    @router.post("/channels/{name}/rollout/back", responses=NOT_FOUND | CONFLICT)
+    @router.post("/channels/{name}/rollout/undo", responses=NOT_FOUND | CONFLICT)
     @requires(OPERATE, whole=True)
     async def back(name: str, request: Request) -> Response:
         """Undo the last change."""

@@ -8,16 +8,34 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ, SEND, requires
+from ...outbound.contacts.uploads import read_rows, upload_format
+from ...outbound.schedules.bulk_actions import ACTIONS
 from ...outbound.schedules.request_parser import PREVIEW_FIELDS, SCHEDULE_CHANGES, SCHEDULE_FIELDS
+from ...outbound.schedules.schedule_filters import SELECTION_FIELDS
 from ...outbound.service import OutboundService
 from ..bodies import created_response, json_response, page_response, read_fields, read_json
-from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, body_schema, create_options
-from ..query_parameters import STRICT_QUERY, After
+from ..body_limits import reject_oversized_upload
+from ..errors import request_id_of
+from ..ndjson_streams import NDJSON, UPLOAD, NdjsonStreamResponse
+from ..openapi_responses import (
+    CONFLICT,
+    ERROR_RESPONSES,
+    NOT_FOUND,
+    action_options,
+    body_schema,
+    content_options,
+    create_options,
+)
+from ..query_parameters import STRICT_QUERY, After, State, reject_query
+from .bulk import line_results
+
+BULK = "/v1/schedules:bulk"
 
 
-def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
+def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """Return the routes under /v1/schedules; `timezone` applies to rules without one."""
     router = APIRouter(prefix="/v1/schedules", tags=["schedules"], responses=ERROR_RESPONSES)
+    _bulk_routes(router, outbound, timezone, largest=largest, most=most)
 
     @router.post("", **create_options(SCHEDULE_FIELDS))
     @requires(SEND)
@@ -35,9 +53,22 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
 
     @router.get("", dependencies=STRICT_QUERY)
     @requires(READ)
-    async def page(state: str | None = None, limit: int = 50, after: After = None) -> Response:
-        """List schedules, newest first."""
-        return page_response(await outbound.schedules.page(state=state, limit=limit, after=after))
+    async def page(
+        *,
+        state: State = None,
+        channel: str | None = None,
+        to: str | None = None,
+        timezone: str | None = None,
+        name: str | None = None,
+        tag: str | None = None,
+        limit: int = 50,
+        after: After = None,
+    ) -> Response:
+        """List schedules, newest first. A page can be short; only `next: null` marks the end."""
+        found = await outbound.schedules.page(
+            state=state, channel=channel, to=to, timezone=timezone, name=name, tag=tag, limit=limit, after=after
+        )
+        return page_response(found)
 
     @router.get("/{id}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ)
@@ -104,3 +135,34 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
         return page_response(await outbound.schedules.occurrences(id, limit=limit, after=after))
 
     return router
+
+
+def _bulk_routes(router: APIRouter, outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most: int) -> None:
+    @router.post(":bulk", openapi_extra=UPLOAD, **content_options(NDJSON))
+    @requires(SEND)
+    async def create_many(request: Request) -> Response:
+        """Create many schedules from CSV or NDJSON: one result per row, and a summary at the end."""
+        reject_query(request)
+        reject_oversized_upload(request)
+        form = upload_format(request.headers.get("content-type", ""))
+        rows = read_rows(request.stream(), form, largest=largest, most_lines=most)
+        key = request.headers.get("idempotency-key")
+        exchange = NdjsonStreamResponse(
+            request_id_of(request), ("accepted", "refused"), remedy="repeat it with the same Idempotency-Key"
+        )
+        results = outbound.schedule_bulk.create_many(rows, timezone=timezone, key=key)
+        exchange.start(line_results(results, request_id_of(request)))
+        await exchange.first_answer()
+        return exchange
+
+    def action_route(action: str) -> None:
+        @router.post(f":{action}", name=f"{action}_many", **action_options(SELECTION_FIELDS, required=True))
+        @requires(OPERATE)
+        async def change_many(request: Request) -> Response:
+            body = await read_json(request)
+            return json_response((await outbound.schedule_bulk.change(action, body))._asdict())
+
+        change_many.__doc__ = f"{action.capitalize()} all schedules that match a filter; `dry_run` only counts them."
+
+    for action in ACTIONS:
+        action_route(action)

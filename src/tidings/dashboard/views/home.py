@@ -65,7 +65,7 @@ class _HomeViews(Views[OutboundService]):
         """Return how a time is interpreted, while it is being typed."""
         parser = self._renderer.draft_parser()
         try:
-            at = parser.when({"at": request.query_params.get("text", "")})
+            at = parser.due({"at": request.query_params.get("text", "")})
         except Invalid as error:
             return json_response({"problem": str(error)})
         return json_response({"when": describe_time(at or parser.now, self._renderer.timezone, now=parser.now)})

@@ -57,7 +57,7 @@ class _MessageViews(Views[OutboundService]):
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
         messages, parser = self._service.messages, self._renderer.draft_parser()
         if action == "reschedule":
-            await messages.reschedule(id_, parser.when({"at": form.get("at", "")}) or parser.now)
+            await messages.reschedule(id_, parser.due({"at": form.get("at", "")}) or parser.now)
             return
         actions: dict[str, ActionHandler] = {
             "cancel": messages.cancel,

@@ -39,7 +39,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
 class _ScheduleForms(Views[OutboundService]):
     async def blank(self, _: Request) -> Response:
         """Show the form for a new schedule."""
-        return await self._page({"kind": "daily", "timezone": self._renderer.timezone.key, "makes": "message"})
+        return await self._page({"kind": "daily", "timezone": self._renderer.timezone.key, "creates": "message"})
 
     async def filled(self, request: Request) -> Response:
         """Show the form with the values of one schedule."""
@@ -57,7 +57,7 @@ class _ScheduleForms(Views[OutboundService]):
             return await self._page(form)
         try:
             made = await self._service.schedules.create(
-                {**_timing(form), form.get("makes", ""): _content(form)},
+                {**_timing(form), form.get("creates", ""): _content(form)},
                 timezone=self._renderer.timezone,
                 key=form.get("key"),
             )
@@ -71,10 +71,10 @@ class _ScheduleForms(Views[OutboundService]):
         schedule = await self._service.schedules.show(id_)
         if form.get("do") == "preview":
             return await self._page(form, schedule=schedule)
-        kept = {name: value for name, value in schedule[schedule["makes"]].items() if name not in CONTENT_FIELDS}
-        emptied: dict[str, Any] = dict.fromkeys(("start", "end", "count", "skip"))
+        kept = {name: value for name, value in schedule[schedule["creates"]].items() if name not in CONTENT_FIELDS}
+        emptied: dict[str, Any] = dict.fromkeys(("start", "end", "count", "excluded_dates"))
         try:
-            body = {**emptied, **_timing(form), schedule["makes"]: kept | _content(form)}
+            body = {**emptied, **_timing(form), schedule["creates"]: kept | _content(form)}
             before = _form_values(schedule)
             if (form.get("kind"), form.get("rule")) == (before["kind"], before["rule"]):
                 body["rule"] = schedule["rule"]  # keeps parts that the form does not show
@@ -112,7 +112,7 @@ class _ScheduleForms(Views[OutboundService]):
         )
 
 
-_PREVIEW_FIELDS = ("rule", "timezone", "start", "end", "count", "skip")
+_PREVIEW_FIELDS = ("rule", "timezone", "start", "end", "count", "excluded_dates")
 
 
 def _timing(form: Mapping[str, str]) -> dict[str, Any]:
@@ -122,30 +122,30 @@ def _timing(form: Mapping[str, str]) -> dict[str, Any]:
     timing: dict[str, Any] = {name: form[name] for name in PLAIN if name in form}
     if (count := integer(form, "count")) is not None:
         timing["count"] = count
-    if "skip" in form:
-        timing["skip"] = split_words(form["skip"])
+    if "excluded_dates" in form:
+        timing["excluded_dates"] = split_words(form["excluded_dates"])
     return timing | {"rule": {form.get("kind", "daily"): form["rule"]}}
 
 
 def _content(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the message or broadcast that the schedule creates."""
-    if form.get("makes") not in CONTENT_KINDS:
-        raise Invalid("the content type is missing", field="makes", remedy="choose a message or a broadcast")
-    recipient = "to" if form["makes"] == "message" else "list"
+    if form.get("creates") not in CONTENT_KINDS:
+        raise Invalid("the content type is missing", field="creates", remedy="choose a message or a broadcast")
+    recipient = "to" if form["creates"] == "message" else "list"
     names = ("channel", recipient, *(("template",) if "template" in form else ("text", "subject")))
     return {name: form[name] for name in names if name in form}
 
 
 def _form_values(schedule: Mapping[str, Any]) -> dict[str, str]:
     """Return a schedule as form values."""
-    made = schedule[schedule["makes"]]
+    made = schedule[schedule["creates"]]
     kind, rule = next(iter(schedule["rule"].items()))
     values = {
         **{name: schedule[name] for name in PLAIN},
         **{name: made.get(name) for name in CONTENT_FIELDS},
-        "makes": schedule["makes"],
+        "creates": schedule["creates"],
         "count": schedule["count"],
-        "skip": ", ".join(schedule["skip"]),
+        "excluded_dates": ", ".join(schedule["excluded_dates"]),
         "kind": kind,
         "rule": rule if isinstance(rule, str) else _in_one_line(rule),
     }

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not block the open
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none of these flags
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_FILE = _NO_LINKS | getattr(os, "O_NONBLOCK", 0)  # a pipe must not block the open
 
 
 class HasConfinedPath(Protocol):
@@ -82,7 +83,7 @@ def _step(at: int, part: str, *, creates: bool) -> int:
     if creates:
         with suppress(FileExistsError):
             os.mkdir(part, 0o700, dir_fd=at)
-    below = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+    below = os.open(part, _DIRECTORY | _NO_LINKS, dir_fd=at)
     os.close(at)
     return below
 

@@ -8,13 +8,13 @@ the two leaves both, and the later one wins.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from ...wire.file_locks import lock_file
 from .confined_paths import ConfinedPath
 from .file_source import FileFormat, FileRow, FileSource, attributes_of, id_of, path_of_type
 from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy, invalid
@@ -170,7 +170,7 @@ class _RecordFile:
             reason = f"{self._name} cannot be written: {error.strerror}"
             raise ConnectorError(ErrorKind.PERMISSION, reason) from error
         with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_file(file.fileno(), wait=True)
             self._catch_up(file)
             yield file
 

@@ -16,7 +16,6 @@ from ...model.time import MINUTE, SECOND
 from .quiet_hours import opens_at, quiet_from, quiet_until, timezone_of
 
 WINDOW = 5_000  # tasks of one broadcast that are open at a time
-REFILL = 3_750  # refill when this few are open, so the rest lasts until the next are written
 CHECK_INTERVAL = SECOND // 20  # between two checks while messages are being sent
 SOON, LATER = SECOND, 5 * SECOND  # while all open tasks wait for their due time
 PACING_HORIZON = 2 * SECOND  # how far ahead a rate is made into due times
@@ -40,6 +39,12 @@ class FeedState(NamedTuple):
     paced_to: int | None = None
     gate: int | None = None
     is_retrying: bool = False
+    window: int = WINDOW
+
+    @property
+    def refill(self) -> int:
+        """Refill when this few are open, so the rest lasts until the next are written."""
+        return self.window * 3 // 4
 
 
 class StartBroadcast(NamedTuple):
@@ -103,7 +108,7 @@ FeedDecision = StartBroadcast | EndBroadcast | PauseAfterCanary | FeedRecipients
 
 def decide_feed(look: FeedState) -> FeedDecision:
     """Decide the next action for a new or running broadcast."""
-    if look.state == BroadcastState.NEW:
+    if look.state == BroadcastState.READY:
         late = look.now - look.starts_at
         return EndBroadcast(BroadcastState.EXPIRED, _missed(late)) if late > look.grace else StartBroadcast()
     tally, now = look.tally, look.now
@@ -118,8 +123,8 @@ def decide_feed(look: FeedState) -> FeedDecision:
         return PauseAfterCanary(
             f"the canary of {look.taken} is done ({tally.sent} sent, {tally.errors} failed): resume it"
         )
-    if look.is_retrying and tally.open <= REFILL:
-        return RetryFailedRecipients(min(WINDOW - tally.open, look.bulk), now, gap_of(look.options))
+    if look.is_retrying and tally.open <= look.refill:
+        return RetryFailedRecipients(min(look.window - tally.open, look.bulk), now, gap_of(look.options))
     return _portion(look)
 
 
@@ -171,9 +176,9 @@ def _portion(look: FeedState) -> FeedRecipients | WaitUntil:
 
 def _room(look: FeedState) -> int:
     """How many more may be open: refills when a quarter of the window is done, up to the canary size."""
-    if look.tally.open > REFILL:
+    if look.tally.open > look.refill:
         return 0
-    room = min(WINDOW - look.tally.open, look.bulk)
+    room = min(look.window - look.tally.open, look.bulk)
     return room if look.gate is None else min(room, look.gate - look.taken)
 
 
@@ -192,9 +197,9 @@ def _next_look(look: FeedState, first: int | None) -> int:
         times.append(now + CHECK_INTERVAL)
     elif tally.open:
         times.append(now + _patience(now - look.changed_at))
-        times += [quiet_from(look.options.quiet, timezone_of(part, look.options), now) for part in look.parts
-                  if look.options.quiet is not None and part.taken]  # fmt: skip
-    if tally.open <= REFILL and (look.gate is None or look.taken < look.gate):
+        times += [quiet_from(look.options.quiet_hours, timezone_of(part, look.options), now) for part in look.parts
+                  if look.options.quiet_hours is not None and part.taken]  # fmt: skip
+    if tally.open <= look.refill and (look.gate is None or look.taken < look.gate):
         times += [opens_at(part, look.options, now) for part in look.parts if part.left]
         if first is not None:
             times = [max(at, first - PACING_HORIZON) if at <= now else at for at in times]
@@ -207,7 +212,7 @@ def _patience(since: int) -> int:
 
 
 def _resting(look: FeedState) -> list[QuietPart]:
-    quiet = look.options.quiet
+    quiet = look.options.quiet_hours
     if quiet is None or not look.tally.open:
         return []
     taken = [part for part in look.parts if part.taken]

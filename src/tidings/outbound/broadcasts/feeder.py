@@ -15,7 +15,7 @@ from ...model.time import SECOND
 from ...observability.events import BroadcastStateChanged, Emit, discard_event
 from ...store.port import Row, Step, Store, WriteConflict
 from ..message_validation import MESSAGE_KIND
-from . import open_tasks
+from . import delivery_windows, open_tasks
 from .delivery_windows import (
     EndBroadcast,
     FeedRecipients,
@@ -42,13 +42,24 @@ class BroadcastFeeder:
     name = "broadcast_feeder"
 
     def __init__(
-        self, store: Store, clock: Clock, broadcast_creator: BroadcastCreator, *, grace: int, emit: Emit = discard_event
+        self,
+        store: Store,
+        clock: Clock,
+        broadcast_creator: BroadcastCreator,
+        *,
+        grace: int,
+        emit: Emit = discard_event,
+        bulk: int | None = None,
+        window: int | None = None,
     ) -> None:
+        """`bulk` limits the recipients enqueued in one transaction, `window` those in progress at once."""
         self._store = store
         self._clock = clock
         self._broadcast_creator = broadcast_creator
         self._grace = grace
         self._emit = emit
+        self._bulk = min(store.bulk, bulk or store.bulk)
+        self._window = window
 
     async def step(self) -> float:
         """Check every broadcast that is due; returns the seconds until the next one."""
@@ -83,7 +94,7 @@ class BroadcastFeeder:
                 case BroadcastState.LOADING:
                     await self._broadcast_creator.load_from_source(row)
                     return now
-                case BroadcastState.NEW | BroadcastState.PENDING:
+                case BroadcastState.READY | BroadcastState.RUNNING:
                     return await self._act(row, self._seen(row, tally, parts, now, seen), leased)
                 case _:
                     return await self._settle_down(row, tally, now, leased)
@@ -103,15 +114,15 @@ class BroadcastFeeder:
         starts_at = max(min(begins, default=row["scheduled_at"] or 0), row["frozen_at"] or 0)
         return FeedState(
             now, row["state"], load_broadcast_options(row["options"]), tally, row["taken"], known, starts_at,
-            due_at, row["changed_at"], self._grace, self._store.bulk, row["paced_to"], row["gate"],
-            row["retry_to"] is not None,
+            due_at, row["changed_at"], self._grace, self._bulk, row["paced_to"], row["gate"],
+            row["retry_to"] is not None, self._window or delivery_windows.WINDOW,
         )  # fmt: skip
 
     # -- under way
 
     async def _act(self, row: Row, look: FeedState, leased: int) -> int | None:
         """Execute the feed decision; returns when to check again."""
-        if row["state"] == BroadcastState.PENDING and row["paused_at"] is not None:
+        if row["state"] == BroadcastState.RUNNING and row["paused_at"] is not None:
             await open_tasks.resume_tasks(self._store, row)
             await self._store.write([Step("broadcast_requeued", {"group_id": row["group_id"]})])
             await self._store.hint()
@@ -128,7 +139,7 @@ class BroadcastFeeder:
                 await self._revive(row, verdict)
             case StartBroadcast():
                 step = Step("broadcast_start", {"group_id": row["group_id"]}, needed=True)
-                await self._move(row, look.tally, BroadcastState.PENDING, None, step)
+                await self._move(row, look.tally, BroadcastState.RUNNING, None, step)
             case PauseAfterCanary(reason=reason):
                 params = {"group_id": row["group_id"], "reason": reason, "passes": True}
                 step = Step("broadcast_pause", params, needed=True)

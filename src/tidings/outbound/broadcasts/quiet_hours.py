@@ -21,9 +21,9 @@ def timezone_of(part: TimezonePart, options: BroadcastOptions) -> str:
 def opens_at(part: TimezonePart, options: BroadcastOptions, now: int) -> int:
     """When the next recipient of a part may be sent to: the part's start, or the end of its quiet hours."""
     at = max(now, part.starts_at or 0)
-    if options.quiet is None:
+    if options.quiet_hours is None:
         return at
-    return quiet_until(options.quiet, timezone_of(part, options), at) or at
+    return quiet_until(options.quiet_hours, timezone_of(part, options), at) or at
 
 
 def local_start(scheduled_at: int, timezone: str | None, options: BroadcastOptions) -> int:

@@ -20,11 +20,12 @@ import orjson
 from ...inputs.timezones import parse_timezone
 from ...kernel.clock import Clock
 from ...model.broadcast import BroadcastOptions, BroadcastState, load_broadcast_options
-from ...model.errors import Conflict, InProgress, Invalid, TidingsError, TooLarge
+from ...model.errors import Conflict, InProgress, Invalid, Misconfigured, TidingsError
 from ...model.time import SECOND
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..channels.base import Channel
 from ..contacts.contact_fields import normalize_address
+from ..message_validation import check_size
 from .contact_matches import FindContacts, MatchedRecipient, match_contacts
 from .recipient_parser import BroadcastRecipient, NumberedRecipient
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 RECIPIENT_COLUMNS = (
     "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "group_id", "part",
-    "contact", "variables",
+    "contact", "variables", "timezone",
 )  # fmt: skip
 SLICE = 100  # rows validated before yielding to the event loop
 MAX_SHOWN = 3  # sample recipients of a dry run
@@ -182,7 +183,10 @@ class RecipientLoader:
                 self._repeat(chunk, number, address)
                 return False
             content = self._content(recipient if recipient.address == address else recipient._replace(address=address))
-            part = self._part(recipient.timezone)
+            timezone = self._timezone(recipient.timezone)
+            part = self._part(timezone)
+        except Misconfigured:
+            raise  # concerns the channel, not this row
         except TidingsError as error:
             chunk.refused += 1
             self._bad = [*self._bad[: MAX_SAMPLES - 1], (number, error)]
@@ -191,7 +195,7 @@ class RecipientLoader:
             return False
         variables = orjson.dumps(recipient.variables).decode() if recipient.variables else None
         chunk.size += len(content) + len(variables or "")
-        chunk.rows[address] = (number, [content, self._lot, part, recipient.contact, variables])
+        chunk.rows[address] = (number, [content, self._lot, part, recipient.contact, variables, timezone])
         return True
 
     def _content(self, recipient: BroadcastRecipient) -> str:
@@ -202,19 +206,18 @@ class RecipientLoader:
         made = self._wording.of(recipient)
         self._channel.check(recipient.address, made)
         encoded = orjson.dumps(made).decode()
-        if len(encoded) > self._wording.largest:
-            raise TooLarge(
-                f"its message has {len(encoded):,} bytes",
-                field="variables",
-                remedy=f"at most {self._wording.largest:,} are accepted (setting max_body)",
-            )
+        check_size(encoded, self._wording.largest, "variables")
         return encoded
+
+    def _timezone(self, said: str | None) -> str | None:
+        """The name of a time zone; raises Invalid."""
+        if said is not None and said not in self._zones:
+            self._zones[said] = parse_timezone(said).key
+        return None if said is None else self._zones[said]
 
     def _part(self, timezone: str | None) -> int:
         """The part of a recipient by time zone; one part for all if zones do not matter."""
-        if timezone is not None and timezone not in self._zones:
-            self._zones[timezone] = parse_timezone(timezone).key
-        place = self._zones[timezone] if timezone is not None and self._options.by_zone else None
+        place = timezone if self._options.by_zone else None
         if place not in self._parts:
             if len(self._parts) >= MAX_PARTS:
                 raise Invalid("there are too many time zones", field="timezone", remedy="use fewer of them")

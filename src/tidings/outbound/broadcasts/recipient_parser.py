@@ -11,7 +11,7 @@ from ...model.errors import Invalid, TidingsError
 from ..contacts.contact_lists import ListRecipient as Person
 from ..templates.depth_limit import check_depth
 
-_ADDRESS = ("address", "to")
+ADDRESS_COLUMNS = ("address", "to")
 
 
 class BroadcastRecipient(NamedTuple):
@@ -33,18 +33,18 @@ def parse_recipient(given: object) -> BroadcastRecipient:
         return BroadcastRecipient(given)
     if not isinstance(given, dict):
         raise Invalid("the recipient is neither an address nor an object", field="addresses", remedy=_EXAMPLE)
-    names = [name for name in _ADDRESS if given.get(name) is not None]
+    names = [name for name in ADDRESS_COLUMNS if given.get(name) is not None]
     if len(names) != 1 or not isinstance(given[names[0]], str):
         problem = "both `address` and `to` are given" if len(names) > 1 else "the address is missing or not a string"
         raise Invalid(problem, field="address", remedy=_EXAMPLE)
     timezone, variables = given.get("timezone"), given.get("variables")
     if timezone is not None and not isinstance(timezone, str):
-        raise Invalid("zone is not a string", field="timezone", remedy='for example "Europe/Berlin"')
+        raise Invalid("timezone is not a string", field="timezone", remedy='for example "Europe/Berlin"')
     if isinstance(variables, str):  # a CSV cell
         variables = _unpacked(variables)
     if variables is not None and not isinstance(variables, dict):
         raise Invalid("variables is not an object", field="variables", remedy=_EXAMPLE)
-    rest = {name: value for name, value in given.items() if name not in (*_ADDRESS, "timezone", "variables")}
+    rest = {name: value for name, value in given.items() if name not in (*ADDRESS_COLUMNS, "timezone", "variables")}
     rest |= variables or {}
     if any(isinstance(value, dict | list) for value in rest.values()):
         check_depth(rest, "variables")

@@ -30,11 +30,10 @@ async def results_page(store: Store, row: Row, *, state: str | None, limit: int,
     size, (part, task) = page_size(limit), _place(after)
     window = WINDOW if state is not None else size
     where = {"group_id": row["group_id"], "part": part, "after": task, "window": window}
-    zones = {p["part"]: p["timezone"] for p in await store.read("broadcast_parts", group_id=row["group_id"])}
     rows = await store.read(
         "broadcast_recipients", **where, state=_word(state), limit=size, untaken=_untaken(row["state"])
     )
-    items = [_entry(found, zones) for found in rows]
+    items = [_entry(found) for found in rows]
     if len(rows) == size:
         return Page(items, _cursor(rows[-1]))
     floor = await store.read("broadcast_floor", **where)
@@ -62,7 +61,7 @@ async def find_recipient(store: Store, id_: str, tenant: str) -> Row:
     rows = await store.read(
         "broadcast_recipients", **place, window=1, state=None, limit=1, untaken=_untaken(owner[0]["state"])
     )
-    return {**_entry(rows[0], {}), "broadcast": owner[0]["broadcast"]}
+    return {**_entry(rows[0]), "broadcast": owner[0]["broadcast"]}
 
 
 def result_cells(row: Row) -> Row:
@@ -76,7 +75,7 @@ def _untaken(state: str) -> str:
     return state if state in (BroadcastState.CANCELLED, BroadcastState.EXPIRED) else "waiting"
 
 
-def _entry(row: Row, zones: dict[int, str | None]) -> dict[str, Any]:
+def _entry(row: Row) -> dict[str, Any]:
     state = row["standing"]
     return {
         "id": row["id"],
@@ -88,7 +87,7 @@ def _entry(row: Row, zones: dict[int, str | None]) -> dict[str, Any]:
         "sent_at": iso(row["changed_at"]) if state == "sent" else None,
         "changed_at": iso(row["changed_at"]),
         "next_attempt_at": iso(row["due_at"]) if state == "waiting" else None,
-        "timezone": zones.get(row["part"]),
+        "timezone": row["timezone"],
         "contact": row["contact"],
         "variables": None if row["variables"] is None else orjson.loads(row["variables"]),
     }

@@ -45,7 +45,7 @@ from .validation import BroadcastValidator
 BROADCAST_KIND = "broadcast"
 MAX_PREVIEWED = 300  # recipients of a list that a preview reads
 _NOBODY = BroadcastTally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-_NO_TIME = ("trigger", "at", "in", "recipients")  # the schedule sets the time, and nothing can be uploaded
+_NO_TIME = ("trigger", "at", "in", "past", "recipients")  # the schedule sets the time, and nothing can be uploaded
 
 
 class BroadcastCreator:
@@ -229,7 +229,7 @@ class BroadcastCreator:
         is_now = row["starts"] == BroadcastTrigger.IMMEDIATE
         frozen: Row = {
             **row,
-            "state": BroadcastState.PENDING.value if is_now else BroadcastState.NEW.value,
+            "state": BroadcastState.RUNNING.value if is_now else BroadcastState.READY.value,
             "frozen_at": now,
             "started_at": now if is_now else None,
             "check_at": now if is_now else min(starts.values(), default=None),
@@ -245,7 +245,7 @@ class BroadcastCreator:
             ),
         ]
         if is_now:
-            steps.append(broadcast_event(row, tally, BroadcastState.PENDING, None))
+            steps.append(broadcast_event(row, tally, BroadcastState.RUNNING, None))
         if kept is not None:
             kept_answer = {"scope": kept.scope, "key": kept.key, "answer": orjson.dumps(answer).decode()}
             steps.append(Step("idempotency_key_answer", kept_answer))

@@ -13,7 +13,7 @@ from ...inputs.timezones import parse_timezone
 from ...model.broadcast import BroadcastOptions, BroadcastTrigger, QuietHours
 from ...model.errors import Invalid
 from ...model.time import MINUTE, SECOND, iso
-from ..draft_parser import TIME_FIELDS, DraftParser
+from ..draft_parser import TIME_FIELDS, DraftParser, refuses_past
 from ..message_validation import MAX_SCHEDULE_AHEAD, check_line
 from ..templates.depth_limit import check_depth
 
@@ -47,7 +47,7 @@ BROADCAST_FIELDS: Mapping[str, Field] = {
     "spread": Field("number", "spread starts over this many seconds, 0 to 10", 5),
     "error_limit": Field("number", "stop if more than this percentage has failed, once 20 have ended", 10),
     "canary": Field("integer", "send to this many first, then pause until resumed", 100),
-    "quiet": Field("object", "quiet hours on the recipient's clock", {"from": "22:00", "to": "07:00"}),
+    "quiet_hours": Field("object", "quiet hours on the recipient's clock", {"from": "22:00", "to": "07:00"}),
     "timezone": Field("string", "time zone for `at` and for recipients without one", "Europe/Berlin"),
     "recipient_timezone": Field("boolean", "send at the same local time in each recipient's time zone", False),
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
@@ -71,6 +71,7 @@ class BroadcastRequest(NamedTuple):
     options: BroadcastOptions
     addresses: list[Any] | None
     list: str | None
+    refuses_past: bool
 
     @property
     def is_upload(self) -> bool:
@@ -99,6 +100,7 @@ def parse_broadcast(body: object, *, now: int, timezone: ZoneInfo) -> BroadcastR
         _options(given, place),
         given.get("addresses"),
         given.get("list"),
+        refuses_past(given),
     )
 
 
@@ -118,7 +120,7 @@ def _options(given: Mapping[str, Any], timezone: ZoneInfo) -> BroadcastOptions:
         spread=0 if spread is None else round(spread * SECOND),
         error_limit=None if limit is None else limit / 100,
         canary=None if canary is None else int(canary),
-        quiet=_quiet(given.get("quiet")),
+        quiet_hours=_quiet_hours(given.get("quiet_hours")),
         timezone=timezone.key,
         recipient_timezone=bool(given.get("recipient_timezone")),
         max_attempts=None if attempts is None else int(attempts),
@@ -177,16 +179,16 @@ def _one_source(given: Mapping[str, Any]) -> None:
         raise Invalid("the list of addresses is empty", field="addresses", remedy="give at least one")
 
 
-def _quiet(given: Mapping[str, Any] | None) -> QuietHours | None:
+def _quiet_hours(given: Mapping[str, Any] | None) -> QuietHours | None:
     if given is None:
         return None
     remedy = 'for example {"from": "22:00", "to": "07:00"}'
     found = [_CLOCK.fullmatch(str(given.get(name, ""))) for name in ("from", "to")]
     if set(given) != {"from", "to"} or None in found:
-        raise Invalid("quiet must have two times of day", field="quiet", remedy=remedy)
+        raise Invalid("quiet_hours must have two times of day", field="quiet_hours", remedy=remedy)
     begin, end = (int(clock[1]) * 60 + int(clock[2]) for clock in found if clock is not None)
     if begin == end:
-        raise Invalid("quiet hours would never end", field="quiet", remedy=remedy)
+        raise Invalid("quiet hours would never end", field="quiet_hours", remedy=remedy)
     return QuietHours(begin, end)
 
 

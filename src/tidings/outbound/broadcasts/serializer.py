@@ -52,9 +52,9 @@ def allowed_actions(state: str, tally: BroadcastTally) -> list[str]:
     match state:
         case BroadcastState.LOADING:
             return ["upload", "freeze", "cancel"]
-        case BroadcastState.NEW:
+        case BroadcastState.READY:
             return ["trigger", "cancel"]
-        case BroadcastState.PENDING:
+        case BroadcastState.RUNNING:
             return ["pause", "cancel", *failed]
         case BroadcastState.PAUSED:
             return ["resume", "cancel"]
@@ -67,7 +67,7 @@ def allowed_actions(state: str, tally: BroadcastTally) -> list[str]:
 
 def serialize_options(options: BroadcastOptions, retry_in: int | None) -> Row:
     """The options as request fields, without unset ones."""
-    quiet = options.quiet
+    quiet = options.quiet_hours
     shown: dict[str, Any] = {
         "maxAttempts": options.max_attempts,
         "attemptIntervalMinutes": None if retry_in is None else retry_in / MINUTE,
@@ -75,7 +75,7 @@ def serialize_options(options: BroadcastOptions, retry_in: int | None) -> Row:
         "spread": options.spread / SECOND if options.spread else None,
         "error_limit": None if options.error_limit is None else round(options.error_limit * 100, 6),
         "canary": options.canary,
-        "quiet": None if quiet is None else {"from": _clock(quiet.begin), "to": _clock(quiet.end)},
+        "quiet_hours": None if quiet is None else {"from": _clock(quiet.begin), "to": _clock(quiet.end)},
         "timezone": options.timezone,
         "recipient_timezone": options.recipient_timezone or None,
         "priority": options.priority,
@@ -90,7 +90,7 @@ def broadcast_event(
     row: Row, tally: BroadcastTally, state: str, reason: str | None, *, only_if: int | None = 0
 ) -> Step:
     """The outbox step of a state change; a final state also goes to the broadcast's own webhook."""
-    word = {BroadcastState.PENDING: "resumed" if row["started_at"] else "started"}.get(
+    word = {BroadcastState.RUNNING: "resumed" if row["started_at"] else "started"}.get(
         BroadcastState(state), str(state)
     )
     body = {

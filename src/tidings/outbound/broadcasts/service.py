@@ -134,11 +134,11 @@ class BroadcastService:
     async def trigger(self, id_: str, *, tenant: str = "default") -> Row:
         """Start a broadcast that waits for its time or for this call; no effect if it has started."""
         row = await self._find(id_, tenant)
-        if row["state"] == BroadcastState.NEW:
+        if row["state"] == BroadcastState.READY:
             steps = [
                 Step("broadcast_start", {"group_id": row["group_id"]}),
                 Step("broadcast_parts_now", {"group_id": row["group_id"]}, only_if=0),
-                broadcast_event(row, await self._tally(row), BroadcastState.PENDING, None),
+                broadcast_event(row, await self._tally(row), BroadcastState.RUNNING, None),
             ]
             await self._move(steps)
             row = await self._find(id_, tenant)
@@ -168,12 +168,12 @@ class BroadcastService:
                 break
             params = _reset_errors(row, tally)
             if await self._move(
-                [Step("broadcast_resume", params), broadcast_event(row, tally, BroadcastState.PENDING, None)]
+                [Step("broadcast_resume", params), broadcast_event(row, tally, BroadcastState.RUNNING, None)]
             ):
                 break
         else:
             raise Conflict("the broadcast keeps changing", remedy="try again in a second")
-        if (await self._find(id_, tenant))["state"] != BroadcastState.PENDING:
+        if (await self._find(id_, tenant))["state"] != BroadcastState.RUNNING:
             raise _refused("resumed", row)
         return await self.show(id_, tenant=tenant)
 
@@ -206,7 +206,7 @@ class BroadcastService:
             raise Conflict("none of its recipients has failed", remedy=f"there is nothing to retry{more}")
         first = (await self._store.read("group_first", group_id=row["group_id"]))[0]["first"]
         params = {"place": first - 1, "unknown": unknown, **_reset_errors(row, tally)}
-        steps = [Step("broadcast_retry", params), broadcast_event(row, tally, BroadcastState.PENDING, None)]
+        steps = [Step("broadcast_retry", params), broadcast_event(row, tally, BroadcastState.RUNNING, None)]
         if not await self._move(steps):
             raise _refused("retried", await self._find(id_, tenant))
         return {**await self.show(id_, tenant=tenant), "retrying": count}
@@ -250,8 +250,8 @@ class BroadcastService:
         return [serialize_broadcast(row, found[row["group_id"]]) for row in rows if row["group_id"] in found]
 
 
-_OPEN = (BroadcastState.LOADING, BroadcastState.NEW, BroadcastState.PENDING, BroadcastState.PAUSED)
-_RETRIABLE = (BroadcastState.PENDING, BroadcastState.COMPLETED, BroadcastState.FAILED)
+_OPEN = (BroadcastState.LOADING, BroadcastState.READY, BroadcastState.RUNNING, BroadcastState.PAUSED)
+_RETRIABLE = (BroadcastState.RUNNING, BroadcastState.COMPLETED, BroadcastState.FAILED)
 
 
 def _reset_errors(row: Row, tally: BroadcastTally) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ...wire.ssrf_guard import ForbiddenUrl, check_url
 from ...wire.ssrf_guard import SsrfRules as Callable
 from ..channels.base import Channel
 from ..events.event_types import EVENTS_CHANNEL as EVENTS
-from ..message_validation import MessageLimits, check_size, encode_content
+from ..message_validation import MessageLimits, check_not_past, check_size, encode_content
 from ..templates.service import TemplateService
 from .recipient_loader import BroadcastContent
 from .request_parser import BroadcastRequest
@@ -43,6 +43,8 @@ class BroadcastValidator:
         """Validate a request and build its row; writes nothing."""
         channel = self.channel(plan.channel)
         self._rules.tenants.check_channel(tenant, plan.channel)
+        if plan.scheduled_at is not None and plan.refuses_past:
+            check_not_past(plan.scheduled_at, now)
         if plan.options.webhook is not None:
             self._check_webhook(plan.options.webhook)
         template: str | None = None

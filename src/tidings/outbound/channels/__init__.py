@@ -21,6 +21,7 @@ signing_secrets: webhook signing secrets, derived for each endpoint.
 slack: Slack apps and incoming webhooks.
 telegram: the Telegram Bot API.
 twilio: SMS and WhatsApp through Twilio.
+unavailable: a configured channel whose secrets are not set in this process.
 webhook: signed webhooks to the recipient's URL (Standard Webhooks).
 whatsapp_cloud: WhatsApp through Meta's Cloud API.
 whatsapp_session: WhatsApp through a linked device (WAHA or a plain gateway).

@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import Any, Literal
 
 import orjson
 
+from ...inputs.fields import closest
 from ...model.errors import Invalid, TidingsError, TooLarge
 
 UploadFormat = Literal["csv", "ndjson"]
@@ -64,17 +65,18 @@ async def read_rows(
     most_lines: int,
     most_bytes: int = MAX_UPLOAD_BYTES,
     exact: bool = False,
+    required: Sequence[str] = (),
 ) -> AsyncIterator[NumberedRow]:
     """Numbered rows of a stream; `largest` is the maximum size of one row in bytes.
 
-    `exact` keeps column names as written.
+    `exact` keeps column names as written. A CSV header without any of the `required` columns is refused.
     """
     if form == "ndjson":
         numbered = read_lines(pieces, largest=largest, most_lines=most_lines, most_bytes=most_bytes)
         async for number, said in numbered:
             yield number, said if isinstance(said, TidingsError) else _object(said)
         return
-    table = _CsvReader(largest, most_lines, exact=exact)
+    table = _CsvReader(largest, most_lines, exact=exact, required=required)
     async for some in _split(pieces, largest, most_bytes):
         for line in some:
             if (row := table.take(line)) is not None:
@@ -175,10 +177,11 @@ def _object(line: bytes) -> dict[str, Any] | TidingsError:
 class _CsvReader:
     """Parses a header and its rows line by line; holds at most one row."""
 
-    def __init__(self, largest: int, most_rows: int, *, exact: bool = False) -> None:
+    def __init__(self, largest: int, most_rows: int, *, exact: bool, required: Sequence[str]) -> None:
         self._largest = largest
         self._name_of = str if exact else normalize_column
         self._most_rows = most_rows
+        self._required = required
         self._names: list[str] = []
         self._delimiter = b","
         self._number = 0
@@ -253,6 +256,8 @@ class _CsvReader:
             return self._bad(cells)
         if not self._names:
             self._names = _header([self._name_of(cell) for cell in cells])
+            if self._required and not set(self._required) & set(self._names):
+                raise _no_column(self._required[0], self._names)
             return None
         is_empty = not any(cell and not cell.isspace() for cell in cells)
         return None if is_empty else (self._number, self._named(cells))
@@ -329,6 +334,13 @@ def _header(names: list[str]) -> list[str]:
     if not all(name.isprintable() for name in names):
         raise Invalid("a column's name has control characters", field="header", remedy=_SAVE_AS)
     return names
+
+
+def _no_column(wanted: str, names: list[str]) -> Invalid:
+    like = next((name for name in names if closest(name, (wanted,))), None)
+    remedy = f"name one of the columns {wanted!r}" if like is None else f"rename the column {like!r} to {wanted!r}"
+    problem = f"the header has no column {wanted!r}; its columns are: {', '.join(names)[:200]}"
+    return Invalid(problem, field="header", remedy=remedy)
 
 
 def normalize_column(heading: str) -> str:

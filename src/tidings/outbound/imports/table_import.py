@@ -245,12 +245,12 @@ class TableImportService:
     async def _schedule(self, parsed: ParsedRow, note: Row, options: ParseOptions) -> _PreparedRow:
         zone = options.timezone or self._timezone
         try:
-            row = await self._outbound.schedules.prepare(parsed.schedule, timezone=zone, tenant=options.tenant)
+            step, _ = await self._outbound.schedules.prepare(parsed.schedule, timezone=zone, tenant=options.tenant)
         except TidingsError as error:
             field = (error.field or "repeat").removeprefix("message.")
             raise type(error)(error.problem, remedy=error.remedy, field=field) from None
-        note |= {"kind": "schedule", "made": row["id"]}
-        return _PreparedRow(note, _sample(note, parsed, row["next_at"]), step=Step("schedule_add", row))
+        note |= {"kind": "schedule", "made": step.params["id"]}
+        return _PreparedRow(note, _sample(note, parsed, step.params["next_at"]), step=step)
 
     async def _broadcast(
         self, group: str, recipients: Sequence[_Recipient], reading: _RowReader, report: TableImportReport

@@ -17,7 +17,7 @@ from ..draft_parser import MESSAGE_FIELDS as ALL_MESSAGE_FIELDS
 from ..draft_parser import DraftParser
 from ..messages import MessageService
 
-_TIME_FIELDS = ("at", "in", "expires_at")  # set by the schedule
+_TIME_FIELDS = ("at", "in", "past", "expires_at")  # set by the schedule
 SCHEDULED_MESSAGE_FIELDS: Mapping[str, Field] = {
     name: field for name, field in ALL_MESSAGE_FIELDS.items() if name not in _TIME_FIELDS
 }
@@ -69,7 +69,7 @@ class MessageOccurrenceBuilder:
                     f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, SCHEDULED_MESSAGE_FIELDS)
                 )
         reading = DraftParser(now=occurrence.at, timezone=_UTC)  # durations count from the occurrence
-        draft = reading.draft(dict(body))._replace(at=occurrence.at, tenant=occurrence.tenant)
+        draft = reading.draft(dict(body))._replace(at=occurrence.at, tenant=occurrence.tenant, refuses_past=False)
         own_expiry = draft.expires_at is not None
         if not own_expiry:
             draft = draft._replace(expires_at=occurrence.expires_at)

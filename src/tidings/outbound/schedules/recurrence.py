@@ -113,13 +113,13 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class RecurrenceSeries:
-    """A rule from `start` to `end`, both included, without the dates in `skip`."""
+    """A rule from `start` to `end`, both included, without the dates in `excluded`."""
 
     rule: RecurrenceRule
     timezone: ZoneInfo
     start: int | None = None
     end: int | None = None
-    skip: frozenset[date] = field(default_factory=frozenset)
+    excluded: frozenset[date] = field(default_factory=frozenset)
 
     def after(self, at: int) -> Iterator[Firing]:
         """The firings after an instant."""
@@ -127,7 +127,7 @@ class RecurrenceSeries:
             jump = None
             for firing in self._bounded(at):
                 day = self._day(firing.at)
-                if day in self.skip:
+                if day in self.excluded:
                     jump = resolve_wall_time(datetime.combine(day + timedelta(days=1), time()), self.timezone).at - 1
                     break
                 yield firing
@@ -141,16 +141,16 @@ class RecurrenceSeries:
 
     def skipped(self, after: int, until: int, most: int) -> list[int]:
         """Up to `most` instants on excluded dates, until `until`."""
-        if not self.skip:
+        if not self.excluded:
             return []
-        days = sorted(self.skip)
+        days = sorted(self.excluded)
         low = instant(datetime.combine(days[0], time(), self.timezone)) - 1
         high = instant(datetime.combine(days[-1] + timedelta(days=1), time(), self.timezone))
         found: list[int] = []
         for firing in islice(self._bounded(max(after, low)), 100 * most):
             if firing.at > min(until, high) or len(found) == most:
                 break
-            if self._day(firing.at) in self.skip:
+            if self._day(firing.at) in self.excluded:
                 found.append(firing.at)
         return found
 
@@ -175,9 +175,9 @@ def compile_rule(stored: str, timezone: ZoneInfo) -> RecurrenceRule:
     return RULE_KINDS[kind](rule, timezone)
 
 
-def days_to_skip(stored: str) -> frozenset[date]:
+def excluded_dates(stored: str) -> frozenset[date]:
     """The excluded dates of a stored rule."""
-    return frozenset(date.fromisoformat(day) for day in orjson.loads(stored).get("skip", ()))
+    return frozenset(date.fromisoformat(day) for day in orjson.loads(stored).get("excluded_dates", ()))
 
 
 def _interval(rule: Mapping[str, Any], _zone: ZoneInfo) -> RecurrenceRule:

@@ -27,7 +27,10 @@ DEFAULT_CATCH_UP_WINDOW = timedelta(hours=1)  # older missed occurrences are not
 MAX_CATCH_UP_WINDOW = timedelta(days=31)
 MAX_COUNT = 1_000_000
 MAX_PREVIEWED = 366  # firings of one preview
+MAX_TAGS = 20
+OVERLAP_POLICIES = ("allow", "skip", "wait")
 _MAX_NAME_LENGTH = 200
+_TAG = re.compile(r"[\w.:/-]{1,63}")
 
 _EXAMPLE = {"channel": "phone", "to": "ada", "text": "Hello"}
 TIMING_FIELDS: Mapping[str, Field] = {
@@ -36,13 +39,15 @@ TIMING_FIELDS: Mapping[str, Field] = {
     "start": Field("string", "first possible time", "2026-12-01"),
     "end": Field("string", "last possible time", "2027-03-31"),
     "count": Field("integer", "end after this many occurrences", 10),
-    "skip": Field("array", "excluded dates", ["2026-12-25"]),
+    "excluded_dates": Field("array", "excluded dates", ["2026-12-25"]),
 }  # fmt: skip
 SCHEDULE_FIELDS: Mapping[str, Field] = {
     "name": Field("string", "display name", "Morning round"),
     **TIMING_FIELDS,
     "catch_up": Field("string", "catch-up policy for missed occurrences: skip, latest or all", "latest"),
     "catch_up_window": Field("string", "how late a missed occurrence may still be made", "1h"),
+    "overlap": Field("string", "if the previous occurrence is not finished: allow, skip or wait", "allow"),
+    "tags": Field("array", "labels to filter by", ["reminders"]),
     "message": Field("object", "the message to create: message fields without a time", _EXAMPLE),
     "broadcast": Field("object", "the broadcast to create: broadcast fields without a trigger"),
 }  # fmt: skip
@@ -61,10 +66,14 @@ class ScheduleRequest(NamedTuple):
     name: str
     rule: str
     timezone: str
-    makes: str
+    creates: str
     body: str
     catch_up: str
     catch_up_window: int
+    overlap: str
+    tags: str
+    channel: str | None
+    recipient: str | None
     start_at: int | None
     end_at: int | None
     most: int | None
@@ -78,10 +87,11 @@ class ScheduleRequest(NamedTuple):
 def parse_schedule(given: Mapping[str, Any], usual: ZoneInfo, now: int, before: Row | None = None) -> ScheduleRequest:
     """Parse the fields of a request; `before` is the row that is being edited."""
     rule, timezone, start, end, most = parse_timing(given, usual, now, before)
-    makes, body = _made(given)
+    creates, body = _content(given)
     return ScheduleRequest(
-        _name(given.get("name"), rule), rule, timezone.key, makes, body, _policy(given.get("catch_up")),
-        _grace(given, before), start, end, most,
+        _name(given.get("name"), rule), rule, timezone.key, creates, body, _policy(given.get("catch_up")),
+        _grace(given, before), _overlap(given.get("overlap")), _tags(given.get("tags")),
+        _text(given[creates].get("channel")), _text(given[creates].get("to")), start, end, most,
     )  # fmt: skip
 
 
@@ -97,7 +107,7 @@ def parse_timing(
     if start is not None and end is not None and end < start:
         raise Invalid(f"the end {iso(end)} is before the start {iso(start)}", field="end", remedy="give a later end")
     anchor = _anchor(given, start, before, now)
-    rule = parse_rule(given["rule"], anchor=anchor, skip=given.get("skip"))
+    rule = parse_rule(given["rule"], anchor=anchor, excluded=given.get("excluded_dates"))
     most = given.get("count")
     if most is not None and not 1 <= most <= MAX_COUNT:
         raise Invalid(f"count is {most}", field="count", remedy=f"use 1 to {MAX_COUNT:,}, or leave it out")
@@ -149,7 +159,7 @@ def never_fires(why: str, field: str, remedy: str) -> Invalid:
     return Invalid(f"the schedule would never fire: {why}", field=field, remedy=remedy)
 
 
-def _made(given: Mapping[str, Any]) -> tuple[str, str]:
+def _content(given: Mapping[str, Any]) -> tuple[str, str]:
     kinds = [name for name in ("message", "broadcast") if given.get(name) is not None]
     if len(kinds) != 1:
         problem = "both message and broadcast are given" if kinds else "message or broadcast is missing"
@@ -170,6 +180,30 @@ def _policy(said: str | None) -> str:
     return said or catch_up.LATEST
 
 
+def _overlap(said: str | None) -> str:
+    if said is not None and said not in OVERLAP_POLICIES:
+        raise Invalid(f"overlap is {said[:40]!r}", field="overlap", remedy=f"use {', '.join(OVERLAP_POLICIES)}")
+    return said or OVERLAP_POLICIES[0]
+
+
+def _tags(said: list[Any] | None) -> str:
+    """The stored tags: |a|b|."""
+    tags = list(dict.fromkeys(said or ()))
+    if len(tags) > MAX_TAGS or not all(isinstance(tag, str) and _TAG.fullmatch(tag) for tag in tags):
+        remedy = f"use at most {MAX_TAGS} tags of up to 63 letters, digits, and . _ : / -"
+        raise Invalid("a tag is invalid, or there are too many", field="tags", remedy=remedy)
+    return "".join(f"|{tag}" for tag in tags) + "|"
+
+
+def tags_of(stored: str) -> list[str]:
+    """The tags of a schedule."""
+    return [tag for tag in stored.split("|") if tag]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _grace(given: Mapping[str, Any], before: Row | None) -> int:
     if "catch_up_window" not in given and before is not None:
         return int(before["catch_up_window"])
@@ -187,9 +221,11 @@ def to_request(row: Row) -> dict[str, Any]:
         "rule": serialize_rule(row["rule"]),
         "timezone": row["timezone"],
         "count": row["most"],
-        "skip": orjson.loads(row["rule"]).get("skip"),
+        "excluded_dates": orjson.loads(row["rule"]).get("excluded_dates"),
         "catch_up": row["catch_up"],
-        row["makes"]: orjson.loads(row["body"]),
+        "overlap": row["overlap"],
+        "tags": tags_of(row["tags"]),
+        row["creates"]: orjson.loads(row["body"]),
     }
 
 

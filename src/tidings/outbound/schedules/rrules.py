@@ -108,7 +108,10 @@ def _split(text: str) -> dict[str, str]:
     if not body or len(body) > 500:
         raise _wrong("the rule is empty" if not body else "the rule is too long", _EXAMPLE)
     if "DTSTART" in body or "EXDATE" in body or "\n" in body:
-        raise _wrong("only the RRULE itself is accepted", "give DTSTART as `start` and `zone`, and EXDATE as `skip`")
+        raise _wrong(
+            "only the RRULE itself is accepted",
+            "give DTSTART as `start` and `timezone`, and EXDATE as `excluded_dates`",
+        )
     given: dict[str, str] = {}
     for part in body.split(";"):
         name, equals, value = part.partition("=")

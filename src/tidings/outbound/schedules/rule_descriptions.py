@@ -22,7 +22,7 @@ def describe_rule(stored: str) -> str:
     kind = next((name for name in _WORDS if name in rule), None)
     if kind is None:
         return "an unknown rule"
-    skipped = len(rule.get("skip", ()))
+    skipped = len(rule.get("excluded_dates", ()))
     but = f", except on {skipped} date{'s' * (skipped > 1)}" if skipped else ""
     return f"{_WORDS[kind](rule[kind])}{but}"
 

@@ -47,7 +47,7 @@ _KINDS = ", ".join(RULE_KINDS)
 _SHORT = "short_months"
 
 
-def parse_rule(given: Mapping[str, Any], *, anchor: int, skip: list[Any] | None = None) -> str:
+def parse_rule(given: Mapping[str, Any], *, anchor: int, excluded: list[Any] | None = None) -> str:
     """Parse a rule into its stored form; `anchor` is the start of an interval or RRULE."""
     kinds = [name for name in given if given[name] is not None]
     if len(kinds) != 1:
@@ -64,9 +64,9 @@ def parse_rule(given: Mapping[str, Any], *, anchor: int, skip: list[Any] | None 
     rule: dict[str, Any] = {kind: reader(said)}
     if kind in ("every", "rrule"):
         rule["anchor"] = anchor
-    days = parse_days(skip)
+    days = parse_days(excluded)
     if days:
-        rule["skip"] = days
+        rule["excluded_dates"] = days
     return orjson.dumps(rule).decode()
 
 
@@ -84,9 +84,11 @@ def parse_days(given: list[Any] | None) -> list[str]:
                 raise ValueError(entry)
             days.add(date.fromisoformat(entry).isoformat())
         except ValueError:
-            raise Invalid(f"{str(entry)[:40]!r} is not a day", field="skip", remedy='write ["2026-12-25"]') from None
+            raise Invalid(
+                f"{str(entry)[:40]!r} is not a day", field="excluded_dates", remedy='write ["2026-12-25"]'
+            ) from None
     if len(days) > MAX_DAYS:
-        raise Invalid(f"skip has {len(days)} days", field="skip", remedy=f"use at most {MAX_DAYS}")
+        raise Invalid(f"excluded_dates has {len(days)} days", field="excluded_dates", remedy=f"use at most {MAX_DAYS}")
     return sorted(days)
 
 

@@ -24,12 +24,14 @@ from ..events.subscription_cache import SubscriptionCache
 from ..message_validation import MESSAGE_COLUMNS
 from .catch_up import ScheduleState, late_expiry, plan_occurrences
 from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence
-from .schedule_state import schedule_state_of
+from .request_parser import OVERLAP_POLICIES
+from .schedule_state import announced, schedule_state_of
 
 PAGE = 1000  # maximum schedules per transaction
 SIZE = 4 << 20  # maximum characters of their contents
 MAX_OCCURRENCES = 2000  # occurrences per transaction
 IDLE = 1.0  # seconds between polls when nothing is due; hints may be lost
+MAX_WAIT = 60 * SECOND  # between two checks of an occurrence that waits for the previous one
 _DUTY = "schedule"
 _PRUNED = 5000
 _MAX_REASON_LENGTH = 500
@@ -143,7 +145,7 @@ class Scheduler:
 
     async def _run_alone(self, row: Row, now: int) -> None:
         """Run one schedule alone: skips occurrences that ran, refuses one that cannot be written."""
-        lines = await self._store.read("occurrence_after", schedule=row["id"], at=row["next_at"], limit=5000)
+        lines = await self._store.read("occurrence_after", schedule=row["id"], at=announced(row), limit=5000)
         ran = frozenset(line["at"] for line in lines)
         try:
             batch = _ScheduleBatch()
@@ -170,7 +172,7 @@ class Scheduler:
         """Add one schedule's occurrences to a batch."""
         try:
             state = schedule_state_of(row)
-            planned = plan_occurrences(state, now)
+            planned = plan_occurrences(state if row["overlap"] == ALLOW else state._replace(left=1), now)
         except Exception as error:  # an invalid rule must not block the others
             paused_by_engine = {
                 "id": row["id"],
@@ -179,12 +181,20 @@ class Scheduler:
             }
             await self._store.write([Step("schedule_halt", paused_by_engine)])
             return
-        made, last, problem = 0, row["last_made"], row["problem"]
+        made, last, problem = 0, row["last_created"], row["problem"]
         lines = [line._asdict() for line in planned.lines if line.at not in ran]
+        is_blocked = row["overlap"] != ALLOW and bool(planned.make) and await self._is_unfinished(last)
+        if is_blocked and row["overlap"] == WAIT:
+            batch.moves.append(_waiting(row, state.next_at, now))
+            return
         for at in planned.make:
             if at in ran:
                 continue
-            line = {"at": at, "outcome": "made", "made": None, "detail": _lateness(at, now)}
+            line = {"at": at, "outcome": "created", "created": None, "detail": _lateness(at, now)}
+            if is_blocked:
+                line |= {"outcome": "skipped", "detail": f"the previous occurrence ({last}) is not finished"}
+                lines.append(line)
+                continue
             try:
                 if refusal is not None:
                     raise Conflict(refusal)
@@ -195,7 +205,7 @@ class Scheduler:
             else:
                 batch.add(making)
                 made, last, problem = made + 1, making.id, None
-                line["made"] = making.id
+                line["created"] = making.id
             lines.append(line)
         used_up = state.left is not None and made >= state.left
         next_at = None if used_up else planned.next_at
@@ -203,16 +213,19 @@ class Scheduler:
             {
                 "id": row["id"], "version": row["version"], "due": row["next_at"], "next_at": next_at,
                 "state": "ended" if next_at is None else "active", "fired": row["fired"] + made,
-                "last_at": planned.last_at, "last_made": last, "problem": problem,
+                "last_at": planned.last_at, "last_created": last, "held_at": None, "problem": problem,
             }
         )  # fmt: skip
-        batch.lines += [{"made": None, **line, "schedule": row["id"]} for line in lines]
+        batch.lines += [{"created": None, **line, "schedule": row["id"]} for line in lines]
         batch.steps += self._events(row, lines, ended=next_at is None)
 
+    async def _is_unfinished(self, id_: str | None) -> bool:
+        return id_ is not None and bool(await self._store.read("schedule_unfinished", id=id_))
+
     async def _make(self, row: Row, state: ScheduleState, at: int, now: int) -> PreparedOccurrence:
-        maker = self._makers.get(row["makes"])
+        maker = self._makers.get(row["creates"])
         if maker is None:
-            raise Conflict(f"this process cannot create a {row['makes']}", remedy="upgrade it")
+            raise Conflict(f"this process cannot create a {row['creates']}", remedy="upgrade it")
         occurrence = Occurrence(row["id"], at, now, row["tenant"], late_expiry(state, at, now))
         return await maker.prepare(orjson.loads(row["body"]), occurrence)
 
@@ -220,7 +233,7 @@ class Scheduler:
         """Event steps: the last missed and the last refused occurrence, and the end."""
         entries = {f"schedule.{line['outcome']}": line for line in lines}
         if ended:
-            entries["schedule.ended"] = {"at": row["next_at"], "detail": None}
+            entries["schedule.ended"] = {"at": announced(row), "detail": None}
         return [
             Step(
                 "outbox_add",
@@ -270,7 +283,15 @@ class Scheduler:
             self._pruned_at = now
 
 
+ALLOW, _, WAIT = OVERLAP_POLICIES
 _EVENT_TYPES = frozenset({"schedule.missed", "schedule.refused", "schedule.ended"})
+
+
+def _waiting(row: Row, at: int, now: int) -> Row:
+    """The move of a schedule whose occurrence waits; it is checked again later, less often the longer it waits."""
+    pause = min(MAX_WAIT, max(SECOND, (now - at) // 10))
+    kept = {name: row[name] for name in ("id", "version", "fired", "last_at", "last_created", "problem")}
+    return {**kept, "due": row["next_at"], "next_at": now + pause, "held_at": at, "state": "active"}
 
 
 def _same(before: Sequence[Row], after: Sequence[Row]) -> bool:

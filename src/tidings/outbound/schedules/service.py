@@ -16,7 +16,7 @@ import orjson
 
 from ...inputs.fields import check_fields
 from ...inputs.natural_times import describe_time
-from ...inputs.pagination import Page, decode_position, invalid_cursor, page_size
+from ...inputs.pagination import Page, decode_position, page_size
 from ...inputs.timezones import timezone_or_utc
 from ...kernel.clock import Clock
 from ...model import durations
@@ -30,12 +30,11 @@ from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrenc
 from .recurrence import RecurrenceSeries
 from .rule_descriptions import describe_rule
 from .rule_parser import serialize_rule
-from .schedule_state import series_of
+from .schedule_filters import STATES, find_schedules, parse_filter
+from .schedule_state import announced, series_of
 
-STATES = ("active", "paused", "ended")
 _TRIES = 5  # attempts of a change that loses to concurrent ones
 _DROPPED = 5000
-_NEWEST = "~"  # sorts after every id
 
 
 class ScheduleService:
@@ -59,25 +58,25 @@ class ScheduleService:
         self, body: object, *, timezone: ZoneInfo, key: str | None = None, tenant: str = "default"
     ) -> CreateResult:
         """Create a schedule; `zone` is the default time zone."""
-        given, now = check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now()
-        earlier = await find_replay(self._store, self._once("schedules", key, given, None, now, tenant))
+        given = check_fields(body, request_parser.SCHEDULE_FIELDS)
+        earlier = await find_replay(self._store, self.once("schedules", key, given, None, tenant))
         if earlier is not None:
             return earlier
-        row = await self.prepare(given, timezone=timezone, tenant=tenant)
-        blank = {"state": "active", "fired": 0, "last_at": None, "last_made": None, "problem": None}
-        shown = serialize_schedule({**row, **blank, "version": 0, "created_at": now, "changed_at": now}, now)
-        kept = self._once("schedules", key, given, shown, now, tenant)
-        made = await create_once(self._store, [Step("schedule_add", row)], shown, kept)
-        await self._hint(row["next_at"], now)
+        step, shown = await self.prepare(given, timezone=timezone, tenant=tenant)
+        made = await create_once(self._store, [step], shown, self.once("schedules", key, given, shown, tenant))
+        await self._hint(step.params["next_at"], step.params["at"])
         return made
 
-    async def prepare(self, body: object, *, timezone: ZoneInfo, tenant: str = "default") -> Row:
-        """Return the validated parameters of `schedule_add`, to be written in the caller's transaction."""
-        given, now, id_ = check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id()
+    async def prepare(self, body: object, *, timezone: ZoneInfo, tenant: str = "default") -> tuple[Step, Row]:
+        """Return the step that writes a new schedule, and the schedule as shown; raises if it is invalid."""
+        given, now, id_ = (check_fields(body, request_parser.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id())
         wanted = request_parser.parse_schedule(given, timezone, now)
         first = request_parser.first_instant(wanted, now)
         await self._validate(wanted, Occurrence(id_, now, now, tenant))
-        return {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
+        row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
+        blank = dict.fromkeys(("last_at", "last_created", "held_at", "problem"))
+        new = {**row, **blank, "state": "active", "fired": 0, "version": 0, "created_at": now, "changed_at": now}
+        return Step("schedule_add", row), serialize_schedule(new, now)
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
         """Change some fields; null resets a field to its default."""
@@ -88,7 +87,7 @@ class ScheduleService:
             if changes.get("message") is not None or changes.get("broadcast") is not None:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
             wanted = request_parser.parse_schedule(given, timezone_or_utc(row["timezone"]), now, before=row)
-            next_at = row["next_at"]
+            next_at = row["next_at"] if row["held_at"] is None else row["held_at"]
             if request_parser.timing_of(wanted._asdict()) != request_parser.timing_of(row) and row["state"] == "active":
                 next_at = request_parser.first_instant(wanted, max(now, row["last_at"] or 0))
             if wanted.most is not None and wanted.most <= row["fired"] and row["state"] == "active":
@@ -127,17 +126,20 @@ class ScheduleService:
 
     async def run(self, id_: str, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Run once now, in addition to its rule."""
-        earlier = await find_replay(self._store, self._once("schedules.run", key, id_, None, self._clock.now(), tenant))
+        earlier = await find_replay(self._store, self.once("schedules.run", key, id_, None, tenant))
         if earlier is not None:
             return earlier
         for _ in range(_TRIES):
             row, now = await self._find(id_, tenant), self._clock.now()
             if row["state"] == "ended":
                 raise Conflict("the schedule has ended", remedy="resume it first, or create a new one")
+            if row["overlap"] != "allow" and await self._store.read("schedule_unfinished", id=row["last_created"]):
+                problem = f"its previous occurrence ({row['last_created']}) is not finished"
+                raise Conflict(problem, remedy="wait for it, cancel it, or set overlap to allow")
             occurrence = Occurrence(id_, now, now, tenant)
-            making = await self._maker(row["makes"]).prepare(orjson.loads(row["body"]), occurrence)
-            answer = {"id": making.id, "makes": row["makes"], "schedule": id_, "at": iso(now)}
-            kept = self._once("schedules.run", key, id_, answer, now, tenant)
+            making = await self._maker(row["creates"]).prepare(orjson.loads(row["body"]), occurrence)
+            answer = {"id": making.id, "creates": row["creates"], "schedule": id_, "at": iso(now)}
+            kept = self.once("schedules.run", key, id_, answer, tenant)
             try:
                 return await self._write_run(row, making, answer, kept, now)
             except WriteConflict:
@@ -149,8 +151,8 @@ class ScheduleService:
     ) -> CreateResult:
         """Write the message or broadcast, its log line and the last run, in one transaction."""
         id_ = row["id"]
-        line = {"schedule": id_, "at": now, "outcome": "made", "made": making.id, "detail": "run by hand"}
-        ran = {"id": id_, "version": row["version"], "at": now, "made": making.id}
+        line = {"schedule": id_, "at": now, "outcome": "created", "created": making.id, "detail": "run by hand"}
+        ran = {"id": id_, "version": row["version"], "at": now, "created": making.id}
         steps = [
             *making.steps,
             Step("schedule_ran", ran, needed=True),
@@ -170,18 +172,20 @@ class ScheduleService:
         return serialize_schedule(await self._find(id_, tenant), self._clock.now())
 
     async def page(
-        self, *, state: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
+        self,
+        *,
+        state: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str = "default",
+        **filters: str | None,
     ) -> Page:
-        """Schedules, newest first."""
-        if state is not None and state not in STATES:
-            raise Invalid(f"there is no state {state!r}", field="state", remedy=f"use {', '.join(STATES)}")
-        params = {"tenant": tenant, "before": _before(after), "limit": page_size(limit)}
-        if state is None:
-            rows = await self._store.read("schedule_page", **params)
-        else:
-            rows = await self._store.read("schedule_page_of_state", state=state, **params)
+        """Schedules that match the filters of `schedule_filters`, newest first."""
+        found = await find_schedules(
+            self._store, parse_filter({"state": state, **filters}), limit=limit, after=after, tenant=tenant
+        )
         now = self._clock.now()
-        return Page([serialize_schedule(row, now) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
+        return Page([serialize_schedule(row, now) for row in found.rows], found.next)
 
     async def occurrences(
         self, id_: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
@@ -196,7 +200,7 @@ class ScheduleService:
         """The next firings of a schedule; of a paused one as if resumed now."""
         row, now = await self._find(id_, tenant), self._clock.now()
         left = None if row["most"] is None else max(0, row["most"] - row["fired"])
-        start = max(now, row["last_at"] or 0) if row["next_at"] is None else row["next_at"] - 1
+        start = max(now, row["last_at"] or 0) if row["next_at"] is None else announced(row) - 1
         return _firings(series_of(row), start, _shown(n, left))
 
     def foresee(self, body: object, *, timezone: ZoneInfo) -> dict[str, Any]:
@@ -232,9 +236,9 @@ class ScheduleService:
     async def _validate(self, wanted: request_parser.ScheduleRequest, occurrence: Occurrence) -> None:
         """Raise if the message or broadcast could not be created today."""
         try:
-            await self._maker(wanted.makes).prepare(orjson.loads(wanted.body), occurrence)
+            await self._maker(wanted.creates).prepare(orjson.loads(wanted.body), occurrence)
         except CallerError as error:
-            raise nested_error(wanted.makes, error) from None
+            raise nested_error(wanted.creates, error) from None
 
     def _maker(self, makes: str) -> OccurrenceBuilder:
         maker = self._makers.get(makes)
@@ -242,10 +246,9 @@ class ScheduleService:
             raise Invalid(f"this process cannot schedule a {makes}", remedy="use message")
         return maker
 
-    def _once(
-        self, scope: str, key: str | None, said: object, answer: object, now: int, tenant: str
-    ) -> IdempotencyRecord | None:
-        until = now + micros(self._rules.keep_keys)
+    def once(self, scope: str, key: str | None, said: object, answer: object, tenant: str) -> IdempotencyRecord | None:
+        """The idempotency record of a call with a key."""
+        until = self._clock.now() + micros(self._rules.keep_keys)
         return optional_key(scope, key, said, answer, tenant=tenant, until=until)
 
     async def _hint(self, next_at: int | None, now: int) -> None:
@@ -256,6 +259,7 @@ class ScheduleService:
 def serialize_schedule(row: Row, now: int) -> Row:
     """A schedule row as API fields."""
     timezone = timezone_or_utc(row["timezone"])
+    next_at = None if row["next_at"] is None else announced(row)
     return {
         "id": row["id"],
         "name": row["name"],
@@ -266,16 +270,19 @@ def serialize_schedule(row: Row, now: int) -> Row:
         "start": iso(row["start_at"]),
         "end": iso(row["end_at"]),
         "count": row["most"],
-        "skip": orjson.loads(row["rule"]).get("skip", []),
+        "excluded_dates": orjson.loads(row["rule"]).get("excluded_dates", []),
         "catch_up": row["catch_up"],
         "catch_up_window": _length(row["catch_up_window"]),
-        "makes": row["makes"],
-        row["makes"]: orjson.loads(row["body"]),
-        "made": row["fired"],
-        "next_at": iso(row["next_at"]),
-        "next": None if row["next_at"] is None else describe_time(row["next_at"], timezone, now=now),
+        "overlap": row["overlap"],
+        "tags": request_parser.tags_of(row["tags"]),
+        "creates": row["creates"],
+        row["creates"]: orjson.loads(row["body"]),
+        "runs": row["fired"],
+        "next_at": iso(next_at),
+        "next": None if next_at is None else describe_time(next_at, timezone, now=now),
+        "waits_for": None if row["held_at"] is None else row["last_created"],
         "last_at": iso(row["last_at"]),
-        "last_made": row["last_made"],
+        "last_created": row["last_created"],
         "problem": row["problem"],
         "version": row["version"],
         "created_at": iso(row["created_at"]),
@@ -288,7 +295,7 @@ def _line(line: Row, timezone: ZoneInfo) -> Row:
         "at": iso(line["at"]),
         "local": moment(line["at"]).astimezone(timezone).isoformat(timespec="seconds"),
         "outcome": line["outcome"],
-        "made": line["made"],
+        "created": line["created"],
         "detail": line["detail"],
         "recorded_at": iso(line["recorded_at"]),
     }
@@ -323,14 +330,6 @@ def _resumed(row: Row, now: int) -> int:
     if following is None:
         raise Conflict("it has no occurrence left", remedy="give it a later end, or another rule, first")
     return following.at
-
-
-def _before(after: str | None) -> str:
-    if after is None:
-        return _NEWEST
-    if not after.isprintable() or not after.isascii() or len(after) > 64:
-        raise invalid_cursor(after)
-    return after
 
 
 def _overtaken() -> Conflict:

@@ -234,6 +234,7 @@ create table messages (
   part         integer,
   contact      text,
   variables    text,
+  timezone     text,
   own_expiry   integer not null default false
 ) strict;
 create unique index messages_id on messages (id);
@@ -287,7 +288,7 @@ create table broadcasts (
   channel          text not null,
   xref             text,
   state            text not null default 'loading' check (state in
-                   ('loading', 'new', 'pending', 'paused', 'completed', 'failed', 'cancelled', 'expired')),
+                   ('loading', 'ready', 'running', 'paused', 'completed', 'failed', 'cancelled', 'expired')),
   reason           text,
   starts           text not null check (starts in ('immediate', 'scheduled', 'manual')),
   content          text not null,
@@ -345,17 +346,22 @@ create table schedules (
   state           text not null default 'active' check (state in ('active', 'paused', 'ended')),
   rule            text not null,
   timezone        text not null,
-  makes           text not null check (makes in ('message', 'broadcast')),
+  creates         text not null check (creates in ('message', 'broadcast')),
   body            text not null,
   catch_up        text not null default 'latest' check (catch_up in ('skip', 'latest', 'all')),
   catch_up_window integer not null,
+  overlap         text not null default 'allow' check (overlap in ('allow', 'skip', 'wait')),
+  tags            text not null default '|',
+  channel         text,
+  recipient       text,
   start_at        integer,
   end_at          integer,
   most            integer,
   fired           integer not null default 0,
   next_at         integer,
   last_at         integer,
-  last_made       text,
+  last_created     text,
+  held_at         integer,
   problem         text,
   version         integer not null default 0,
   created_at      integer not null,
@@ -365,7 +371,6 @@ create table schedules (
 -- Due schedules: the only query of a scheduler tick.
 create index schedules_due on schedules (next_at) where next_at is not null;
 create index schedules_newest on schedules (tenant, id);
-create index schedules_state on schedules (tenant, state, id);
 -- Schedules whose last occurrence could not be created, for alerts.
 create index schedules_problem on schedules (id) where problem is not null;
 
@@ -374,13 +379,13 @@ create table occurrences (
   schedule    text not null,
   at          integer not null,
   recorded_at integer not null,
-  outcome     text not null check (outcome in ('made', 'missed', 'skipped', 'refused')),
-  made        text,
+  outcome     text not null check (outcome in ('created', 'missed', 'skipped', 'refused')),
+  created     text,
   detail      text,
   primary key (schedule, at)
 ) strict;
 -- The schedule that created a message.
-create index occurrences_made on occurrences (made) where made is not null;
+create index occurrences_created on occurrences (created) where created is not null;
 -- Old rows, for pruning.
 create index occurrences_recorded on occurrences (recorded_at);
 -- Missed occurrences, for alerts.

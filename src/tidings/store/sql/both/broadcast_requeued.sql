@@ -1,2 +1,2 @@
 -- Nothing of the broadcast is deferred any more.
-update broadcasts set paused_at = null where group_id = :group_id and state = 'pending'
+update broadcasts set paused_at = null where group_id = :group_id and state = 'running'

@@ -2,4 +2,4 @@
 select b.id, b.name, b.channel, b.total, b.check_at as starts_at
 from (select * from broadcasts where check_at is not null and check_at >= :since and check_at < :until
       order by check_at limit :window) b
-where b.tenant = :tenant and b.state = 'new' order by b.check_at, b.id limit :limit
+where b.tenant = :tenant and b.state = 'ready' order by b.check_at, b.id limit :limit

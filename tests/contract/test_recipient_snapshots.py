@@ -1,4 +1,4 @@
-"""Lots: tasks that belong together are counted exactly, whatever moves them; rows may precede tasks."""
+"""Task groups: tasks that belong together are counted exactly, whatever moves them; rows may precede tasks."""
 
 from __future__ import annotations
 

@@ -1,0 +1,157 @@
+"""`tidings schedules import`, and pause, resume, end and remove: one schedule, or all that match a filter."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from . import files, output, shell_completion
+from .commands import CommandContext, command
+from .help import examples
+from .options import DryRun, InputFile, InputFormat, Key, Yes, argument, drop_none
+from .schedules import ScheduleFilterOptions, answer, group
+
+SomeSchedule = Annotated[
+    str | None,
+    argument("ID", "Schedule id; omit it to select schedules by options.", complete=shell_completion.schedules),
+]
+
+
+@dataclass(frozen=True)
+class SelectionOptions(ScheduleFilterOptions):
+    """Which schedules an action changes."""
+
+    all_: Annotated[bool, typer.Option("--all", help="Every schedule.")] = False
+
+
+@command(group, epilog=examples("tidings schedules pause ID", "tidings schedules pause --tag reminders --dry-run"))
+async def pause(
+    ctx: CommandContext,
+    schedule: SomeSchedule = None,
+    *,
+    chosen: SelectionOptions,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Pause a schedule, or all that match, until they are resumed."""
+    await _change(ctx, "pause", "paused", schedule, chosen, dry_run=dry_run, yes=yes)
+
+
+@command(group, epilog=examples("tidings schedules resume ID", "tidings schedules resume --channel phone --yes"))
+async def resume(
+    ctx: CommandContext,
+    schedule: SomeSchedule = None,
+    *,
+    chosen: SelectionOptions,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Resume a schedule, or all that match, with the next run from now."""
+    await _change(ctx, "resume", "resumed", schedule, chosen, dry_run=dry_run, yes=yes)
+
+
+@command(group, epilog=examples("tidings schedules end ID"))
+async def end(
+    ctx: CommandContext,
+    schedule: SomeSchedule = None,
+    *,
+    chosen: SelectionOptions,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """End a schedule, or all that match, permanently; the log stays."""
+    await _change(ctx, "end", "ended", schedule, chosen, dry_run=dry_run, yes=yes)
+
+
+@command(group, epilog=examples("tidings schedules remove ID", "tidings schedules remove --state ended --yes"))
+async def remove(
+    ctx: CommandContext,
+    schedule: SomeSchedule = None,
+    *,
+    chosen: SelectionOptions,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Delete a schedule, or all that match, with the log. Created messages stay."""
+    await _change(ctx, "remove", "deleted", schedule, chosen, dry_run=dry_run, yes=yes)
+
+
+@command(
+    group,
+    "import",
+    epilog=examples(
+        "tidings schedules import rounds.csv --dry-run", "tidings schedules import rounds.csv --key rounds"
+    ),
+)
+async def import_(
+    ctx: CommandContext, file: InputFile, *, format_: InputFormat = None, dry_run: DryRun = False, key: Key = None
+) -> int:
+    """Create a schedule from each row of a CSV or NDJSON file. An invalid row is reported and skipped.
+
+    CSV columns: the rule under its kind (cron, every, daily, weekly, monthly, yearly or rrule), channel, to,
+    text or template, and any of name, timezone, start, end, count, excluded_dates, catch_up, overlap, tags.
+    """
+    from ..model.errors import CallerError
+    from ..outbound.contacts.uploads import read_rows
+
+    settings, created, refused = ctx.app.settings, 0, 0
+    read_as = files.format_of(file, format_)
+    with files.opened(file) as source, files.progress(source, is_shown=not ctx.as_json) as show:
+        largest = 3 * settings.max_body + 16_384
+        rows = read_rows(files.pieces(source, show), read_as, largest=largest, most_lines=settings.max_bulk)
+        results = ctx.outbound.schedule_bulk.create_many(rows, timezone=settings.timezone, key=key, dry_run=dry_run)
+        async for lines in results:
+            bad = [(line.number, line.error) for line in lines if line.error is not None]
+            files.print_bad_rows(bad, word="row", room=files.MAX_REPORTED - refused)
+            created, refused = created + len(lines) - len(bad), refused + len(bad)
+    word = "valid" if dry_run else "created"
+    summary = {word: created, "refused": refused}
+    ctx.answer(summary, lambda: output.say(f"{created:,} {word}" + (f", {refused:,} rejected" if refused else "")))
+    return CallerError.exit_code if refused else 0
+
+
+async def _change(
+    ctx: CommandContext,
+    action: str,
+    done: str,
+    schedule: str | None,
+    chosen: SelectionOptions,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Change one schedule, or count those that match, ask, and change them."""
+    body = drop_none(**{name.strip("_"): value or None for name, value in asdict(chosen).items()})
+    if schedule is not None:
+        if body or dry_run:
+            from ..model.errors import Invalid
+
+            raise Invalid("an id and a filter are both given", field="ID", remedy="give one of them")
+        answer(ctx, await getattr(ctx.outbound.schedules, action)(schedule), done)
+        return
+    bulk = ctx.outbound.schedule_bulk
+    found = await bulk.change(action, body | {"dry_run": True})
+    more = " or more" if found.more else ""
+    if dry_run:
+        ctx.answer(found._asdict(), lambda: output.say(f"{found.matched:,}{more} schedules would be {done}"))
+        return
+    if not yes:
+        _confirm(f"{action} {found.matched:,}{more} schedules")
+    changed, is_over = 0, False
+    with output.working(f"{action} schedules", is_shown=not ctx.as_json):
+        while not is_over:
+            step = await bulk.change(action, body)
+            changed, is_over = changed + step.changed, not step.more or not step.changed
+    ctx.answer({"matched": found.matched, "changed": changed}, lambda: output.say(f"{changed:,} schedules {done}"))
+
+
+def _confirm(what: str) -> None:
+    """Ask for confirmation; without a terminal, --yes is required."""
+    if not sys.stdin.isatty():
+        from ..model.errors import Invalid
+
+        raise Invalid(f"this would {what}", remedy="add --yes to confirm", field="yes")
+    typer.confirm(f"{what.capitalize()}?", abort=True)
