@@ -103,15 +103,15 @@ async def test_500_is_tried_again_or_in_doubt(case: str, sandbox: Sandbox) -> No
 @pytest.mark.parametrize(("fault", "delivered"), [("slow", True), ("lost", True), ("cut", False)])
 async def test_no_answer_is_a_doubt(case: str, sandbox: Sandbox, fault: str, delivered: bool) -> None:
     """Time-out, lost answer, cut line: from here all look the same (F24, R1)."""
-    sandbox.break_(fault, **({"seconds": 1} if fault == "slow" else {}))
-    assert isinstance(await send(case, sandbox, deadline="500ms"), Unknown)
+    sandbox.break_(fault, **({"seconds": 2} if fault == "slow" else {}))
+    assert isinstance(await send(case, sandbox, deadline="1200ms"), Unknown)  # on a busy machine it takes a while to send
     assert [entry.delivered for entry in sandbox.ledger] == [delivered]
 
 
 async def test_an_answer_that_drips_ends_with_the_deadline(case: str, sandbox: Sandbox) -> None:
     """S18: it was delivered, so it is done where the status says so, else in doubt; never a plain retry."""
-    sandbox.break_("drip", seconds=1)
-    assert isinstance(await send(case, sandbox, deadline="500ms"), Done | Unknown)
+    sandbox.break_("drip", seconds=2)
+    assert isinstance(await send(case, sandbox, deadline="1200ms"), Done | Unknown)
     assert [entry.delivered for entry in sandbox.ledger] == [True]
 
 
