@@ -35,7 +35,11 @@ _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30
 _numbers = itertools.count(1)
 
-hypothesis.settings.register_profile("quick", max_examples=20)  # for `make quick`; `make test` has the default, 100
+# How long an example takes says nothing on a busy machine. `make quick` runs fewer examples.
+_ANY_SPEED = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("default", max_examples=100, **_ANY_SPEED)
+hypothesis.settings.register_profile("quick", max_examples=20, **_ANY_SPEED)
+hypothesis.settings.load_profile("default")
 
 os.environ["TIDINGS_LOCAL_MODEL_ONLY"] = "1"  # no test calls a real language model
 

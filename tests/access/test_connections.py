@@ -78,7 +78,8 @@ def test_a_header_over_the_limit_gets_431_and_one_under_it_is_served(tmp_path: P
         for lines, expected in ((60, 200), (66, 431)):
             with connected(served) as connection:
                 many = b"".join(b"x-%d: %s\r\n" % (n, b"a" * 1000) for n in range(lines))
-                connection.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" + many + b"\r\n")
+                first = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+                connection.sendall(first + many + b"\r\n")
                 status, text = answer(connection)
             assert status == expected
         assert json.loads(text.partition("\n")[2].strip().splitlines()[-1])["error"]["code"] == "header_too_large"

@@ -47,13 +47,13 @@ class _DeadLetterFilter(NamedTuple):
     channel: str | None
     category: str | None
     unknown: bool | None
-    before: int | None = None  # failed at this time or earlier
+    failed_by: int | None = None  # failed at this time or earlier
 
     def matches(self, row: Row) -> bool:
         return (
             row["kind"] == MESSAGE_KIND
             and self.tenant in (None, row["tenant"])
-            and (self.before is None or row["changed_at"] <= self.before)
+            and (self.failed_by is None or row["changed_at"] <= self.failed_by)
             and self.channel in (None, row["queue"])
             and self.category in (None, row["category"])
             and self.unknown in (None, bool(row["unknown"]))
@@ -82,8 +82,8 @@ class DeadLetters:
     ) -> Page:
         """Dead letters, newest first, each with its last error. A page may be short before the end."""
         where: dict[str, Any] = {"before": decode_position(after), "window": WINDOW}
-        which = _DeadLetterFilter(tenant, channel, _category(category), unknown)
-        rows = await self._store.read("dead_page", **where, **which._asdict(), limit=page_size(limit))
+        chosen = {"tenant": tenant, "channel": channel, "category": _category(category), "unknown": unknown}
+        rows = await self._store.read("dead_page", **where, **chosen, limit=page_size(limit))
         items = [{**serialize_message(row), "error": row["error"]} for row in rows]
         if len(rows) == limit:
             return Page(items, str(rows[-1]["task"]))
@@ -123,7 +123,7 @@ class DeadLetters:
             return Step("revive", {"id": row["id"], "due_at": due, "expires_at": due + self._grace})
 
         which = _DeadLetterFilter(tenant, channel, _category(category), unknown)
-        swept = await self.sweep(which, limit, revive, TaskState.PENDING, "retried by hand")
+        swept = await self._sweep(which, limit, revive, TaskState.PENDING, "retried by hand")
         if swept.moved:
             await self._store.hint()
         return swept
@@ -143,9 +143,9 @@ class DeadLetters:
             return Step("cancel", {"id": row["id"], "expected": TaskState.FAILED.value})
 
         which = _DeadLetterFilter(tenant, channel, _category(category), unknown)
-        return await self.sweep(which, limit, cancel, TaskState.CANCELLED, "discarded by hand")
+        return await self._sweep(which, limit, cancel, TaskState.CANCELLED, "discarded by hand")
 
-    async def sweep(
+    async def _sweep(
         self, which: _DeadLetterFilter, limit: int, move: Move, to: TaskState, reason: str
     ) -> DeadLetterMoves:
         """Visit each dead letter once, in order; one that fails again meanwhile is not visited again."""
@@ -193,7 +193,7 @@ class DeadLetterExpirer:
 
         reason = f"a dead letter for {durations.humanize(self._age)} (dead_letter_retention)"
         which = _DeadLetterFilter(None, None, None, None, before)
-        swept = await self._letters.sweep(which, MAX_MOVED, expire, TaskState.EXPIRED, reason)
+        swept = await self._letters._sweep(which, MAX_MOVED, expire, TaskState.EXPIRED, reason)
         return 0.0 if swept.more else EXPIRE_INTERVAL
 
 
