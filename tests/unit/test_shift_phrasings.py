@@ -9,7 +9,7 @@ from datetime import date
 
 import pytest
 
-from tidings.inbound.language.courtesy import without_courtesies
+from tidings.inbound.language.normalization import without_courtesies
 from tidings.inbound.language.numbers import spelled_out
 from tidings.inbound.language.parser import ParsedMessage, ParserContext, parse_message
 from tidings.inbound.language.shift_words import shift_words

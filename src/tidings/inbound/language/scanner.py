@@ -10,6 +10,7 @@ from typing import NamedTuple
 from . import day_phrases
 from .phrases import PHRASES
 from .shift_words import Shift
+from .tables import words
 from .tokens import Act, ClockFormat, ClockTime, DayMention, LocalMoment, Mark, Marked, SquadMention, TextToken, Word
 
 _MARKS: tuple[tuple[Mark, str], ...] = (
@@ -36,25 +37,7 @@ _MARKS: tuple[tuple[Mark, str], ...] = (
     (Mark.ME, r"i|me|my|mine"),
     (Mark.CREW, r"crews?|coverage|staff(?:ing)?|shifts?|calendar|schedule|cover"),
 )
-_FILLERS = frozenset({
-    "a", "an", "the", "is", "are", "am", "be", "being", "been", "will", "would", "there", "for", "on", "in",
-    "of", "off", "this", "that", "it", "its", "so", "please", "also", "just", "still", "now", "again",
-    "all", "both", "have", "has", "do", "does", "only", "available", "hi", "hello", "hey", "team", "folks",
-    "guys", "everybody", "everyone", "sorry", "update", "fyi", "anyway", "here", "with", "any", "as",
-    "about", "going", "able", "get", "go", "late", "later", "entry", "shift", "shifts", "either", "because",
-    "due", "squad", "squads", "sq", "up", "back", "thanks", "thank", "you", "extra", "added", "posted",
-    "signed", "duplicate", "whole", "entire", "one", "ones", "mistake", "error", "accident", "by",
-    "instead", "too", "anymore", "more", "regretfully", "unfortunately", "kindly", "full", "whatever", "ok",
-    "okay", "gang", "board", "lol", "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our",
-    "afraid", "name", "names", "down", "following", "below", "follows", "dates", "date", "uh", "um", "yeah",
-    "dear", "dears", "hon", "boss", "fellas", "yo", "hiya", "gladly", "definitely", "currently", "really",
-    "very", "greetings", "y'all", "regrettably", "sadly", "alas", "ugh", "well", "yes", "yep", "alright",
-    "then", "quick", "note", "reminder", "ladies", "gentlemen", "friends", "brothers", "sisters", "lads",
-    "entries", "times", "hours", "status", "slot", "spot", "slots", "accordingly", "after", "though",
-    "obviously", "basically", "completely", "totally", "officially", "actually", "apologies", "window",
-    "windows", "two", "each", "else", "request", "requested", "confirmed", "confirming", "can", "could",
-    "make",
-})  # fmt: skip
+_FILLERS = words("filler")
 _CLOCKS = (
     r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)"
     r"(?!\d|:\d|/\d{1,2}\b)",
@@ -70,11 +53,7 @@ _COUNTED = re.compile(r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes
 _DOES = re.compile(
     r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
 )
-_COUNTING = frozenset({
-    "two", "three", "four", "five", "six", "seven", "ten", "few", "couple", "many", "some", "these", "those",
-    "several", "all", "other", "old", "more", "most", "work", "sick", "good", "bad", "my", "your", "next",
-    "past", "last", "snow", "rainy", "long", "early", "of", "both", "his", "her",
-})  # fmt: skip
+_COUNTING = words("counting")
 _NO_SHIFT = re.compile(r" (?:off|notice|ago|later|left|before|in a row|like|until|from now|away|straight|old)\b")
 _FOREIGN = (
     "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|ambulance|rig|car|bus"
@@ -260,13 +239,13 @@ _DAY_KINDS = frozenset(kind for kind, _ in day_phrases.PATTERNS)
 def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str]:
     """Build one expression of all tokens; the first match wins."""
     names = "|".join(re.escape(name) for name in sorted(squads, key=len, reverse=True)) or r"(?!)"
-    words = "|".join(re.escape(name) for name in sorted(shifts, key=len, reverse=True))
+    hours = "|".join(re.escape(name) for name in sorted(shifts, key=len, reverse=True))
     parts = [
         *(f"(?P<act{i}>{phrase.pattern})" + r"\b" for i, phrase in enumerate(PHRASES)),
         *(pattern for _, pattern in day_phrases.PATTERNS),
         rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b",
         rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
-        rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?"
+        rf"(?P<shift>(?:(?:during )?the )?(?:{hours})s?"
         r"(?: shifts?| crew(?! ?(?:[.,;!\n]|$)| (?:for|is|are|fell|bailed|backed|called|cancel))| time)?)\b",
         *_CLOCKS,
         *(f"(?P<mark{i}>{pattern})" + r"\b" for i, (_, pattern) in enumerate(_MARKS)),

@@ -50,28 +50,6 @@ class Act(NamedTuple):
     is_denied: bool = False  # "do not add us": the request is unclear
 
 
-class Phrase(NamedTuple):
-    """A pattern for the scanner with its act."""
-
-    pattern: str
-    act: Act
-
-
-def plain(action: ShiftAction, *patterns: str, takes_object: bool = False) -> list[Phrase]:
-    """Return explicit phrases."""
-    return [Phrase(p, Act(action, True, "", takes_object=takes_object)) for p in patterns]
-
-
-def loose(action: ShiftAction, *patterns: str, absorbs: bool = False) -> list[Phrase]:
-    """Return phrases that need an owner."""
-    return [Phrase(p, Act(action, False, "", absorbs=absorbs)) for p in patterns]
-
-
-def echo(action: ShiftAction, *patterns: str) -> list[Phrase]:
-    """Return phrases that take the hours of the previous statement: "54 has it"."""
-    return [Phrase(p, Act(action, False, "", echoes=True)) for p in patterns]
-
-
 class SquadMention(NamedTuple):
     """A squad by its name; `is_place` after "in" or "on"."""
 
