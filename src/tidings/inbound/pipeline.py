@@ -14,7 +14,7 @@ from ..kernel.clock import Clock
 from ..model.errors import StoreFull, StoreUnavailable, TemporaryError
 from ..model.outcome import Defer, Done, Outcome, Retry
 from ..model.task import Category
-from ..model.time import SECOND, micros
+from ..model.time import SECOND
 from .calendar.port import CalendarUnavailable
 from .domain import CalendarDay, Intent, Interpreter, InterpreterContext, WorkflowRelation
 from .escalation.reasons import Escalation
@@ -35,7 +35,7 @@ from .workflow.repository import (
     withdraw,
 )
 from .workflow.settings import WorkflowSettings
-from .workflow.state_machine import ANSWERABLE
+from .workflow.state_machine import ANSWERABLE, BUSY
 from .workflow.validation import is_day
 
 MOST_DAYS = 14  # calendar days read before the extraction
@@ -127,9 +127,9 @@ class Pipeline:
 
     def _replaced(self, entry: WorkflowEntry, flow: Workflow) -> None:
         """End the replaced workflow; if the edit leads to nothing, reply that the request was dropped."""
-        withdraw(entry, flow, self._clock.now(), idle=micros(self._settings.idle_timeout))
+        withdraw(entry, flow, self._clock.now(), self._settings)
         if not entry.replies and not entry.commands and entry.held is None:
-            entry.replies.append(reply_texts.withdrawn())
+            entry.replies.append(reply_texts.WITHDRAWN)
 
     async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
         """Return whether the edited message asks for the same, according to the rules."""
@@ -207,7 +207,7 @@ class Pipeline:
             if decision is not MessageDecision.NOISE:
                 entry.calls.append(_unsure(spoken, decision, intent))
             return entry
-        if correlation.busy(own) or state.ahead:
+        if state.ahead or any(flow.stage in BUSY for flow in own):
             place = state.ahead + 1
             replies = [] if state.is_kept else [reply_texts.please_wait(place)]
             return WorkflowEntry(
@@ -280,7 +280,7 @@ class Pipeline:
         except CalendarUnavailable as error:
             if not spoken.is_last_try:
                 raise
-            return give_up(graph_state, "calendar_down", error.problem, say=reply_texts.calendar_is_down())
+            return give_up(graph_state, "calendar_down", error.problem, say=reply_texts.CALENDAR_IS_DOWN)
 
 
 def _without(state: ConversationState, flow: Workflow | None) -> ConversationState:
