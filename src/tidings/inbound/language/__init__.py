@@ -8,7 +8,7 @@ classifier: a linear classifier: actions, and the days, hours and squads that be
 clauses: splits a sentence into clauses with one act each.
 confidence: measured confidence of each kind of answer.
 day_phrases: days as people name them: "sat", "tomorrow", "the 5th", "in two days".
-features: the features of the classifier.
+features: a message as tokens, and the features of the classifier.
 holidays: holidays named instead of a date.
 language_detection: detects text in another script or language.
 moods: the mood of a sentence: statement, question, condition, past.
@@ -28,7 +28,6 @@ subjects: detects subjects that are not a squad.
 tables: the tables of patterns and words.
 threads: slot filling over a whole thread; later lines may correct earlier ones.
 time_windows: hours on days as windows of operational days, on the grid.
-token_row: a message as the row of tokens that the classifier reads.
 tokens: the token types.
 typos: corrects typing errors.
 weights: the weights of the classifier (weights.tsv).

@@ -10,13 +10,14 @@ from . import relation
 from .agreement import agree
 from .classifier import classify
 from .confidence import MEASURED, VERDICTS, ConfidenceGround, confidence_ground
+from .features import build_token_row
 from .language_detection import is_foreign
 from .normalization import LONGEST, normalize
-from .parser import ParsedMessage, ParserAgreement, ParserContext, moment_of, parse_scanned
-from .scanner import Vocabulary, scan
+from .parser import ParsedMessage, ParserAgreement, moment_of, parse_scanned
+from .scanner import scan
 from .shift_words import shift_words
 from .threads import RequestThread, apply_utterance
-from .token_row import build_token_row
+from .tokens import ParserContext
 from .weights import Weights, load_weights
 
 NAME = relation.NAME
@@ -88,8 +89,8 @@ class RuleInterpreter:
         own = squad if squad in squads else None
         setting = ParserContext(moment_of(at, timezone), own, squads, self._shifts)
         plain = normalize(text)
-        scanned = scan(plain, setting.now, Vocabulary(squads, self._shifts))
-        second = classify(build_token_row(plain, scanned, setting.now, own, squads), self._weights)
+        scanned = scan(plain, setting)
+        second = classify(build_token_row(plain, scanned, setting), self._weights)
         return agree(parse_scanned(plain, scanned, setting), second)
 
 

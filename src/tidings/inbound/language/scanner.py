@@ -11,7 +11,7 @@ from . import day_phrases
 from .phrases import PHRASES
 from .shift_words import Shift
 from .tables import words
-from .tokens import Act, ClockFormat, ClockTime, DayMention, LocalMoment, Mark, Marked, SquadMention, TextToken, Word
+from .tokens import Act, ClockFormat, ClockTime, DayMention, Mark, Marked, ParserContext, SquadMention, TextToken, Word
 
 _MARKS: tuple[tuple[Mark, str], ...] = (
     (
@@ -70,13 +70,6 @@ _BEFORE_SQUADS = frozenset(
 )
 
 
-class Vocabulary(NamedTuple):
-    """The known squads and shift words."""
-
-    squads: tuple[str, ...]
-    shifts: Mapping[str, Shift]
-
-
 class ScannedText(NamedTuple):
     """The tokens of a text, with warnings."""
 
@@ -84,10 +77,10 @@ class ScannedText(NamedTuple):
     warnings: Sequence[str]
 
 
-def scan(text: str, now: LocalMoment, vocabulary: Vocabulary) -> ScannedText:
+def scan(text: str, setting: ParserContext) -> ScannedText:
     """Cut a normalized text into tokens."""
-    scanner = _Scanner(text, now, vocabulary)
-    for match in _pattern(vocabulary.squads, tuple(vocabulary.shifts)).finditer(text):
+    scanner = _Scanner(text, setting)
+    for match in _pattern(setting.squads, tuple(setting.shifts)).finditer(text):
         scanner.take(match)
     return ScannedText(scanner.pieces, scanner.warnings)
 
@@ -95,12 +88,11 @@ def scan(text: str, now: LocalMoment, vocabulary: Vocabulary) -> ScannedText:
 class _Scanner:
     """The state of a scan: the text and the tokens so far."""
 
-    def __init__(self, text: str, now: LocalMoment, vocabulary: Vocabulary) -> None:
+    def __init__(self, text: str, setting: ParserContext) -> None:
         self.pieces: list[tuple[TextToken, int]] = []
         self.warnings: list[str] = []
         self._text = text
-        self._now = now
-        self._words = vocabulary
+        self._setting = setting
         self._last_day: DayMention | None = None
 
     def take(self, match: re.Match[str]) -> None:
@@ -121,16 +113,16 @@ class _Scanner:
         return self._MAKERS[kind](self, written, match)
 
     def _days(self, kind: str, written: str) -> Sequence[TextToken]:
-        shifts = self._words.shifts
-        found = day_phrases.days_of(kind, written, self._now, shifts["night"], shifts["all day"])
+        shifts = self._setting.shifts
+        found = day_phrases.days_of(kind, written, self._setting.now, shifts["night"], shifts["all day"])
         if found is None:
             self.warnings.append(f"{written.strip()!r} is not a valid date")
             return []
         return found
 
     def _squad(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
-        name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._words.squads else written
-        if name not in self._words.squads and written.startswith(("station", "rescue")):
+        name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._setting.squads else written
+        if name not in self._setting.squads and written.startswith(("station", "rescue")):
             return self._foreign(written, match)
         return self._named(name, match.start())
 
@@ -140,8 +132,8 @@ class _Scanner:
 
     def _named(self, name: str, start: int) -> Sequence[TextToken]:
         """Return a squad, known or not: an unknown one must not become the sender's own."""
-        if name not in self._words.squads:
-            known = ", ".join(self._words.squads)
+        if name not in self._setting.squads:
+            known = ", ".join(self._setting.squads)
             self.warnings.append(f"there is no squad {name}; the squads are {known}")
         return [SquadMention(name, is_place=self._before(start) in {"in", "on"})]
 
@@ -150,7 +142,7 @@ class _Scanner:
 
     def _shift(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         bare = re.sub(r"^(?:the|during the|during) | (?:shifts?|crew|time)$", "", written)
-        shift = self._words.shifts.get(bare) or self._words.shifts[bare.removesuffix("s")]
+        shift = self._setting.shifts.get(bare) or self._setting.shifts[bare.removesuffix("s")]
         if shift.name == "day" and not self._is_day_shift(written, match):
             return [Word(written)]
         return [shift]

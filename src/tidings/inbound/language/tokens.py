@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
@@ -116,3 +117,12 @@ class LocalMoment(NamedTuple):
     today: date
     minute: int
     operational: date  # the operational day, from 0600 to 0600
+
+
+class ParserContext(NamedTuple):
+    """The time of a message, the sender's squad, and the known squads and shift words."""
+
+    now: LocalMoment
+    squad: str | None
+    squads: tuple[str, ...]
+    shifts: Mapping[str, Shift]

@@ -58,11 +58,3 @@ def parse_weights(table: str) -> Weights:
         else:
             message[name] = tuple(map(float, values))
     return Weights(message, mention)
-
-
-def format_weights(weights: Weights) -> str:
-    """Format weights as a table."""
-    lines = ["# Made by `python -m tools.shift_language.train`; change the messages, not this file."]
-    lines += ["\t".join((name, *(f"{value:.2f}" for value in each))) for name, each in sorted(weights.message.items())]
-    lines += [f"{name}\t{value:.2f}" for name, value in sorted(weights.mention.items())]
-    return "\n".join(lines) + "\n"
