@@ -7,7 +7,7 @@ is one entry, committed in one transaction; a message that was handled before is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..kernel.clock import Clock
@@ -23,7 +23,7 @@ from .llm.journal import trace_calls
 from .message_handler import InboxMessage
 from .workflow import correlation, reply_texts
 from .workflow.correlation import MessageDecision
-from .workflow.graph import WorkflowRunner
+from .workflow.graph import ReadDay, make_runner
 from .workflow.instance import Workflow
 from .workflow.plans import ConversationEvent, GraphState, WorkflowPlan, give_up, is_withdrawal
 from .workflow.repository import (
@@ -40,7 +40,6 @@ from .workflow.validation import is_day
 
 MOST_DAYS = 14  # calendar days read before the extraction
 DOUBTS = 2  # possible answers before an escalation
-ReadDay = Callable[[str], Awaitable[CalendarDay]]
 
 
 class Pipeline:
@@ -51,7 +50,6 @@ class Pipeline:
         repository: WorkflowRepository,
         clock: Clock,
         settings: WorkflowSettings,
-        runner: WorkflowRunner,
         *,
         rules: Interpreter,  # asked first: free
         interpreter: Interpreter,  # asked if the rules have no answer; may be the same
@@ -60,9 +58,9 @@ class Pipeline:
         self._repository = repository
         self._clock = clock
         self._settings = settings
-        self._runner = runner
+        self._runner = make_runner(settings.runner, interpreter, read_day)
         self._rules = rules
-        self._interpreter = interpreter
+        self.interpreter = interpreter
         self._read_day = read_day
         self._rules_lock = asyncio.Lock()
 
@@ -162,15 +160,15 @@ class Pipeline:
             return WorkflowRelation(True, 1.0, "it withdraws the request", self._rules.name)
         context = self._context(spoken, flow)._replace(quotes=quotes)
         relation = await self._rules.relate(context)
-        if correlation.is_sure(relation) or self._interpreter is self._rules:
+        if correlation.is_sure(relation) or self.interpreter is self._rules:
             return relation
-        return await self._interpreter.relate(context)
+        return await self.interpreter.relate(context)
 
     async def _intent(self, spoken: ConversationMessage, first: Intent) -> Intent:
         """Return the rules' answer if they have one, otherwise the model's."""
-        if first.is_request is not None or self._interpreter is self._rules:
+        if first.is_request is not None or self.interpreter is self._rules:
             return first
-        return await self._interpreter.intent(self._context(spoken))
+        return await self.interpreter.intent(self._context(spoken))
 
     # -- decisions
 

@@ -10,8 +10,7 @@ from ...kernel.handler import Handler, NamingHandler
 from ...model.outcome import Outcome
 from ...model.task import Task, TaskId, TaskState, Transition
 from ...store.port import Step
-from .reasons import Escalation
-from .writer import EscalationWriter
+from .reasons import Escalation, EscalationWriter
 
 
 class EscalatingHandler:

@@ -21,8 +21,7 @@ from ...model.time import SECOND
 from ...store.port import Row, Store, TableRows, WriteConflict
 from ..domain import Utterance
 from ..effects.ledger import EffectState, command_of
-from ..escalation.reasons import Escalation
-from ..escalation.writer import EscalationWriter
+from ..escalation.reasons import Escalation, EscalationWriter
 from ..reply_port import ReplyPort
 from . import reply_texts
 from .instance import Workflow, read

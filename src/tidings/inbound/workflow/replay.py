@@ -6,7 +6,7 @@ done.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from ..calendar.day_grid import day_of
 from ..domain import CalendarCommand, CalendarDay
 from .conversations import explain_missing_conversation
 from .correlation import MessageDecision
+from .graph import ReadDay
 from .instance import Workflow, command
 from .reply_texts import please_wait
 from .repository import ConversationMessage, ConversationState, MessagePipeline, WorkflowEntry
@@ -117,7 +118,6 @@ class ReplayClock(SystemClock):
         return f"replay-{self._made:06d}"
 
 
-ReadDay = Callable[[str], Awaitable[CalendarDay]]
 MakePipeline = Callable[[MemoryWorkflowRepository, ReplayClock, ReadDay], MessagePipeline]
 
 

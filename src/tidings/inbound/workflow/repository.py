@@ -21,8 +21,7 @@ from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ...store.request_batches import BatchedLookup
 from ..domain import CalendarCommand, Speaker
 from ..effects import ledger
-from ..escalation.reasons import Escalation
-from ..escalation.writer import EscalationWriter
+from ..escalation.reasons import Escalation, EscalationWriter
 from ..reply_port import ReplyPort
 from .correlation import MessageDecision
 from .instance import SCHEMA, Workflow, read

@@ -16,8 +16,7 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.task import NewTask
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
-from ..escalation.reasons import Escalation
-from ..escalation.writer import EscalationWriter
+from ..escalation.reasons import Escalation, EscalationWriter
 from .instance import Workflow, read
 from .repository import workflow_journal_step, workflow_step
 from .settings import WorkflowSettings
