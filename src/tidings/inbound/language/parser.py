@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from ...model.time import moment
-from ..domain import CalendarCommand, ShiftAction, ShiftRequest
+from ..domain import ShiftAction, ShiftRequest
 from .normalization import normalize
 from .resolution import PURE, is_owned, resolve_statements
 from .scanner import ScannedText, scan
@@ -201,14 +201,10 @@ def _without_clashes(requests: Sequence[ShiftRequest], warnings: list[str]) -> t
 
 def contradict(one: ShiftRequest, other: ShiftRequest) -> bool:
     """Return whether complete requests want different actions of a squad at the same time."""
-    if one.action == other.action or None in (*one, *other) or (one.squad, one.date) != (other.squad, other.date):
+    first, second = one.command, other.command
+    if not first or not second or first.action is second.action or (one.squad, one.date) != (other.squad, other.date):
         return False
-    return bool(_command(one).slots & _command(other).slots)
-
-
-def _command(request: ShiftRequest) -> CalendarCommand:
-    action, *slots = request
-    return CalendarCommand(action or ShiftAction.NO_CREW, *(slot or "" for slot in slots))
+    return bool(first.slots & second.slots)
 
 
 def _says_less(less: ShiftRequest, more: ShiftRequest) -> bool:
