@@ -51,12 +51,10 @@ class EffectHandler(SelfWritingHandler):
         self._newer = BatchedLookup(self._read_newer)
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Effect]:
-        """Load the commands of these tasks."""
         rows = await self._store.load("effect_load", [task.id for task in tasks])
         return {row[0]: effect_of(row) for row in rows}
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """Execute one command."""
         effect: Effect = content
         try:
             return await self._attempt(task, effect)

@@ -36,7 +36,6 @@ class Classification(NamedTuple):
 
 
 def classify(row: TokenRow, weights: Weights) -> Classification:
-    """Classify a message."""
     actions = weights.actions(message_features(row))
     wanted = [action for action, likely in actions.items() if likely >= LIKELY]
     if not wanted:

@@ -41,7 +41,6 @@ class TokenRow(NamedTuple):
     now: LocalMoment
 
     def mentions(self) -> Iterator[int]:
-        """Return the places of days, hours and squads."""
         return (place for place, item in enumerate(self.items) if isinstance(item, MENTIONED))
 
 
@@ -110,7 +109,6 @@ def _mark(marked: Marked) -> str:
 
 
 def message_features(row: TokenRow) -> list[str]:
-    """Return the features of a message."""
     words = ["^", *(token.text for token in row.tokens if token.text not in {".", ","}), "$"]
     there = set(words)
     when = "timed" if there & _TIMES else "timeless"

@@ -83,7 +83,6 @@ def stays(sentence: str) -> bool:
 
 
 def is_condition(sentence: str) -> bool:
-    """Return whether the sentence is a condition."""
     return bool(_CONDITION.search(sentence))
 
 

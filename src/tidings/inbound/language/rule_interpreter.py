@@ -36,7 +36,6 @@ class RuleInterpreter:
         self._heard = lru_cache(maxsize=_REMEMBERED)(self._understood)
 
     async def intent(self, context: InterpreterContext) -> Intent:
-        """Classify whether the message is a request; None: unknown."""
         said = self._read(context)
         why = confidence_ground(said)
         if VERDICTS[why] is False and is_foreign(context.text[:LONGEST]):
@@ -44,12 +43,10 @@ class RuleInterpreter:
         return Intent(VERDICTS[why], said.days, MEASURED[why], f"it {why}", self.name)
 
     async def relate(self, context: InterpreterContext) -> WorkflowRelation:
-        """Decide whether the message continues the open workflow; None: unknown."""
         known = context.open_requests or self._thread(context).requests
         return relation.relate(context.text, self._read(context), known, context.asked, quotes=context.quotes)
 
     async def extract(self, context: InterpreterContext) -> Extraction:
-        """Extract the requests of the thread and this message."""
         thread = self._thread(context)
         current = Utterance(
             context.speaker.name, context.speaker.squad, context.now, context.text, role=context.speaker.role

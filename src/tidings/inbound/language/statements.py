@@ -91,7 +91,6 @@ class Sentence:
 
 
 def sentences(text: str, scan: ScannedText, now: LocalMoment) -> list[Sentence]:
-    """Parse the sentences of a text."""
     found: list[Sentence] = []
     begin = 0
     pieces: list[TextToken] = []

@@ -41,5 +41,4 @@ def alternatives(mood: str) -> str:
 
 
 def words(group: str) -> frozenset[str]:
-    """Return a set of words."""
     return frozenset(word for of, line in rows("words.tsv") if of == group for word in line.split())

@@ -96,7 +96,6 @@ class EditProcessor:
         self._pipeline = pipeline
 
     async def handle_change(self, item: MessageChange) -> Outcome:
-        """Handle one edit or deletion."""
         try:
             handled = await self._heard(item)
             if handled is None:

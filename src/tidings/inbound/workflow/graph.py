@@ -87,7 +87,6 @@ class PlainRunner:
         self._nodes = nodes(interpreter, read_day)
 
     async def run(self, state: GraphState) -> WorkflowPlan:
-        """Run from the start node to a terminal node and return its plan."""
         name: str | None = START
         while name is not None:
             state = {**state, **await self._nodes[name](state)}
@@ -119,7 +118,6 @@ class LangGraphRunner:
         self._graph = graph.compile()
 
     async def run(self, state: GraphState) -> WorkflowPlan:
-        """Run the graph and return the plan of its terminal node."""
         ended: GraphState = await self._graph.ainvoke(state)
         return ended["plan"]
 

@@ -109,11 +109,9 @@ class ReplayClock(SystemClock):
         self._made = 0
 
     def now(self) -> Instant:
-        """Return the time at which the message was handled."""
         return Instant(self.at)
 
     def new_id(self) -> str:
-        """Return sequential ids."""
         self._made += 1
         return f"replay-{self._made:06d}"
 

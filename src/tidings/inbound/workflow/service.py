@@ -65,15 +65,12 @@ class LazyPipeline:
         return self._pipeline
 
     async def hear(self, item: InboxMessage) -> Outcome:
-        """Handle a message of the inbox."""
         return await self.pipeline().hear(item)
 
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
-        """Handle a new, released or edited message."""
         return await self.pipeline().work(spoken, instead_of=instead_of)
 
     async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
-        """Return whether the edited message asks for the same."""
         return await self.pipeline().is_same_request(before, after)
 
     async def close(self) -> None:
@@ -96,7 +93,6 @@ class WorkflowService:
     late: LazyPipeline | None  # None where workflows are off
 
     async def close(self) -> None:
-        """Close the connections to the model."""
         if self.late is not None:
             await self.late.close()
 

@@ -41,7 +41,6 @@ class WorkflowSettings:
 
     @property
     def policy(self) -> WorkflowPolicy:
-        """The policy that validates requests."""
         return WorkflowPolicy(self.squads, self.timezone, self.commanders, self.max_questions, self.grid)
 
     def plainly(self) -> Mapping[str, Any]:
