@@ -6,7 +6,7 @@ service"); other phrases ("down", "scratch") count only with an owner.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..domain import ShiftAction
 from .tables import rows
@@ -21,8 +21,9 @@ class Phrase(NamedTuple):
 
 
 def _phrase(action: str, properties: str, pattern: str) -> Phrase:
-    act = Act(None if action == "none" else ShiftAction(action), False, "")
-    return Phrase(pattern, act._replace(**dict.fromkeys(properties.split(), True)))
+    act = Act(None if action == "none" else ShiftAction(action), is_plain=False, written="")
+    found: dict[str, Any] = dict.fromkeys(properties.split(), True)
+    return Phrase(pattern, act._replace(**found))
 
 
 PHRASES = tuple(_phrase(*row) for row in rows("phrases.tsv"))
