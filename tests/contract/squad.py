@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,7 +32,7 @@ from tidings.inbound.effects.handler import lane as calendar_lane
 from tidings.inbound.escalation.cases import Cases
 from tidings.inbound.escalation.failed_messages import EscalatingHandler
 from tidings.inbound.escalation.notifier import AdminNotifier
-from tidings.inbound.escalation.writer import EscalationWriter
+from tidings.inbound.escalation.reasons import EscalationWriter
 from tidings.inbound.ingestion import InboxIngestion
 from tidings.inbound.message_handler import InboundMessageHandler
 from tidings.inbound.message_handler import lane as inbound_lane
@@ -40,7 +41,6 @@ from tidings.inbound.roster import Roster
 from tidings.inbound.sources.settings import SourceSettings
 from tidings.inbound.workflow.edits import EditProcessor
 from tidings.inbound.workflow.followup import FollowUpHandler
-from tidings.inbound.workflow.langgraph import make_runner
 from tidings.inbound.workflow.repository import StoreWorkflowRepository
 from tidings.inbound.workflow.reruns import RerunHandler
 from tidings.inbound.workflow.settings import WorkflowSettings
@@ -198,7 +198,7 @@ class Squad:
         caller = EscalationWriter(clock.new_id, within=self.settings.case_reminder_after)
         book = StoreWorkflowRepository(store, clock, self.settings, voice, caller)
         self.pipeline = Pipeline(
-            book, clock, self.settings, make_runner(self.how, self.mind, self.calendar.day),
+            book, clock, replace(self.settings, runner=self.how),
             rules=self.rules, interpreter=self.mind, read_day=self.calendar.day,
         )  # fmt: skip
         changes = EditProcessor(store, clock, self.settings, book, self.pipeline)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tidings.inbound.domain import Extraction, InterpreterContext
 from tidings.inbound.pipeline import Pipeline
-from tidings.inbound.workflow.langgraph import make_runner
-from tidings.inbound.workflow.replay import MemoryWorkflowRepository, ReadDay, ReplayClock, changed, replay
+from tidings.inbound.workflow.graph import ReadDay
+from tidings.inbound.workflow.replay import MemoryWorkflowRepository, ReplayClock, changed, replay
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Conflict, Invalid, NotFound
 from tidings.store.port import Store
@@ -144,10 +146,8 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
         def make(
             book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay, mind: PlainMind = mind
         ) -> Pipeline:
-            return Pipeline(
-                book, then, squad.settings, make_runner("plain", mind, read_day),
-                rules=mind, interpreter=mind, read_day=read_day,
-            )  # fmt: skip
+            plain = replace(squad.settings, runner="plain")
+            return Pipeline(book, then, plain, rules=mind, interpreter=mind, read_day=read_day)
 
         compared = await replay(store, "crew/g1", make, squad.settings)
         assert [each.text for each in changed(compared)] == differing

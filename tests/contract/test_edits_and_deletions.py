@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tidings.inbound.domain import IncomingKind
-from tidings.inbound.workflow.replay import MemoryWorkflowRepository, ReadDay, ReplayClock, changed, replay
+from tidings.inbound.workflow.graph import ReadDay
+from tidings.inbound.workflow.replay import MemoryWorkflowRepository, ReplayClock, changed, replay
 from tidings.inbound.workflow.service import source_notice_steps
 from tidings.kernel.clock import ManualClock
 from tidings.store.port import Step, Store
@@ -199,13 +201,10 @@ async def test_a_replay_of_edits_gives_the_same_result(quick: Store, clock: Manu
     await said(squad, ("bea", "1800-0600"))
 
     from tidings.inbound.pipeline import Pipeline
-    from tidings.inbound.workflow.langgraph import make_runner
 
     def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> Pipeline:
-        run = make_runner("plain", squad.mind, read_day)
-        return Pipeline(
-            book, then, squad.settings, run, rules=squad.rules, interpreter=squad.mind, read_day=read_day,
-        )  # fmt: skip
+        plain = replace(squad.settings, runner="plain")
+        return Pipeline(book, then, plain, rules=squad.rules, interpreter=squad.mind, read_day=read_day)
 
     compared = await replay(quick, "crew/g1", make, squad.settings)
     assert len(compared) == 4 and changed(compared) == []

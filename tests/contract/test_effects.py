@@ -19,7 +19,6 @@ from tidings.inbound.domain import CalendarAnswer, CalendarCommand, CalendarDay,
 from tidings.inbound.effects.handler import EffectHandler, lane
 from tidings.inbound.effects.ledger import KIND, QUEUE, TRIES, EffectPlan, EffectState, effect_of, plan_effects
 from tidings.inbound.effects.reconciler import EffectReconciler
-from tidings.inbound.effects.results import effect_results
 from tidings.inbound.effects.verification import ReadBack, compare_read_back, superseded_state, verified_state
 from tidings.kernel import task_actions as people
 from tidings.kernel.clock import ManualClock
@@ -213,16 +212,16 @@ async def test_a_command_is_executed_once_and_verified_by_reading_back(station: 
 
 async def test_a_plan_has_a_result_for_each_command(station: Station) -> None:
     """Partial success is seen as such (D11)."""
-    await station.plan(ADD, ADD._replace(start="1815"), MORNING)
-    assert [result.is_over for result in await effect_results(station.store, "p1")] == [False] * 3
+    tasks = await station.plan(ADD, ADD._replace(start="1815"), MORNING)
+    assert [bool((await station.effect(task))["reported"]) for task in tasks] == [False] * 3
     await station.drain()
-    found = await effect_results(station.store, "p1")
-    assert [(r.command.start, r.state, r.is_over) for r in found] == [
+    found = [await station.effect(task) for task in tasks]
+    assert [(row["begins"], row["state"], bool(row["reported"])) for row in found] == [
         ("1800", EffectState.CONFIRMED, True),
         ("1815", EffectState.REFUSED, True),
         ("0600", EffectState.CONFIRMED, True),
     ]
-    assert found[1].reason == "the start 1815 is not on the calendar's grid of 30 minutes"
+    assert found[1]["evidence"].endswith(": the start 1815 is not on the calendar's grid of 30 minutes\n")
     assert await station.followups() == 3
 
 

@@ -16,9 +16,8 @@ from tidings.inbound.domain import (
 )
 from tidings.inbound.workflow.confirmation import CONFIRM, is_no, is_yes
 from tidings.inbound.workflow.correlation import fits
-from tidings.inbound.workflow.graph import PlainRunner
+from tidings.inbound.workflow.graph import LangGraphRunner, PlainRunner
 from tidings.inbound.workflow.instance import Workflow
-from tidings.inbound.workflow.langgraph import LangGraphRunner
 from tidings.inbound.workflow.plans import GraphState, WorkflowPlan
 from tidings.inbound.workflow.state_machine import WorkflowStage
 from tidings.inbound.workflow.validation import WorkflowPolicy

@@ -9,9 +9,9 @@ import pytest
 from tests.time_limits import Limit
 
 from tidings.inbound.domain import CalendarCommand, ShiftAction, ShiftRequest
-from tidings.inbound.language.parser import ParsedMessage, ParserContext, parse_message
+from tidings.inbound.language.parser import ParsedMessage, parse_message
 from tidings.inbound.language.shift_words import minutes, shift_words
-from tidings.inbound.language.tokens import LocalMoment
+from tidings.inbound.language.tokens import LocalMoment, ParserContext
 from tidings.model.errors import Invalid
 
 SQUADS = ("34", "35", "42", "43", "54")

@@ -9,12 +9,12 @@ from datetime import date
 
 import pytest
 
-from tidings.inbound.language.courtesy import without_courtesies
+from tidings.inbound.language.normalization import without_courtesies
 from tidings.inbound.language.numbers import spelled_out
-from tidings.inbound.language.parser import ParsedMessage, ParserContext, parse_message
+from tidings.inbound.language.parser import ParsedMessage, parse_message
 from tidings.inbound.language.shift_words import shift_words
 from tidings.inbound.language.subjects import has_strange_subject
-from tidings.inbound.language.tokens import LocalMoment
+from tidings.inbound.language.tokens import LocalMoment, ParserContext
 
 NOW = LocalMoment(date(2026, 1, 8), 10 * 60, date(2026, 1, 8))
 SQUADS = ("34", "35", "42", "43", "54")

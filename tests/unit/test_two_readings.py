@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 from tools.shift_language.evaluate import SQUADS, load
-from tools.shift_language.train import fit, study
+from tools.shift_language.train import fit, format_weights, study
 
 from tidings.inbound.domain import ShiftAction, ShiftRequest
 from tidings.inbound.language.agreement import agree
 from tidings.inbound.language.classifier import Classification
-from tidings.inbound.language.parser import ParsedMessage, ParserAgreement, ParserContext, moment_of, parse_message
+from tidings.inbound.language.parser import ParsedMessage, ParserAgreement, moment_of, parse_message
 from tidings.inbound.language.shift_words import shift_words
-from tidings.inbound.language.weights import format_weights, load_weights, parse_weights
+from tidings.inbound.language.tokens import ParserContext
+from tidings.inbound.language.weights import load_weights, parse_weights
 from tidings.model.time import SECOND
 
 NIGHT = ShiftRequest(ShiftAction.NO_CREW, "42", "20270115", "1800", "0600")  # of Friday 15 January 2027

@@ -23,9 +23,8 @@ from tidings.inbound.domain import (
 from tidings.inbound.escalation.reasons import REASONS, format_escalation
 from tidings.inbound.workflow import reply_texts
 from tidings.inbound.workflow.correlation import MessageDecision, band, choose
-from tidings.inbound.workflow.graph import BRANCHES, NEXT, PlainRunner, nodes
+from tidings.inbound.workflow.graph import BRANCHES, NEXT, LangGraphRunner, PlainRunner, nodes
 from tidings.inbound.workflow.instance import SlotValue, Workflow, read
-from tidings.inbound.workflow.langgraph import LangGraphRunner
 from tidings.inbound.workflow.plans import GraphState, WorkflowPlan, is_withdrawal
 from tidings.inbound.workflow.repository import flow_row
 from tidings.inbound.workflow.state_machine import (

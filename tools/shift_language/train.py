@@ -22,15 +22,14 @@ from typing import NamedTuple
 from tidings.inbound import language
 from tidings.inbound.domain import ShiftRequest
 from tidings.inbound.language.classifier import requests_from_mentions
-from tidings.inbound.language.features import mention_features, message_features
+from tidings.inbound.language.features import TokenRow, build_token_row, mention_features, message_features
 from tidings.inbound.language.normalization import normalize
 from tidings.inbound.language.parser import moment_of
 from tidings.inbound.language.rule_interpreter import RuleInterpreter
-from tidings.inbound.language.scanner import Vocabulary, scan
+from tidings.inbound.language.scanner import scan
 from tidings.inbound.language.shift_words import Shift, hhmm, shift_words
-from tidings.inbound.language.token_row import TokenRow, build_token_row
-from tidings.inbound.language.tokens import ClockSpan, DayMention, SquadMention
-from tidings.inbound.language.weights import ACTIONS, FILE, Weights, format_weights, parse_weights, sigmoid
+from tidings.inbound.language.tokens import ClockSpan, DayMention, ParserContext, SquadMention
+from tidings.inbound.language.weights import ACTIONS, FILE, Weights, parse_weights, sigmoid
 
 from .evaluate import Case, evaluate, load
 
@@ -88,11 +87,20 @@ def fit(lessons: Sequence[Studied]) -> Weights:
     return parse_weights(format_weights(Weights(_fitted(messages, len(ACTIONS)), of_mentions)))
 
 
+def format_weights(weights: Weights) -> str:
+    """Format weights as a table."""
+    lines = ["# Made by `python -m tools.shift_language.train`; change the messages, not this file."]
+    lines += ["\t".join((name, *(f"{value:.2f}" for value in each))) for name, each in sorted(weights.message.items())]
+    lines += [f"{name}\t{value:.2f}" for name, value in sorted(weights.mention.items())]
+    return "\n".join(lines) + "\n"
+
+
 def _row(case: Case) -> TokenRow:
     scene = case.scene
     now, squads = moment_of(scene.now, scene.timezone), tuple(scene.squads)
+    setting = ParserContext(now, scene.speaker.squad, squads, shift_words())
     plain = normalize(scene.text)
-    return build_token_row(plain, scan(plain, now, Vocabulary(squads, shift_words())), now, scene.speaker.squad, squads)
+    return build_token_row(plain, scan(plain, setting), setting)
 
 
 def _mentions(seen: TokenRow, expected: frozenset[ShiftRequest]) -> Iterator[Lesson]:

@@ -75,16 +75,6 @@ class ShiftAction(StrEnum):
     REMOVE = "remove"
 
 
-class ShiftRequest(NamedTuple):
-    """A request as far as it was understood; None: not stated."""
-
-    action: ShiftAction | None = None
-    squad: str | None = None
-    date: str | None = None
-    start: str | None = None
-    end: str | None = None
-
-
 class CalendarCommand(NamedTuple):
     """A complete request."""
 
@@ -99,6 +89,23 @@ class CalendarCommand(NamedTuple):
         """The half hours it covers, counted from 0600 of its operational day."""
         first, last = slot(self.start), slot(self.end)
         return frozenset(range(first, last if last > first else HALF_HOURS))
+
+
+class ShiftRequest(NamedTuple):
+    """A request as far as it was understood; None: not stated."""
+
+    action: ShiftAction | None = None
+    squad: str | None = None
+    date: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+    @property
+    def command(self) -> CalendarCommand | None:
+        """The command of a complete request."""
+        if self.action and self.squad and self.date and self.start and self.end:
+            return CalendarCommand(self.action, self.squad, self.date, self.start, self.end)
+        return None
 
 
 def slot(time: str) -> int:

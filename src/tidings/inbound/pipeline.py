@@ -7,14 +7,14 @@ is one entry, committed in one transaction; a message that was handled before is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..kernel.clock import Clock
 from ..model.errors import StoreFull, StoreUnavailable, TemporaryError
 from ..model.outcome import Defer, Done, Outcome, Retry
 from ..model.task import Category
-from ..model.time import SECOND, micros
+from ..model.time import SECOND
 from .calendar.port import CalendarUnavailable
 from .domain import CalendarDay, Intent, Interpreter, InterpreterContext, WorkflowRelation
 from .escalation.reasons import Escalation
@@ -23,7 +23,7 @@ from .llm.journal import trace_calls
 from .message_handler import InboxMessage
 from .workflow import correlation, reply_texts
 from .workflow.correlation import MessageDecision
-from .workflow.graph import WorkflowRunner
+from .workflow.graph import ReadDay, make_runner
 from .workflow.instance import Workflow
 from .workflow.plans import ConversationEvent, GraphState, WorkflowPlan, give_up, is_withdrawal
 from .workflow.repository import (
@@ -35,12 +35,11 @@ from .workflow.repository import (
     withdraw,
 )
 from .workflow.settings import WorkflowSettings
-from .workflow.state_machine import ANSWERABLE
+from .workflow.state_machine import ANSWERABLE, BUSY
 from .workflow.validation import is_day
 
 MOST_DAYS = 14  # calendar days read before the extraction
 DOUBTS = 2  # possible answers before an escalation
-ReadDay = Callable[[str], Awaitable[CalendarDay]]
 
 
 class Pipeline:
@@ -51,7 +50,6 @@ class Pipeline:
         repository: WorkflowRepository,
         clock: Clock,
         settings: WorkflowSettings,
-        runner: WorkflowRunner,
         *,
         rules: Interpreter,  # asked first: free
         interpreter: Interpreter,  # asked if the rules have no answer; may be the same
@@ -60,9 +58,9 @@ class Pipeline:
         self._repository = repository
         self._clock = clock
         self._settings = settings
-        self._runner = runner
+        self._runner = make_runner(settings.runner, interpreter, read_day)
         self._rules = rules
-        self._interpreter = interpreter
+        self.interpreter = interpreter
         self._read_day = read_day
         self._rules_lock = asyncio.Lock()
 
@@ -127,9 +125,9 @@ class Pipeline:
 
     def _replaced(self, entry: WorkflowEntry, flow: Workflow) -> None:
         """End the replaced workflow; if the edit leads to nothing, reply that the request was dropped."""
-        withdraw(entry, flow, self._clock.now(), idle=micros(self._settings.idle_timeout))
+        withdraw(entry, flow, self._clock.now(), self._settings)
         if not entry.replies and not entry.commands and entry.held is None:
-            entry.replies.append(reply_texts.withdrawn())
+            entry.replies.append(reply_texts.WITHDRAWN)
 
     async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
         """Return whether the edited message asks for the same, according to the rules."""
@@ -162,15 +160,15 @@ class Pipeline:
             return WorkflowRelation(True, 1.0, "it withdraws the request", self._rules.name)
         context = self._context(spoken, flow)._replace(quotes=quotes)
         relation = await self._rules.relate(context)
-        if correlation.is_sure(relation) or self._interpreter is self._rules:
+        if correlation.is_sure(relation) or self.interpreter is self._rules:
             return relation
-        return await self._interpreter.relate(context)
+        return await self.interpreter.relate(context)
 
     async def _intent(self, spoken: ConversationMessage, first: Intent) -> Intent:
         """Return the rules' answer if they have one, otherwise the model's."""
-        if first.is_request is not None or self._interpreter is self._rules:
+        if first.is_request is not None or self.interpreter is self._rules:
             return first
-        return await self._interpreter.intent(self._context(spoken))
+        return await self.interpreter.intent(self._context(spoken))
 
     # -- decisions
 
@@ -207,7 +205,7 @@ class Pipeline:
             if decision is not MessageDecision.NOISE:
                 entry.calls.append(_unsure(spoken, decision, intent))
             return entry
-        if correlation.busy(own) or state.ahead:
+        if state.ahead or any(flow.stage in BUSY for flow in own):
             place = state.ahead + 1
             replies = [] if state.is_kept else [reply_texts.please_wait(place)]
             return WorkflowEntry(
@@ -280,7 +278,7 @@ class Pipeline:
         except CalendarUnavailable as error:
             if not spoken.is_last_try:
                 raise
-            return give_up(graph_state, "calendar_down", error.problem, say=reply_texts.calendar_is_down())
+            return give_up(graph_state, "calendar_down", error.problem, say=reply_texts.CALENDAR_IS_DOWN)
 
 
 def _without(state: ConversationState, flow: Workflow | None) -> ConversationState:

@@ -31,6 +31,16 @@ class Handler(Protocol):
         """
 
 
+class SelfWritingHandler:
+    """Base of handlers whose `run` commits all its results, so that transitions need no further writes."""
+
+    listens = False
+
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """Return no steps."""
+        return ()
+
+
 class ReservedSlot(NamedTuple):
     """A content with the send time that is reserved for it."""
 

@@ -32,7 +32,6 @@ class BuiltinCalendar:
         self._changes = RequestBatcher(self._apply_all)
 
     async def day(self, date: str) -> CalendarDay:
-        """Read one operational day."""
         return await self._days.find(date)
 
     async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
@@ -47,7 +46,6 @@ class BuiltinCalendar:
         return {date: _day(date, lines.get(date, "{}")) for date in dates}
 
     async def preview(self, command: CalendarCommand) -> CalendarDay:
-        """Return the day as it would be after the command."""
         return after(await self.day(command.date), command)
 
     async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:

@@ -100,7 +100,6 @@ class CalendarService:
         return Page([_shown(row) for row in rows], more)
 
     async def show(self, key: str) -> Row:
-        """Show one change."""
         return _shown(await self._find(key))
 
     async def change(self, given: dict[str, Any], *, key: str | None = None) -> Row:

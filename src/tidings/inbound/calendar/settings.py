@@ -38,7 +38,6 @@ class CalendarSettings:
 
     @property
     def rules(self) -> SsrfRules:
-        """The SSRF rules of the URL."""
         return SsrfRules(self.allow_private, self.allow_http)
 
     def describe(self) -> Mapping[str, Any]:

@@ -3,6 +3,5 @@
 handler: the task handler of one command: read, claim, send, read back.
 ledger: ledger rows, their states and idempotency keys.
 reconciler: closes commands whose task ended without a result.
-results: the results of a plan, command by command.
 verification: compares the calendar with the expected result. Pure.
 """

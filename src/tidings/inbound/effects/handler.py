@@ -19,11 +19,12 @@ from typing import Any
 import orjson
 
 from ...kernel.clock import Clock
+from ...kernel.handler import SelfWritingHandler
 from ...kernel.lanes import Lane
 from ...kernel.retry import RetryPolicy
 from ...model.errors import Conflict, StoreFull, StoreUnavailable
 from ...model.outcome import Defer, Done, Outcome, Retry, Unknown
-from ...model.task import Category, OnUnknown, Task, TaskId, Transition
+from ...model.task import Category, OnUnknown, Task, TaskId
 from ...model.time import SECOND, iso
 from ...store.port import Step, Store, WriteConflict
 from ...store.request_batches import BatchedLookup
@@ -40,10 +41,8 @@ def lane(policy: RetryPolicy, *, calls_within: timedelta) -> Lane:
     return Lane(QUEUE, policy=policy, on_unknown=OnUnknown.ASK, deadline=4 * calls_within + timedelta(seconds=5))
 
 
-class EffectHandler:
+class EffectHandler(SelfWritingHandler):
     """Runs commands on calendars, which it finds by name."""
-
-    listens = False
 
     def __init__(self, store: Store, clock: Clock, calendars: Mapping[str, ShiftCalendar]) -> None:
         self._store = store
@@ -52,16 +51,10 @@ class EffectHandler:
         self._newer = BatchedLookup(self._read_newer)
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Effect]:
-        """Load the commands of these tasks."""
         rows = await self._store.load("effect_load", [task.id for task in tasks])
         return {row[0]: effect_of(row) for row in rows}
 
-    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Return nothing: `run` writes the results."""
-        return ()
-
     async def run(self, task: Task, content: Any) -> Outcome:
-        """Execute one command."""
         effect: Effect = content
         try:
             return await self._attempt(task, effect)

@@ -22,7 +22,7 @@ from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..domain import Utterance
 from ..reply_port import ReplyPort
 from ..workflow.instance import Workflow, read
-from ..workflow.repository import flow_row, journal_step, prepare_reply
+from ..workflow.repository import journal_step, prepare_reply, workflow_step
 from ..workflow.settings import WorkflowSettings
 from ..workflow.state_machine import WorkflowTrigger, next_stage
 from ..workflow.timers import release
@@ -110,7 +110,7 @@ class Cases:
         task, message = await prepare_reply(self._reply_port, self._settings, to, text, now)
         flow = await self._flow(row)
         spoken = Utterance(row["claimed_by"], None, now, text, is_ours=True)
-        steps = [self._flow_step(flow.said(spoken), now)] if flow is not None else []
+        steps = [workflow_step(flow.said(spoken), now, self._settings)] if flow is not None else []
         rows = TableRows(self._reply_port.table, self._reply_port.columns, [message])
         until = now + micros(self._settings.idle_timeout)
         said = {"by": row["claimed_by"], "text": text}
@@ -134,7 +134,7 @@ class Cases:
         flow = await self._flow(row)
         if flow is not None:
             stage = next_stage(flow.stage, WorkflowTrigger.HANDED_BACK)
-            steps.append(self._flow_step(replace(flow, stage=stage, attempts={}), now))
+            steps.append(workflow_step(replace(flow, stage=stage, attempts={}), now, self._settings))
         if kept is not None:
             await self._once(release(self._store, kept, now=now, verdict=verdict, also=steps))
         else:
@@ -150,7 +150,8 @@ class Cases:
         steps = self._steps(row, "closed", row["claimed_by"], None, "closed", {"note": note[:500]})
         flow = await self._flow(row)
         if flow is not None:
-            steps.append(self._flow_step(replace(flow, stage=next_stage(flow.stage, WorkflowTrigger.CLOSED)), now))
+            stage = next_stage(flow.stage, WorkflowTrigger.CLOSED)
+            steps.append(workflow_step(replace(flow, stage=stage), now, self._settings))
         if await self._kept(row) is not None:
             dropped = {"message": row["message"], "decision": "by_hand", "at": now}
             steps.append(Step("handled_message_drop", {**dropped, "reason": "a person has dealt with it"}))
@@ -223,9 +224,6 @@ class Cases:
         }  # fmt: skip
         entry = journal_step(row, now, f"case_{what}", {"case": row["id"], **facts})
         return [Step("case_move", move, needed=True), entry]
-
-    def _flow_step(self, flow: Workflow, now: int) -> Step:
-        return Step("workflow_move", flow_row(flow, now, idle=micros(self._settings.idle_timeout)), needed=True)
 
     async def _once(self, work: Any) -> None:
         try:

@@ -10,8 +10,7 @@ from ...kernel.handler import Handler, NamingHandler
 from ...model.outcome import Outcome
 from ...model.task import Task, TaskId, TaskState, Transition
 from ...store.port import Step
-from .reasons import Escalation
-from .writer import EscalationWriter
+from .reasons import Escalation, EscalationWriter
 
 
 class EscalatingHandler:
@@ -25,19 +24,15 @@ class EscalatingHandler:
         self._clock = clock
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
-        """Load the content with the wrapped handler."""
         return await self._handler.load(tasks)
 
     def log_ids(self, content: Any) -> Mapping[str, str]:
-        """Return the ids of the wrapped handler's content."""
         return self._handler.log_ids(content) if isinstance(self._handler, NamingHandler) else {}
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """Run the task with the wrapped handler."""
         return await self._handler.run(task, content)
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Return the steps of the wrapped handler and the escalations."""
         own = list(self._handler.effects(moves)) if self._handler.listens else []
         for task, move in moves:
             if move.to is TaskState.FAILED:

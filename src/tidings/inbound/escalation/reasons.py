@@ -1,4 +1,4 @@
-"""Escalation reasons and the text of the notice to admins. Pure.
+"""Escalation reasons, the text of the notice to admins, and the steps that write case and notice. Pure.
 
 For each reason, one table defines whether it opens a case, notifies the admins and has a deadline, and the
 remedy in the notice.
@@ -6,8 +6,14 @@ remedy in the notice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import NamedTuple
+
+import orjson
+
+from ...model.time import micros
+from ...store.port import Step
 
 
 class EscalationReason(NamedTuple):
@@ -41,6 +47,7 @@ REASONS: Mapping[str, EscalationReason] = {
     "source_gap": EscalationReason("check the group for missing messages", opens_case=False),
     "review": EscalationReason("check whether it was a request", notifies=False, has_deadline=False),
 }
+_UNLISTED = EscalationReason("see: tidings cases list")
 
 
 class Escalation(NamedTuple):
@@ -57,7 +64,7 @@ class Escalation(NamedTuple):
 
 def format_escalation(call: Mapping[str, object]) -> str:
     """Format the message to an admin: issue, workflow, squad, user, last message, remedy."""
-    reason = REASONS.get(str(call["reason"]), EscalationReason("see: tidings cases list"))
+    reason = REASONS.get(str(call["reason"]), _UNLISTED)
     lines = [f"Tidings needs you: {call['issue']}."]
     for name, title in (
         ("conversation", "Conversation"),
@@ -72,3 +79,43 @@ def format_escalation(call: Mapping[str, object]) -> str:
     remedy = reason.remedy.replace("CASE", str(call["case"])) if call.get("case") else reason.remedy
     lines.append(f"What to do: {remedy}.")
     return "\n".join(lines)
+
+
+class EscalationWriter:
+    """Builds the steps of escalations for the transaction that caused them. `within` is the deadline of a case."""
+
+    def __init__(self, new_id: Callable[[], str], *, within: timedelta = timedelta(hours=1)) -> None:
+        self._new_id = new_id
+        self._within = within
+
+    def steps(self, call: Escalation, tenant: str, conversation: str, message: str | None, now: int) -> list[Step]:
+        """Return the steps; while an escalation is unresolved, the same key is only counted."""
+        reason = REASONS.get(call.reason, _UNLISTED)
+        facts = {name: value for name, value in call._asdict().items() if value is not None and name != "key"}
+        facts |= {"conversation": conversation}
+        steps: list[Step] = []
+        if reason.opens_case:
+            steps.append(Step("case_add", self._case(call, reason, tenant, conversation, message, now)))
+        if reason.notifies:
+            notice = {
+                "id": self._new_id(), "tenant": tenant, "key": call.key, "reason": call.reason, "at": now
+            }  # fmt: skip
+            steps.append(Step("notice_add", {**notice, "facts": orjson.dumps(facts).decode()}))
+        return steps
+
+    def _case(
+        self, call: Escalation, reason: EscalationReason, tenant: str, conversation: str, message: str | None, now: int
+    ) -> dict[str, object]:
+        facts = {"issue": call.issue, "squad": call.squad, "speaker": call.speaker, "text": call.text}
+        return {
+            "id": self._new_id(),
+            "tenant": tenant,
+            "reason": call.reason,
+            "key": call.key,
+            "conversation": conversation,
+            "workflow": call.workflow,
+            "message": message,
+            "at": now,
+            "deadline_at": now + micros(self._within) if reason.has_deadline else None,
+            "facts": orjson.dumps(facts).decode(),
+        }

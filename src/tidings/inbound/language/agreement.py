@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..domain import ShiftRequest
 from .classifier import Classification
-from .parser import ParsedMessage, ParserAgreement
+from .parser import ParsedMessage, ParserAgreement, is_whole
 
 # Least probability at which the classifier's requests count although the parser finds none:
 _ALONE = 0.68
@@ -32,7 +32,7 @@ def agree(first: ParsedMessage, second: Classification) -> ParsedMessage:
         return _by_weight(first, second) if _stands_alone(first, second) else first
     if set(first.requests) == set(second.requests):
         return replace(first, accord=ParserAgreement.SURE if _is_clear(first, second) else ParserAgreement.LOOSE)
-    if second.likely < (_NEVER if _is_whole(first.requests) else _HARDLY) and not _says_only_that(first):
+    if second.likely < (_NEVER if is_whole(first.requests) else _HARDLY) and not _says_only_that(first):
         return replace(first, requests=(), accord=ParserAgreement.NONE)
     if _is_part(second.requests, first.requests) or _is_other(second, first.requests):
         return _by_weight(first, second)
@@ -51,7 +51,7 @@ def _by_weight(first: ParsedMessage, second: Classification) -> ParsedMessage:
 
 def _stands_alone(first: ParsedMessage, second: Classification) -> bool:
     """Return whether the classifier is confident enough although the parser found nothing."""
-    if not _is_whole(second.requests):
+    if not is_whole(second.requests):
         return bool(second.requests) and second.likely >= _HALF
     if first.evidence.is_hedged:
         return second.likely >= _HEDGED
@@ -61,7 +61,7 @@ def _stands_alone(first: ParsedMessage, second: Classification) -> bool:
 def _says_only_that(first: ParsedMessage) -> bool:
     """Return whether the message is a plain request and nothing else: "we won't have a crew saturday"."""
     seen = first.evidence
-    is_told = _is_whole(first.requests) or (seen.is_plain and seen.is_owned)
+    is_told = is_whole(first.requests) or (seen.is_plain and seen.is_owned)
     return is_told and not seen.is_hedged and not first.noise
 
 
@@ -81,8 +81,3 @@ def _is_other(second: Classification, requests: Sequence[ShiftRequest]) -> bool:
     """Return whether the classifier clearly finds another action: "out us on, I meant put"."""
     wanted = {request.action for request in requests}
     return bool(second.requests) and len(wanted) == 1 and wanted != second.wanted and second.likely >= _CLEAR
-
-
-def _is_whole(requests: Sequence[ShiftRequest]) -> bool:
-    """Return whether all requests have a day and hours."""
-    return bool(requests) and all(request.date and request.start and request.end for request in requests)

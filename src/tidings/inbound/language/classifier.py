@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..domain import ShiftAction, ShiftRequest
-from .features import mention_features, message_features
-from .parser import without_echo
+from .features import TokenRow, mention_features, message_features
+from .parser import requests_of, without_echo
 from .shift_words import Shift
 from .statements import DayHours, paired
-from .time_windows import resolve_windows
-from .token_row import TokenRow
 from .tokens import ClockSpan, DayMention, SquadMention
 from .weights import Weights
 
@@ -38,7 +36,6 @@ class Classification(NamedTuple):
 
 
 def classify(row: TokenRow, weights: Weights) -> Classification:
-    """Classify a message."""
     actions = weights.actions(message_features(row))
     wanted = [action for action, likely in actions.items() if likely >= LIKELY]
     if not wanted:
@@ -72,11 +69,5 @@ def requests_from_mentions(
     requests: list[ShiftRequest] = []
     for pair in pairs or (DayHours((), ()),):
         whole = pair if pair.days or not days else pair._replace(days=(days[0],))
-        made = resolve_windows(whole, row.now)
-        warnings.extend(made.warnings)
-        requests += [
-            ShiftRequest(action, squad, f"{each.date:%Y%m%d}" if each.date else None, each.start, each.end)
-            for squad in dict.fromkeys(squads)
-            for each in made.windows
-        ]
+        requests += requests_of(action, squads, whole, row.now, warnings)
     return without_echo(requests)

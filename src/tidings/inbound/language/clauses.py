@@ -9,31 +9,13 @@ from itertools import pairwise
 from ..domain import ShiftAction
 from .shift_words import Shift
 from .spans import Item, is_mark
+from .tables import words
 from .tokens import Act, ClockSpan, DayMention, Mark, SquadMention, Word
 
-_OBJECTS = frozenset({
-    "cover", "covering", "staff", "take", "do", "run", "make", "add", "remove", "removing", "delete",
-    "scratch", "handle", "work", "help",
-})  # fmt: skip
-_THROUGH = frozenset({
-    "list", "roster", "rota", "sheet", "lineup",
-    "half", "part", "portion", "rest", "remainder", "first", "second", "last", "front", "back", "end",
-    "beginning", "rig", "truck", "ambulance", "bus", "slot", "spot", "station", "town", "hours", "window",
-    "windows", "area", "district", "calls", "removed", "deleted", "taken", "pulled", "scratched", "struck",
-    "erased", "withdrawn", "axed", "crossed", "cancelled", "canceled", "dropped", "released", "following",
-    "two", "three", "both", "gap", "gaps", "open", "tail",
-})  # fmt: skip
-"""Words that may occur between a verb and its hours."""
+_OBJECTS = words("object_verb")
+_THROUGH = words("before_hours")
 _NONE = ("nobody", "no people", "zero people", "no drivers", "no members", "no volunteers")
-_NOBODY_IS = frozenset({
-    "ride", "work", "run", "drive", "respond", "crew", "staff",
-    "can", "could", "will", "would", "signed", "available", "around", "home", "free", "showed", "show",
-    "left", "able", "wants", "want", "willing", "else", "at", "from", "has", "is", "coming", "comes",
-    "stepped", "volunteered", "responded", "answered", "answering", "ready", "yet", "scheduled", "assigned",
-    "working", "riding", "qualified", "cleared", "awake", "station", "building", "house", "base", "board",
-    "roster", "staffing", "committed", "interested",
-})  # fmt: skip
-"""Words after "nobody" that refer to a crew."""
+_NOBODY_IS = words("of_nobody")
 _AUXILIARIES = frozenset({"can", "will", "able", "happy"})
 _SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service", "unavailable", "not available"})
 _REASONS = frozenset({"so", "because", "since", "as", "therefore"})

@@ -7,11 +7,10 @@ in the band for review.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 
-from ..domain import ShiftRequest
-from .parser import ParsedMessage, ParserAgreement
+from .parser import ParsedMessage, ParserAgreement, is_whole
 
 
 class ConfidenceGround(StrEnum):
@@ -57,14 +56,10 @@ def confidence_ground(parsed: ParsedMessage) -> ConfidenceGround:
     if parsed.requests:
         if not seen.is_plain:
             return ConfidenceGround.LOOSE
-        return ConfidenceGround.COMPLETE if _is_complete(parsed.requests) else ConfidenceGround.PARTIAL
+        return ConfidenceGround.COMPLETE if is_whole(parsed.requests) else ConfidenceGround.PARTIAL
     if not seen.mentions:
         return ConfidenceGround.NOTHING
     if seen.is_placed:
         return ConfidenceGround.OPEN if seen.is_hedged else ConfidenceGround.TIMED
     says_so = seen.is_plain and not seen.is_hedged and (seen.is_owned or parsed.noise <= 1)
     return ConfidenceGround.UNPLACED if says_so else ConfidenceGround.MENTIONED
-
-
-def _is_complete(requests: Sequence[ShiftRequest]) -> bool:
-    return all(request.date and request.start and request.end for request in requests)

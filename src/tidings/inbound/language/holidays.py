@@ -6,20 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 
-_FIXED: Mapping[str, tuple[int, int]] = {
-    r"new year'?s?'? eve|nye": (12, 31),
-    r"new year'?s?'?(?: day)?": (1, 1),
-    r"(?:st\.? )?valentine'?s?(?: day)?": (2, 14),
-    r"(?:st\.?|saint) pat(?:rick|ty)?'?s?(?: day(?! shift))?|st\.? paddy'?s?(?: day(?! shift))?": (3, 17),
-    r"juneteenth": (6, 19),
-    r"(?:the )?(?:4th|fourth) of july|independence day": (7, 4),
-    r"halloween": (10, 31),
-    r"veteran'?s?'? day": (11, 11),
-    r"christmas eve|xmas eve|x-mas eve": (12, 24),
-    r"christmas(?: day(?! shift))?|xmas(?: day(?! shift))?|x-mas(?: day)?": (12, 25),
-    r"boxing day": (12, 26),
-}
-
 
 def _nth(month: int, weekday: int, nth: int) -> Callable[[int], date]:
     """Return the rule for the nth weekday of a month; 0 is the last one."""
@@ -45,7 +31,7 @@ def _fixed(month: int, day: int) -> Callable[[int], date]:
     return lambda year: date(year, month, day)
 
 
-_MOVING: Mapping[str, Callable[[int], date]] = {
+_ALL: Mapping[str, Callable[[int], date]] = {
     r"mlk(?: day)?|martin luther king day": _nth(1, 0, 3),
     r"president'?s?'? day": _nth(2, 0, 3),
     r"good friday": lambda year: _easter(year) - timedelta(days=2),
@@ -58,8 +44,18 @@ _MOVING: Mapping[str, Callable[[int], date]] = {
     r"columbus day|indigenous peoples'? day": _nth(10, 0, 2),
     r"black friday": lambda year: _nth(11, 3, 4)(year) + timedelta(days=1),
     r"thanksgiving(?: day(?! shift))?|turkey day": _nth(11, 3, 4),
+    r"new year'?s?'? eve|nye": _fixed(12, 31),
+    r"new year'?s?'?(?: day)?": _fixed(1, 1),
+    r"(?:st\.? )?valentine'?s?(?: day)?": _fixed(2, 14),
+    r"(?:st\.?|saint) pat(?:rick|ty)?'?s?(?: day(?! shift))?|st\.? paddy'?s?(?: day(?! shift))?": _fixed(3, 17),
+    r"juneteenth": _fixed(6, 19),
+    r"(?:the )?(?:4th|fourth) of july|independence day": _fixed(7, 4),
+    r"halloween": _fixed(10, 31),
+    r"veteran'?s?'? day": _fixed(11, 11),
+    r"christmas eve|xmas eve|x-mas eve": _fixed(12, 24),
+    r"christmas(?: day(?! shift))?|xmas(?: day(?! shift))?|x-mas(?: day)?": _fixed(12, 25),
+    r"boxing day": _fixed(12, 26),
 }
-_ALL = {**_MOVING, **{words: _fixed(*on) for words, on in _FIXED.items()}}
 PATTERN = "|".join(_ALL)
 
 

@@ -6,18 +6,15 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from .courtesy import without_courtesies
-from .numbers import spelled_out
+from .numbers import HOUR_RULES, spelled_out
 from .pattern_literals import required_literals
-from .rewrites import group
-from .typos import SAID, SHORT, WORDED, correct_typo
+from .tables import rewrites
+from .typos import correct_typo
 
 LONGEST = 2_000
 """The number of characters that are read; no request is longer."""
 
 _MARKS = str.maketrans({"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"})
-_SHIFTS = "shifts?|nights?|days?|crews?|mornings?|afternoons?|evenings?|coverage|duty|slots?|spots?|tour|entry|hours"
-_CONTRACTIONS = group("contraction", SHIFTS=_SHIFTS)
 _Rules = tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...]
 
 
@@ -25,8 +22,9 @@ def _compiled(*tables: tuple[tuple[str, str], ...]) -> _Rules:
     return tuple((re.compile(pattern), full, required_literals(pattern)) for table in tables for pattern, full in table)
 
 
-_LETTERS = _compiled(_CONTRACTIONS, SHORT)
-_MEANT = _compiled(WORDED, SAID)
+_LETTERS = _compiled(rewrites("contraction"), rewrites("short"))
+_POLITE = _compiled(rewrites("polite"), rewrites("empty"))
+_MEANT = _compiled(HOUR_RULES, rewrites("worded"), rewrites("said"))
 _WORD = re.compile(r"[a-z]{3,}")
 _PICTURE = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+")
 
@@ -44,6 +42,11 @@ def normalize(text: str) -> str:
     plain = spelled_out(_replaced(plain, _LETTERS))
     plain = _replaced(without_courtesies(_tidied(plain)), _MEANT)
     return _tidied(plain)
+
+
+def without_courtesies(text: str) -> str:
+    """Remove greetings, wishes, thanks and excuses: "merry christmas" is not a date."""
+    return _replaced(text, _POLITE)
 
 
 def _replaced(text: str, rules: _Rules) -> str:

@@ -26,6 +26,10 @@ _ORDINALS = {
     "thirtieth": 30,
 }
 _HOURS = "|".join((*_UNITS, *_TEENS[:3]))
+_COUNTED = (
+    r"(?! (?:of|people|members?|crews?|calls?|drivers?|emts?|hours?|minutes?|mins|days?|weeks?|nights?|more|point"
+    r"|time|squads?|other|another|guys|folks|inches|dollars|bucks|years?)\b)"
+)
 _UNIT = "|".join(_UNITS)
 _TEN = "|".join(_TENS)
 _HOUR = rf"(?:{_HOURS}|1[0-2]|0?[1-9])"
@@ -40,6 +44,21 @@ _NO_DAY = (
     r"(?! (?:half|part|crew|shift|one|time|thing|two|three|call|due|ones|hour|person|rider|squad|aid"
     r"|rig)\b)"
 )
+
+HOUR_RULES: tuple[tuple[str, str], ...] = tuple(
+    pair
+    for hour, word in enumerate(_HOURS.split("|"), 1)
+    for pair in (
+        (rf"\b(from|until|till?|at|between) {word}\b{_COUNTED}", rf"\g<1> {hour}"),
+        (
+            r"\b(\d[\d:]* ?(?:[ap]m?)?|noon|midnight)( to | till? | until | thru | through | ?- "
+            rf"?){word}\b{_COUNTED}",
+            rf"\g<1>\g<2>{hour}",
+        ),
+        (rf"\b{word} (?=(?:to|till?|until|-) (?:\d|noon|midnight|{_HOURS}\b))", f"{hour} "),
+    )
+)
+"""Hours in words next to a preposition or another time, with their digits."""
 
 
 def spelled_out(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
@@ -11,14 +11,13 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from ...model.time import moment
-from ..domain import CalendarCommand, ShiftAction, ShiftRequest
+from ..domain import ShiftAction, ShiftRequest
 from .normalization import normalize
 from .resolution import PURE, is_owned, resolve_statements
-from .scanner import ScannedText, Vocabulary, scan
-from .shift_words import Shift
-from .statements import Sentence, ShiftStatement, sentences
+from .scanner import ScannedText, scan
+from .statements import DayHours, Sentence, ShiftStatement, sentences
 from .time_windows import ShiftWindow, resolve_windows
-from .tokens import Act, ClockFormat, ClockSpan, ClockTime, LocalMoment
+from .tokens import Act, ClockFormat, ClockSpan, ClockTime, LocalMoment, ParserContext
 
 _DAY_STARTS = 6
 _SHORT = 8  # words in a message that says no more than "no crew"
@@ -32,15 +31,6 @@ class ParserAgreement(StrEnum):
     SURE = "sure"  # both clearly find the same
     LOOSE = "loose"  # they differ, or the agreement is weak: needs confirmation
     NONE = "none"  # the classifier contradicts the parser
-
-
-class ParserContext(NamedTuple):
-    """The time of a message, the sender's squad, and the known squads and shift words."""
-
-    now: LocalMoment
-    squad: str | None
-    squads: tuple[str, ...]
-    shifts: Mapping[str, Shift]
 
 
 class ParseEvidence(NamedTuple):
@@ -81,7 +71,7 @@ def moment_of(at: int, timezone: str) -> LocalMoment:
 def parse_message(text: str, setting: ParserContext) -> ParsedMessage:
     """Parse a message with the phrases alone."""
     plain = normalize(text)
-    return parse_scanned(plain, scan(plain, setting.now, Vocabulary(setting.squads, setting.shifts)), setting)
+    return parse_scanned(plain, scan(plain, setting), setting)
 
 
 def parse_scanned(plain: str, scanned: ScannedText, setting: ParserContext) -> ParsedMessage:
@@ -93,7 +83,9 @@ def parse_scanned(plain: str, scanned: ScannedText, setting: ParserContext) -> P
     warnings = [*scanned.warnings, *(w for part in parts for w in part.warnings)]
     requests: list[ShiftRequest] = []
     for statement in counted:
-        requests.extend(_requests(statement, setting, warnings))
+        action, squads = statement.act.action if statement.act else None, statement.squads or (setting.squad,)
+        for pair in statement.pairs:
+            requests += requests_of(action, squads, pair, setting.now, warnings)
     wanted = _without_clashes(without_echo(requests), warnings)
     loose = [s for part in parts for s in part.statements]
     plans = [resolve_windows(pair, setting.now) for s in loose for pair in s.pairs]
@@ -172,19 +164,22 @@ def _is_ones(act: Act) -> bool:
     return act.written.endswith(_PERSONAL) and "anybody" not in act.written
 
 
-def _requests(statement: ShiftStatement, setting: ParserContext, warnings: list[str]) -> list[ShiftRequest]:
-    action = statement.act.action if statement.act else None
-    squads: Sequence[str | None] = statement.squads or (setting.squad,)
-    requests: list[ShiftRequest] = []
-    for pair in statement.pairs:
-        planned = resolve_windows(pair, setting.now)
-        warnings.extend(planned.warnings)
-        for squad in squads:
-            requests.extend(
-                ShiftRequest(action, squad, f"{window.date:%Y%m%d}" if window.date else None, window.start, window.end)
-                for window in planned.windows
-            )
-    return requests
+def requests_of(
+    action: ShiftAction | None, squads: Sequence[str | None], pair: DayHours, now: LocalMoment, warnings: list[str]
+) -> list[ShiftRequest]:
+    """Return a request for each squad and each window of the days and hours."""
+    planned = resolve_windows(pair, now)
+    warnings.extend(planned.warnings)
+    return [
+        ShiftRequest(action, squad, f"{window.date:%Y%m%d}" if window.date else None, window.start, window.end)
+        for squad in dict.fromkeys(squads)
+        for window in planned.windows
+    ]
+
+
+def is_whole(requests: Sequence[ShiftRequest]) -> bool:
+    """Return whether all requests have a day and hours."""
+    return bool(requests) and all(request.date and request.start and request.end for request in requests)
 
 
 def without_echo(requests: Sequence[ShiftRequest]) -> tuple[ShiftRequest, ...]:
@@ -195,7 +190,7 @@ def without_echo(requests: Sequence[ShiftRequest]) -> tuple[ShiftRequest, ...]:
 
 def _without_clashes(requests: Sequence[ShiftRequest], warnings: list[str]) -> tuple[ShiftRequest, ...]:
     """Remove the hours of contradictory requests, so that the bot asks for them."""
-    clashing = {one for one in requests for other in requests if _clash(one, other)}
+    clashing = {one for one in requests for other in requests if contradict(one, other)}
     for one in sorted(clashing, key=str):
         day = date.fromisoformat(one.date or "")
         where = f"{one.squad} on {day:%a} {day.day} {day:%b} {one.start} to {one.end}"
@@ -204,16 +199,12 @@ def _without_clashes(requests: Sequence[ShiftRequest], warnings: list[str]) -> t
     return tuple(dict.fromkeys(open_ones))
 
 
-def _clash(one: ShiftRequest, other: ShiftRequest) -> bool:
-    if one.action == other.action or None in (*one, *other) or (one.squad, one.date) != (other.squad, other.date):
+def contradict(one: ShiftRequest, other: ShiftRequest) -> bool:
+    """Return whether complete requests want different actions of a squad at the same time."""
+    first, second = one.command, other.command
+    if not first or not second or first.action is second.action or (one.squad, one.date) != (other.squad, other.date):
         return False
-    return bool(is_complete(one).slots & is_complete(other).slots)
-
-
-def is_complete(request: ShiftRequest) -> CalendarCommand:
-    """Return the command of a complete request."""
-    action, *slots = request
-    return CalendarCommand(action or ShiftAction.NO_CREW, *(slot or "" for slot in slots))
+    return bool(first.slots & second.slots)
 
 
 def _says_less(less: ShiftRequest, more: ShiftRequest) -> bool:

@@ -10,13 +10,14 @@ from . import relation
 from .agreement import agree
 from .classifier import classify
 from .confidence import MEASURED, VERDICTS, ConfidenceGround, confidence_ground
+from .features import build_token_row
 from .language_detection import is_foreign
 from .normalization import LONGEST, normalize
-from .parser import ParsedMessage, ParserAgreement, ParserContext, moment_of, parse_scanned
-from .scanner import Vocabulary, scan
+from .parser import ParsedMessage, ParserAgreement, moment_of, parse_scanned
+from .scanner import scan
 from .shift_words import shift_words
 from .threads import RequestThread, apply_utterance
-from .token_row import build_token_row
+from .tokens import ParserContext
 from .weights import Weights, load_weights
 
 NAME = relation.NAME
@@ -35,7 +36,6 @@ class RuleInterpreter:
         self._heard = lru_cache(maxsize=_REMEMBERED)(self._understood)
 
     async def intent(self, context: InterpreterContext) -> Intent:
-        """Classify whether the message is a request; None: unknown."""
         said = self._read(context)
         why = confidence_ground(said)
         if VERDICTS[why] is False and is_foreign(context.text[:LONGEST]):
@@ -43,12 +43,10 @@ class RuleInterpreter:
         return Intent(VERDICTS[why], said.days, MEASURED[why], f"it {why}", self.name)
 
     async def relate(self, context: InterpreterContext) -> WorkflowRelation:
-        """Decide whether the message continues the open workflow; None: unknown."""
         known = context.open_requests or self._thread(context).requests
         return relation.relate(context.text, self._read(context), known, context.asked, quotes=context.quotes)
 
     async def extract(self, context: InterpreterContext) -> Extraction:
-        """Extract the requests of the thread and this message."""
         thread = self._thread(context)
         current = Utterance(
             context.speaker.name, context.speaker.squad, context.now, context.text, role=context.speaker.role
@@ -88,8 +86,8 @@ class RuleInterpreter:
         own = squad if squad in squads else None
         setting = ParserContext(moment_of(at, timezone), own, squads, self._shifts)
         plain = normalize(text)
-        scanned = scan(plain, setting.now, Vocabulary(squads, self._shifts))
-        second = classify(build_token_row(plain, scanned, setting.now, own, squads), self._weights)
+        scanned = scan(plain, setting)
+        second = classify(build_token_row(plain, scanned, setting), self._weights)
         return agree(parse_scanned(plain, scanned, setting), second)
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from . import day_phrases
 from .phrases import PHRASES
 from .shift_words import Shift
-from .tokens import Act, ClockFormat, ClockTime, DayMention, LocalMoment, Mark, Marked, SquadMention, TextToken, Word
+from .tables import words
+from .tokens import Act, ClockFormat, ClockTime, DayMention, Mark, Marked, ParserContext, SquadMention, TextToken, Word
 
 _MARKS: tuple[tuple[Mark, str], ...] = (
     (
@@ -36,25 +37,7 @@ _MARKS: tuple[tuple[Mark, str], ...] = (
     (Mark.ME, r"i|me|my|mine"),
     (Mark.CREW, r"crews?|coverage|staff(?:ing)?|shifts?|calendar|schedule|cover"),
 )
-_FILLERS = frozenset({
-    "a", "an", "the", "is", "are", "am", "be", "being", "been", "will", "would", "there", "for", "on", "in",
-    "of", "off", "this", "that", "it", "its", "so", "please", "also", "just", "still", "now", "again",
-    "all", "both", "have", "has", "do", "does", "only", "available", "hi", "hello", "hey", "team", "folks",
-    "guys", "everybody", "everyone", "sorry", "update", "fyi", "anyway", "here", "with", "any", "as",
-    "about", "going", "able", "get", "go", "late", "later", "entry", "shift", "shifts", "either", "because",
-    "due", "squad", "squads", "sq", "up", "back", "thanks", "thank", "you", "extra", "added", "posted",
-    "signed", "duplicate", "whole", "entire", "one", "ones", "mistake", "error", "accident", "by",
-    "instead", "too", "anymore", "more", "regretfully", "unfortunately", "kindly", "full", "whatever", "ok",
-    "okay", "gang", "board", "lol", "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our",
-    "afraid", "name", "names", "down", "following", "below", "follows", "dates", "date", "uh", "um", "yeah",
-    "dear", "dears", "hon", "boss", "fellas", "yo", "hiya", "gladly", "definitely", "currently", "really",
-    "very", "greetings", "y'all", "regrettably", "sadly", "alas", "ugh", "well", "yes", "yep", "alright",
-    "then", "quick", "note", "reminder", "ladies", "gentlemen", "friends", "brothers", "sisters", "lads",
-    "entries", "times", "hours", "status", "slot", "spot", "slots", "accordingly", "after", "though",
-    "obviously", "basically", "completely", "totally", "officially", "actually", "apologies", "window",
-    "windows", "two", "each", "else", "request", "requested", "confirmed", "confirming", "can", "could",
-    "make",
-})  # fmt: skip
+_FILLERS = words("filler")
 _CLOCKS = (
     r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)"
     r"(?!\d|:\d|/\d{1,2}\b)",
@@ -70,11 +53,7 @@ _COUNTED = re.compile(r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes
 _DOES = re.compile(
     r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
 )
-_COUNTING = frozenset({
-    "two", "three", "four", "five", "six", "seven", "ten", "few", "couple", "many", "some", "these", "those",
-    "several", "all", "other", "old", "more", "most", "work", "sick", "good", "bad", "my", "your", "next",
-    "past", "last", "snow", "rainy", "long", "early", "of", "both", "his", "her",
-})  # fmt: skip
+_COUNTING = words("counting")
 _NO_SHIFT = re.compile(r" (?:off|notice|ago|later|left|before|in a row|like|until|from now|away|straight|old)\b")
 _FOREIGN = (
     "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|ambulance|rig|car|bus"
@@ -91,13 +70,6 @@ _BEFORE_SQUADS = frozenset(
 )
 
 
-class Vocabulary(NamedTuple):
-    """The known squads and shift words."""
-
-    squads: tuple[str, ...]
-    shifts: Mapping[str, Shift]
-
-
 class ScannedText(NamedTuple):
     """The tokens of a text, with warnings."""
 
@@ -105,10 +77,10 @@ class ScannedText(NamedTuple):
     warnings: Sequence[str]
 
 
-def scan(text: str, now: LocalMoment, vocabulary: Vocabulary) -> ScannedText:
+def scan(text: str, setting: ParserContext) -> ScannedText:
     """Cut a normalized text into tokens."""
-    scanner = _Scanner(text, now, vocabulary)
-    for match in _pattern(vocabulary.squads, tuple(vocabulary.shifts)).finditer(text):
+    scanner = _Scanner(text, setting)
+    for match in _pattern(setting.squads, tuple(setting.shifts)).finditer(text):
         scanner.take(match)
     return ScannedText(scanner.pieces, scanner.warnings)
 
@@ -116,12 +88,11 @@ def scan(text: str, now: LocalMoment, vocabulary: Vocabulary) -> ScannedText:
 class _Scanner:
     """The state of a scan: the text and the tokens so far."""
 
-    def __init__(self, text: str, now: LocalMoment, vocabulary: Vocabulary) -> None:
+    def __init__(self, text: str, setting: ParserContext) -> None:
         self.pieces: list[tuple[TextToken, int]] = []
         self.warnings: list[str] = []
         self._text = text
-        self._now = now
-        self._words = vocabulary
+        self._setting = setting
         self._last_day: DayMention | None = None
 
     def take(self, match: re.Match[str]) -> None:
@@ -142,16 +113,16 @@ class _Scanner:
         return self._MAKERS[kind](self, written, match)
 
     def _days(self, kind: str, written: str) -> Sequence[TextToken]:
-        shifts = self._words.shifts
-        found = day_phrases.days_of(kind, written, self._now, shifts["night"], shifts["all day"])
+        shifts = self._setting.shifts
+        found = day_phrases.days_of(kind, written, self._setting.now, shifts["night"], shifts["all day"])
         if found is None:
             self.warnings.append(f"{written.strip()!r} is not a valid date")
             return []
         return found
 
     def _squad(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
-        name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._words.squads else written
-        if name not in self._words.squads and written.startswith(("station", "rescue")):
+        name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._setting.squads else written
+        if name not in self._setting.squads and written.startswith(("station", "rescue")):
             return self._foreign(written, match)
         return self._named(name, match.start())
 
@@ -161,8 +132,8 @@ class _Scanner:
 
     def _named(self, name: str, start: int) -> Sequence[TextToken]:
         """Return a squad, known or not: an unknown one must not become the sender's own."""
-        if name not in self._words.squads:
-            known = ", ".join(self._words.squads)
+        if name not in self._setting.squads:
+            known = ", ".join(self._setting.squads)
             self.warnings.append(f"there is no squad {name}; the squads are {known}")
         return [SquadMention(name, is_place=self._before(start) in {"in", "on"})]
 
@@ -171,7 +142,7 @@ class _Scanner:
 
     def _shift(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         bare = re.sub(r"^(?:the|during the|during) | (?:shifts?|crew|time)$", "", written)
-        shift = self._words.shifts.get(bare) or self._words.shifts[bare.removesuffix("s")]
+        shift = self._setting.shifts.get(bare) or self._setting.shifts[bare.removesuffix("s")]
         if shift.name == "day" and not self._is_day_shift(written, match):
             return [Word(written)]
         return [shift]
@@ -260,13 +231,13 @@ _DAY_KINDS = frozenset(kind for kind, _ in day_phrases.PATTERNS)
 def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str]:
     """Build one expression of all tokens; the first match wins."""
     names = "|".join(re.escape(name) for name in sorted(squads, key=len, reverse=True)) or r"(?!)"
-    words = "|".join(re.escape(name) for name in sorted(shifts, key=len, reverse=True))
+    hours = "|".join(re.escape(name) for name in sorted(shifts, key=len, reverse=True))
     parts = [
         *(f"(?P<act{i}>{phrase.pattern})" + r"\b" for i, phrase in enumerate(PHRASES)),
         *(pattern for _, pattern in day_phrases.PATTERNS),
         rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b",
         rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
-        rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?"
+        rf"(?P<shift>(?:(?:during )?the )?(?:{hours})s?"
         r"(?: shifts?| crew(?! ?(?:[.,;!\n]|$)| (?:for|is|are|fell|bailed|backed|called|cancel))| time)?)\b",
         *_CLOCKS,
         *(f"(?P<mark{i}>{pattern})" + r"\b" for i, (_, pattern) in enumerate(_MARKS)),

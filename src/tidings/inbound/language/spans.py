@@ -41,7 +41,6 @@ def join(pieces: Sequence[TextToken], now: LocalMoment) -> JoinedSpans:
 
 
 def is_mark(item: Item | None, *marks: Mark) -> bool:
-    """Return whether an item is one of these marks."""
     return isinstance(item, Marked) and item.mark in marks
 
 

@@ -16,6 +16,7 @@ from .scanner import ScannedText
 from .shift_words import Shift
 from .spans import Item, is_mark, join
 from .subjects import has_strange_subject
+from .tables import words
 from .tokens import (
     Act,
     ClockFormat,
@@ -36,15 +37,7 @@ _CLAUSES = frozenset({"so", "because", "since", "which", "therefore", "while", "
 _SORRY = frozenset({"sorry", "actually", "wait", "oops", "whoops", "edit"})
 _PARTS = frozenset({"half", "part", "portion", "rest", "remainder", "end", "beginning", "tail", "middle"})
 _DEEDS = ("cover", "take", "work", "ride", "do", "run", "stand in", "sit in", "fill in", "step in", "relieve")
-_EDITS = frozenset({
-    "add", "adding", "be", "put", "putting", "list", "enter",
-    "schedule", "book", "post", "slot", "show", "log", "record",
-    "include", "register", "sign", "signing", "mark", "pencil", "write", "ink", "jot", "count", "get", "give",
-    "reinstate",
-    "restore", "throw", "slap", "stick", "plug", "pop", "toss",
-    "additions", "addition", "confirm", "crew", "crews", "yes", "full",
-})  # fmt: skip
-"""Instructions to the calendar: the squad after them is the owner."""
+_EDITS = words("edit")
 
 
 class DayHours(NamedTuple):
@@ -98,7 +91,6 @@ class Sentence:
 
 
 def sentences(text: str, scan: ScannedText, now: LocalMoment) -> list[Sentence]:
-    """Parse the sentences of a text."""
     found: list[Sentence] = []
     begin = 0
     pieces: list[TextToken] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .tables import words
+
 _VERBS = (
     r"(?:has|have|had|needs?|got|gets|is|are|will|can|could|does|do|would|lacks?|goes|went|wants?|found"
     r"|lost|requires?"
@@ -27,23 +29,7 @@ _DAYS = re.compile(
     r"|afternoon|evening|night|overnight|day|noon|midnight|am|pm|hrs|hours|christmas|thanksgiving"
     r"|easter|eve|halloween)"
 )
-_NOBODYS = frozenset({
-    "going", "been", "be", "got", "a", "the", "already",
-    "we", "us", "our", "ours", "i", "me", "they", "them", "it", "that", "this", "these", "those", "there",
-    "here", "who", "which", "what", "and", "but", "so", "or", "because", "since", "as", "if", "when",
-    "crew", "crews", "squad", "squads", "station", "team", "house", "building", "side", "shift", "shifts",
-    "slot", "coverage", "staffing", "calendar", "schedule", "nobody", "somebody", "anybody", "everybody",
-    "none", "all", "both", "neither", "either", "one", "people", "members", "folks", "guys", "volunteers",
-    "officers", "drivers", "emts", "riders", "captain", "chief", "lieutenant", "ok", "okay", "yes", "no",
-    "sorry", "please", "hey", "hi", "hello", "fyi", "update", "still", "also", "just", "now", "then",
-    "again", "only", "unfortunately", "sadly", "regretfully", "currently", "really", "that's", "think",
-    "know", "say", "says", "said", "regrets", "regret", "afraid", "means", "mean", "report", "announce",
-    "happy", "glad", "pleased", "confirm", "confirming", "confirmed", "posting", "reminder", "advised",
-    "is", "are", "am", "will", "would", "can", "could", "do", "does", "did", "have", "has", "to", "for",
-    "of", "on", "in", "at", "from", "with", "by", "not", "never", "yeah", "yep", "yup", "well", "lol",
-    "anyway", "boss", "dear", "dears", "hon", "fellas", "gang", "friends", "everyone", "team's", "chance",
-    "way", "odds", "moms", "dads", "kids", "parents", "men", "women", "luck", "possible", "able",
-})  # fmt: skip
+_NOBODYS = words("no_subject")
 
 
 def has_strange_subject(sentence: str, act: str) -> bool:

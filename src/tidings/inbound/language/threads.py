@@ -13,7 +13,7 @@ from datetime import date
 
 from ..domain import ShiftRequest, Utterance
 from .normalization import normalize
-from .parser import ParsedMessage, is_complete, without_echo
+from .parser import ParsedMessage, contradict, without_echo
 from .shift_words import GRID, hhmm, minutes
 from .time_windows import cut, first_after
 from .tokens import ClockFormat, ClockTime
@@ -115,9 +115,7 @@ def _clashes(known: ShiftRequest, new: ShiftRequest, corrects: bool) -> bool:
     """Return whether two requests contradict: opposites for the same hours, or a correction."""
     if corrects:
         return known.action == new.action or None in (known.date, new.date) or known.date == new.date
-    if known.action == new.action or None in known or None in new or known.date != new.date:
-        return False
-    return bool(is_complete(known).slots & is_complete(new).slots)
+    return contradict(known, new)
 
 
 def _merge(first: ShiftRequest, second: ShiftRequest) -> ShiftRequest:

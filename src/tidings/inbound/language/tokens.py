@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
@@ -48,28 +49,6 @@ class Act(NamedTuple):
     echoes: bool = False  # "54 has it": takes the hours of the previous statement
     is_terse: bool = False  # "we got monday": counts only without other words
     is_denied: bool = False  # "do not add us": the request is unclear
-
-
-class Phrase(NamedTuple):
-    """A pattern for the scanner with its act."""
-
-    pattern: str
-    act: Act
-
-
-def plain(action: ShiftAction, *patterns: str, takes_object: bool = False) -> list[Phrase]:
-    """Return explicit phrases."""
-    return [Phrase(p, Act(action, True, "", takes_object=takes_object)) for p in patterns]
-
-
-def loose(action: ShiftAction, *patterns: str, absorbs: bool = False) -> list[Phrase]:
-    """Return phrases that need an owner."""
-    return [Phrase(p, Act(action, False, "", absorbs=absorbs)) for p in patterns]
-
-
-def echo(action: ShiftAction, *patterns: str) -> list[Phrase]:
-    """Return phrases that take the hours of the previous statement: "54 has it"."""
-    return [Phrase(p, Act(action, False, "", echoes=True)) for p in patterns]
 
 
 class SquadMention(NamedTuple):
@@ -138,3 +117,12 @@ class LocalMoment(NamedTuple):
     today: date
     minute: int
     operational: date  # the operational day, from 0600 to 0600
+
+
+class ParserContext(NamedTuple):
+    """The time of a message, the sender's squad, and the known squads and shift words."""
+
+    now: LocalMoment
+    squad: str | None
+    squads: tuple[str, ...]
+    shifts: Mapping[str, Shift]

@@ -35,18 +35,15 @@ class Weights(NamedTuple):
 
 
 def sigmoid(sum_of_weights: float) -> float:
-    """Return the logistic function of a sum of weights."""
     return 1.0 / (1.0 + exp(-max(-_MOST, min(_MOST, sum_of_weights))))
 
 
 @lru_cache(1)
 def load_weights() -> Weights:
-    """Load the weights of the package."""
     return parse_weights(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
 
 
 def parse_weights(table: str) -> Weights:
-    """Parse a table of weights."""
     message: dict[str, tuple[float, ...]] = {}
     mention: dict[str, float] = {}
     for line in table.splitlines():
@@ -58,11 +55,3 @@ def parse_weights(table: str) -> Weights:
         else:
             message[name] = tuple(map(float, values))
     return Weights(message, mention)
-
-
-def format_weights(weights: Weights) -> str:
-    """Format weights as a table."""
-    lines = ["# Made by `python -m tools.shift_language.train`; change the messages, not this file."]
-    lines += ["\t".join((name, *(f"{value:.2f}" for value in each))) for name, each in sorted(weights.message.items())]
-    lines += [f"{name}\t{value:.2f}" for name, value in sorted(weights.mention.items())]
-    return "\n".join(lines) + "\n"

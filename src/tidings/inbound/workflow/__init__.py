@@ -5,9 +5,8 @@ conversations: conversations with messages, decisions, prompts and cost, for peo
 correlation: which open workflow a message belongs to, and whether it starts a new one. Pure.
 edits: edits and deletions of messages that were already handled.
 followup: ends a workflow when all its commands have results, and replies with a summary.
-graph: the workflow graph as data, with a plain runner.
+graph: the workflow graph as data, with a plain runner and one by LangGraph (extra `graph`).
 instance: a workflow as stored: JSON with a schema version; who said which slot value.
-langgraph: the same graph run by LangGraph (extra `graph`).
 plans: the nodes of the graph: from what was understood to the next state, replies and commands. Pure.
 replay: handles a past conversation again, offline, and compares the results; a dry run.
 reply_texts: the texts of all replies. Pure.

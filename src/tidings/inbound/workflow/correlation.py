@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..domain import Intent, Speaker, WorkflowRelation
 from .confirmation import is_no, is_yes
 from .instance import Workflow
-from .state_machine import ANSWERABLE, BUSY
+from .state_machine import ANSWERABLE
 
 SURE = 0.8  # at this confidence the model is not asked
 RELATED = 0.5  # the least confidence that counts as related
@@ -74,11 +74,6 @@ def fits(text: str, days: Sequence[str], asked: str | None) -> bool:
 
 
 _TIME = re.compile(r"\b([01]?\d|2[0-3]):?[0-5]\d\b|\b\d{1,2}\s*[ap]m?\b|noon|midnight|night|morning|day\b|evening")
-
-
-def busy(flows: Sequence[Workflow]) -> list[Workflow]:
-    """Return the workflows that are being executed."""
-    return [flow for flow in flows if flow.stage in BUSY]
 
 
 def is_sure(relation: WorkflowRelation) -> bool:

@@ -15,14 +15,14 @@ takes a new message.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from ...kernel.clock import Clock
 from ...model.errors import StoreFull, StoreUnavailable
 from ...model.outcome import Defer, Done, Outcome
-from ...model.time import SECOND, micros
+from ...model.time import SECOND
 from ...store.port import Row, Step, Store
 from ..admission import find_impersonation
 from ..domain import Speaker
@@ -34,7 +34,7 @@ from .correlation import MessageDecision
 from .followup import command_result
 from .instance import LONGEST_LINE, Workflow, read
 from .repository import ConversationMessage, MessagePipeline, WorkflowEntry, WorkflowRepository, withdraw
-from .reruns import message_from_row
+from .reruns import message_from_row, original_of
 from .settings import WorkflowSettings
 from .state_machine import ANSWERABLE
 
@@ -96,7 +96,6 @@ class EditProcessor:
         self._pipeline = pipeline
 
     async def handle_change(self, item: MessageChange) -> Outcome:
-        """Handle one edit or deletion."""
         try:
             handled = await self._heard(item)
             if handled is None:
@@ -119,7 +118,7 @@ class EditProcessor:
             "handled_message_newest", tenant=item.tenant, conversation=item.conversation, limit=_BACK
         )
         for row in newest:
-            if row["decision"] != MessageDecision.CHANGED and row["message"] != item.id and _original(row) == first:
+            if row["decision"] != MessageDecision.CHANGED and row["message"] != item.id and original_of(row) == first:
                 return (await self._store.read("handled_message_find", message=row["message"]))[0]
         return own[0] if own else None
 
@@ -136,7 +135,7 @@ class EditProcessor:
             text=text if named is None else named.rest,
             at=item.sent_at,
             verdict=None,
-            changes=_original(handled) or handled["message"],
+            changes=original_of(handled) or handled["message"],
             is_last_try=item.is_last_try,
             reply_to=item.original if flow is not None and flow.stage in ANSWERABLE else None,
             place=item.n,
@@ -187,8 +186,8 @@ class EditProcessor:
                 dropped = {**kept, "decision": "changed", "reason": "its sender deleted it", "at": now}
                 entry.also.append(Step("handled_message_drop", dropped, needed=True))
             case ChangeAction.WITHDRAW if flow is not None:
-                withdraw(entry, flow, now, idle=micros(self._settings.idle_timeout))
-                entry.replies.append(reply_texts.withdrawn())
+                withdraw(entry, flow, now, self._settings)
+                entry.replies.append(reply_texts.WITHDRAWN)
             case ChangeAction.ANNOUNCE if flow is not None:
                 entry.replies.append(reply_texts.deleted_answer(change.before.speaker.name, flow.requests))
             case _:
@@ -226,11 +225,3 @@ class EditProcessor:
             return []
         plans = orjson.dumps([flow.plan]).decode()
         return [command_result(row) for row in await self._store.read("followup_results", plans=plans)]
-
-
-def _original(handled: Row) -> str | None:
-    """Return the id of the message that this was an edit of."""
-    if '"changes"' not in handled["facts"]:
-        return None
-    facts: list[dict[str, Any]] = orjson.loads(handled["facts"])
-    return next((fact["message"] for fact in facts if fact["what"] == "changes"), None)

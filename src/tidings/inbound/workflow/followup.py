@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 import orjson
 
 from ...kernel.clock import Clock
+from ...kernel.handler import SelfWritingHandler
 from ...model.errors import CallerError, StoreFull, StoreUnavailable
 from ...model.outcome import Defer, Done, Outcome
-from ...model.task import Task, TaskId, Transition
-from ...model.time import SECOND, micros
-from ...store.port import Row, Step, Store, TableRows, WriteConflict
+from ...model.task import Task, TaskId
+from ...model.time import SECOND
+from ...store.port import Row, Store, TableRows, WriteConflict
 from ..domain import Utterance
 from ..effects.ledger import EffectState, command_of
-from ..escalation.reasons import Escalation
-from ..escalation.writer import EscalationWriter
+from ..escalation.reasons import Escalation, EscalationWriter
 from ..reply_port import ReplyPort
 from . import reply_texts
 from .instance import Workflow, read
 from .plans import US
-from .repository import flow_row, prepare_reply, workflow_journal_step
+from .repository import prepare_reply, workflow_journal_step, workflow_step
 from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
@@ -68,10 +68,8 @@ class PlanOutcome(NamedTuple):
     effects: Sequence[Row]
 
 
-class FollowUpHandler:
+class FollowUpHandler(SelfWritingHandler):
     """The handler of kind `followup`."""
-
-    listens = False
 
     def __init__(
         self,
@@ -95,10 +93,6 @@ class FollowUpHandler:
         for row in await self._store.read("followup_results", plans=plans):
             effects[row["plan"]].append(row)
         return {row[0]: _news(row, effects[row[1]]) for row in found}
-
-    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Return nothing: `run` writes everything itself."""
-        return ()
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """Send the summary if this follow-up belongs to the last result."""
@@ -129,7 +123,7 @@ class FollowUpHandler:
         text = reply_texts.summary(found)
         ended = replace(flow, stage=next_stage(flow.stage, why)).said(Utterance(US, None, now, text, is_ours=True))
         steps = [
-            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle_timeout)), needed=True),
+            workflow_step(ended, now, self._settings),
             workflow_journal_step(
                 flow,
                 now,

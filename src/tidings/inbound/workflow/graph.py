@@ -1,4 +1,4 @@
-"""The workflow graph as data (nodes and edges), with a plain runner.
+"""The workflow graph as data (nodes and edges), with a plain runner and one by LangGraph (extra `graph`).
 
 extract → nothing | clarify | withdraw | read → validate → nothing | refuse | clarify | confirm | execute
 
@@ -9,13 +9,15 @@ the pipeline commits it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
+from ...model.errors import Misconfigured
 from ..domain import CalendarDay, Interpreter
 from . import plans
 from .plans import GraphState, WorkflowPlan
 from .validation import commands, is_day, validate_requests
 
+CHOICES = ("auto", "plain", "langgraph")
 START = "extract"
 Node = Callable[[GraphState], Awaitable[GraphState]]
 ReadDay = Callable[[str], Awaitable[CalendarDay]]
@@ -85,10 +87,52 @@ class PlainRunner:
         self._nodes = nodes(interpreter, read_day)
 
     async def run(self, state: GraphState) -> WorkflowPlan:
-        """Run from the start node to a terminal node and return its plan."""
         name: str | None = START
         while name is not None:
             state = {**state, **await self._nodes[name](state)}
             onward = NEXT.get(name)
             name = onward(state) if callable(onward) else onward
         return state["plan"]
+
+
+class LangGraphRunner:
+    """Runs the graph with LangGraph, without a checkpointer."""
+
+    def __init__(self, interpreter: Interpreter, read_day: ReadDay) -> None:
+        from langgraph.graph import END, StateGraph
+
+        graph: Any = StateGraph(GraphState)
+        made = nodes(interpreter, read_day)
+        for name, node in made.items():
+            graph.add_node(f"{name}_node", node)
+        graph.set_entry_point(f"{START}_node")
+        for name in made:
+            onward = NEXT.get(name)
+            if onward is None:
+                graph.add_edge(f"{name}_node", END)
+            elif isinstance(onward, str):
+                graph.add_edge(f"{name}_node", f"{onward}_node")
+            else:
+                targets = {target: f"{target}_node" for target in BRANCHES[name]}
+                graph.add_conditional_edges(f"{name}_node", onward, targets)
+        self._graph = graph.compile()
+
+    async def run(self, state: GraphState) -> WorkflowPlan:
+        ended: GraphState = await self._graph.ainvoke(state)
+        return ended["plan"]
+
+
+def make_runner(choice: str, interpreter: Interpreter, read_day: ReadDay) -> WorkflowRunner:
+    """Build the configured runner; `auto` uses LangGraph if it is installed. Raises Misconfigured."""
+    if choice == "plain":
+        return PlainRunner(interpreter, read_day)
+    try:
+        return LangGraphRunner(interpreter, read_day)
+    except ImportError:
+        if choice == "auto":
+            return PlainRunner(interpreter, read_day)
+        raise Misconfigured(
+            "inbound.runner is 'langgraph', which is not installed",
+            remedy="pip install 'tidings[graph]', or set runner = \"plain\"",
+            field="inbound.runner",
+        ) from None

@@ -107,7 +107,6 @@ def read(row: Mapping[str, Any]) -> Workflow:
 
 
 def command(said: Mapping[str, Any]) -> CalendarCommand:
-    """Parse a command from its JSON."""
     return CalendarCommand(ShiftAction(said["action"]), said["squad"], said["date"], said["start"], said["end"])
 
 

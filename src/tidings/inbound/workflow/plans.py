@@ -105,7 +105,7 @@ def gap(asked: Sequence[RequestSlots]) -> tuple[int, str] | None:
 
 def withdraw(state: GraphState) -> WorkflowPlan:
     """Drop the request ("never mind")."""
-    return _end(state, [WorkflowTrigger.WITHDRAWN], [reply_texts.withdrawn()])
+    return _end(state, [WorkflowTrigger.WITHDRAWN], [reply_texts.WITHDRAWN])
 
 
 def nothing(state: GraphState) -> WorkflowPlan:
@@ -113,7 +113,7 @@ def nothing(state: GraphState) -> WorkflowPlan:
     said = reply_texts.reply(reply_texts.remarks(_remarks(state)))
     if state["extraction"].source == NOBODY:
         call = _call(state, "unclear", f"the request was not understood ({state['extraction'].reasoning})")
-        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
+        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.GIVEN_UP], [call])
     plan = _end(state, [WorkflowTrigger.NOTHING], [said] if said else [])
     if said:
         return plan
@@ -143,7 +143,7 @@ def clarify(state: GraphState) -> WorkflowPlan:
     if attempts[question] > policy.max_questions:
         call = _call(state, "unclear", f"still unclear after {policy.max_questions} questions: {slot}")
         is_news = flow.stage is not WorkflowStage.NEEDS_HUMAN
-        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()] if is_news else [], [call])
+        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.GIVEN_UP] if is_news else [], [call])
     known = request(asked[place]) if asked else ShiftRequest()
     noted = [reply_texts.without_question(remark) for remark in _remarks(state)]
     text = reply_texts.reply(reply_texts.remarks(noted), reply_texts.question(slot, known, policy))
@@ -159,7 +159,7 @@ def confirm(state: GraphState) -> WorkflowPlan:
     asked: GraphState = {**state, "flow": replace(flow, asked=CONFIRM, attempts=attempts)}
     if attempts[CONFIRM] > policy.max_questions:
         call = _call(asked, "unclear", f"read back {policy.max_questions} times, and nobody said yes")
-        return _end(asked, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
+        return _end(asked, [WorkflowTrigger.GAVE_UP], [reply_texts.GIVEN_UP], [call])
     text = reply_texts.reply(reply_texts.remarks(_remarks(state)), reply_texts.read_back(_ready(state)))
     return _end(asked, [WorkflowTrigger.ASKED], [text])
 

@@ -6,7 +6,7 @@ done.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,10 +21,11 @@ from ..calendar.day_grid import day_of
 from ..domain import CalendarCommand, CalendarDay
 from .conversations import explain_missing_conversation
 from .correlation import MessageDecision
+from .graph import ReadDay
 from .instance import Workflow, command
 from .reply_texts import please_wait
 from .repository import ConversationMessage, ConversationState, MessagePipeline, WorkflowEntry
-from .reruns import message_from_row
+from .reruns import message_from_row, original_of
 from .settings import WorkflowSettings
 from .state_machine import TERMINAL_STAGES, WorkflowStage, WorkflowTrigger, next_stage
 
@@ -58,15 +59,10 @@ class ReplayComparison(NamedTuple):
     def plainly(self) -> Row:
         """Return the comparison as plain values for JSON."""
         sides = {
-            name: {
-                "decision": side.decision,
-                "commands": [each._asdict() for each in side.commands],
-                "replies": list(side.replies),
-            }
+            name: {**side._asdict(), "commands": [each._asdict() for each in side.commands]}
             for name, side in (("then", self.then), ("now", self.now))
         }
-        fields = {"message": self.message, "at": self.at, "name": self.name, "text": self.text}
-        return {**fields, **sides, "changed": self.is_changed}
+        return {**self._asdict(), **sides, "changed": self.is_changed}
 
 
 class MemoryWorkflowRepository:
@@ -113,16 +109,13 @@ class ReplayClock(SystemClock):
         self._made = 0
 
     def now(self) -> Instant:
-        """Return the time at which the message was handled."""
         return Instant(self.at)
 
     def new_id(self) -> str:
-        """Return sequential ids."""
         self._made += 1
         return f"replay-{self._made:06d}"
 
 
-ReadDay = Callable[[str], Awaitable[CalendarDay]]
 MakePipeline = Callable[[MemoryWorkflowRepository, ReplayClock, ReadDay], MessagePipeline]
 
 
@@ -144,7 +137,7 @@ async def replay(
         days.clear()
         days.update(_days(facts))
         clock.at, repository.last = handled["at"], None
-        spoken = message_from_row(handled)._replace(changes=_edited(facts))
+        spoken = message_from_row(handled)._replace(changes=original_of(handled))
         instead_of = repository.dropped(spoken.changes) if spoken.changes and _is_replaced(facts) else None
         if handled["decision"] == MessageDecision.CHANGED:
             continue  # an edit or deletion that did not run the pipeline
@@ -172,11 +165,6 @@ async def _read_handled_messages(store: Store, conversation: str, tenant: str) -
     if not handled_messages:
         raise await explain_missing_conversation(store, conversation, tenant)
     return handled_messages
-
-
-def _edited(facts: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the id of the message that this one edits or deletes."""
-    return next((fact["message"] for fact in facts if fact["what"] == "changes"), None)
 
 
 def _is_replaced(facts: Sequence[Mapping[str, Any]]) -> bool:

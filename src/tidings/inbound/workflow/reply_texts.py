@@ -11,6 +11,10 @@ from .validation import WorkflowPolicy, day_in_words, is_day
 
 LONGEST = 900  # GroupMe accepts up to 1,000 characters
 
+GIVEN_UP = "I'm still not sure what you need, so I have not changed the calendar. Someone will follow up."
+CALENDAR_IS_DOWN = "The calendar is not responding, so nothing has been changed. Someone will follow up."
+WITHDRAWN = "OK, I have dropped the request."
+
 _ASKS = re.compile(r"; which (?:day|hours|whole or half hours?)\?$")
 _VERBS = {ShiftAction.NO_CREW: "no crew", ShiftAction.ADD: "a crew", ShiftAction.REMOVE: "shift removed"}
 
@@ -80,21 +84,6 @@ def please_wait(place: int) -> str:
     """Reply to a squad whose previous request is still running; `place` counts from one."""
     behind = "Yours is next." if place == 1 else f"Yours is number {place} in line."
     return f"Please wait: I am still working on your squad's last request. {behind}"
-
-
-def given_up() -> str:
-    """Reply after the last unanswered question."""
-    return "I'm still not sure what you need, so I have not changed the calendar. Someone will follow up."
-
-
-def calendar_is_down() -> str:
-    """Reply when the calendar cannot be read."""
-    return "The calendar is not responding, so nothing has been changed. Someone will follow up."
-
-
-def withdrawn() -> str:
-    """Reply to a withdrawn request."""
-    return "OK, I have dropped the request."
 
 
 def several_open(asked: str | None) -> str:

@@ -21,8 +21,7 @@ from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ...store.request_batches import BatchedLookup
 from ..domain import CalendarCommand, Speaker
 from ..effects import ledger
-from ..escalation.reasons import Escalation
-from ..escalation.writer import EscalationWriter
+from ..escalation.reasons import Escalation, EscalationWriter
 from ..reply_port import ReplyPort
 from .correlation import MessageDecision
 from .instance import SCHEMA, Workflow, read
@@ -178,8 +177,8 @@ class StoreWorkflowRepository:
             planned, ledger_rows = ledger.plan_effects(plan, entry.commands, now=now)
             tasks, rows = [*tasks, *planned], [*rows, ledger_rows]
         steps.append(self._handled_message(entry, state, now))
-        steps += [Step("workflow_add", self.row(flow, now), needed=True) for flow in entry.added]
-        steps += [Step("workflow_move", self.row(flow, now), needed=True) for flow in entry.changed]
+        steps += [workflow_step(flow, now, self._settings, "workflow_add") for flow in entry.added]
+        steps += [workflow_step(flow, now, self._settings) for flow in entry.changed]
         steps += _settled(state.flows, entry.changed, now)
         for call in entry.calls:
             steps += self._escalations.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
@@ -240,10 +239,6 @@ class StoreWorkflowRepository:
         }
         return Step("handled_message_add", {**fields, **whose}, needed=True)
 
-    def row(self, flow: Workflow, now: int) -> dict[str, Any]:
-        """Return the row of a workflow."""
-        return flow_row(flow, now, idle=micros(self._settings.idle_timeout))
-
 
 def journal_step(whose: Row, now: int, what: str, facts: Mapping[str, Any]) -> Step:
     """Return the step that adds an entry to the journal of a conversation."""
@@ -281,12 +276,17 @@ def _ended(place: int, entry: WorkflowEntry) -> Step:
     return Step("inbox_end", ended, needed=True)
 
 
-def withdraw(entry: WorkflowEntry, flow: Workflow, now: int, *, idle: int) -> None:
+def withdraw(entry: WorkflowEntry, flow: Workflow, now: int, settings: WorkflowSettings) -> None:
     """End the workflow of an edited or deleted message, before the rest of the entry is written."""
     stage = next_stage(flow.stage, WorkflowTrigger.WITHDRAWN)
-    entry.also.append(Step("workflow_move", flow_row(replace(flow, stage=stage), now, idle=idle), needed=True))
+    entry.also.append(workflow_step(replace(flow, stage=stage), now, settings))
     facts = {"workflow": flow.id, "from": flow.stage, "to": stage, "cause": WorkflowTrigger.WITHDRAWN}
     entry.happened.insert(0, ConversationEvent("state", facts))
+
+
+def workflow_step(flow: Workflow, now: int, settings: WorkflowSettings, name: str = "workflow_move") -> Step:
+    """Return the step that stores a workflow."""
+    return Step(name, flow_row(flow, now, idle=micros(settings.idle_timeout)), needed=True)
 
 
 def flow_row(flow: Workflow, now: int, *, idle: int) -> dict[str, Any]:

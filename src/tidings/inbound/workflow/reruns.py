@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
+from ...kernel.handler import SelfWritingHandler
 from ...model.outcome import Outcome
-from ...model.task import Task, TaskId, Transition
-from ...store.port import Step, Store
+from ...model.task import Task, TaskId
+from ...store.port import Store
 from ..domain import Speaker
 from .repository import ConversationMessage, MessagePipeline
 from .timers import TRIES
@@ -17,10 +18,8 @@ from .timers import TRIES
 _FIELDS = ("message", "tenant", "conversation", "speaker", "text", "sent_at", "verdict")
 
 
-class RerunHandler:
+class RerunHandler(SelfWritingHandler):
     """The task handler of released messages."""
-
-    listens = False
 
     def __init__(self, store: Store, pipeline: MessagePipeline) -> None:
         self._store = store
@@ -30,10 +29,6 @@ class RerunHandler:
         """Load the messages as they were first handled."""
         rows = await self._store.load("message_rerun_load", [task.id for task in tasks])
         return {id_: message_from_row(dict(zip(_FIELDS, fields, strict=True))) for id_, *fields in rows}
-
-    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Return nothing: the pipeline writes the result."""
-        return ()
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """Handle the message like a new one, but at its original time."""
@@ -49,3 +44,10 @@ def message_from_row(row: Mapping[str, Any]) -> ConversationMessage:
         row["message"], row["tenant"], who["source"], row["conversation"], who["chat"], speaker, row["text"],
         row["sent_at"], row.get("verdict"),
     )  # fmt: skip
+
+
+def original_of(row: Mapping[str, Any]) -> str | None:
+    """Return the id of the message that a handled message edits or deletes."""
+    if '"changes"' not in row["facts"]:
+        return None
+    return next((fact["message"] for fact in orjson.loads(row["facts"]) if fact["what"] == "changes"), None)

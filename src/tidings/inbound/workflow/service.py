@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...kernel.actor import Actor
@@ -17,8 +17,7 @@ from ..effects.ledger import FOLLOWUP_KIND
 from ..escalation.cases import Cases
 from ..escalation.failed_messages import EscalatingHandler
 from ..escalation.notifier import AdminNotifier
-from ..escalation.reasons import Escalation
-from ..escalation.writer import EscalationWriter
+from ..escalation.reasons import Escalation, EscalationWriter
 from ..ingestion import KIND as INBOUND_MESSAGE
 from ..llm.fallback import FallbackInterpreter
 from ..message_handler import (
@@ -34,9 +33,9 @@ from ..source_notices import CHANGED, NoticeSteps, SourceNotice, notice_event_st
 from .conversations import Conversations
 from .edits import EditProcessor
 from .followup import FollowUpHandler
+from .graph import ReadDay
 from .instance import Workflow
-from .langgraph import make_runner
-from .replay import MemoryWorkflowRepository, ReadDay, ReplayClock, ReplayComparison, replay
+from .replay import MemoryWorkflowRepository, ReplayClock, ReplayComparison, replay
 from .repository import ConversationMessage, StoreWorkflowRepository
 from .reruns import RerunHandler
 from .settings import WorkflowSettings
@@ -55,35 +54,29 @@ class Interpreters(NamedTuple):
 class LazyPipeline:
     """Builds the pipeline on first use: grammar and graph take seconds to load."""
 
-    def __init__(self, interpreters: Callable[[], Interpreters], make: Callable[[Interpreters], Pipeline]) -> None:
-        self._interpreters = interpreters
+    def __init__(self, make: Callable[[], Pipeline]) -> None:
         self._make = make
-        self._interpreter: Interpreter | None = None
         self._pipeline: Pipeline | None = None
 
     def pipeline(self) -> Pipeline:
         """Return the pipeline, building it on the first call."""
         if self._pipeline is None:
-            interpreters = self._interpreters()
-            self._interpreter, self._pipeline = interpreters.interpreter, self._make(interpreters)
+            self._pipeline = self._make()
         return self._pipeline
 
     async def hear(self, item: InboxMessage) -> Outcome:
-        """Handle a message of the inbox."""
         return await self.pipeline().hear(item)
 
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
-        """Handle a new, released or edited message."""
         return await self.pipeline().work(spoken, instead_of=instead_of)
 
     async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
-        """Return whether the edited message asks for the same."""
         return await self.pipeline().is_same_request(before, after)
 
     async def close(self) -> None:
         """Close the connections to the model."""
-        if isinstance(self._interpreter, FallbackInterpreter):
-            await self._interpreter.close()
+        if self._pipeline is not None and isinstance(self._pipeline.interpreter, FallbackInterpreter):
+            await self._pipeline.interpreter.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +93,6 @@ class WorkflowService:
     late: LazyPipeline | None  # None where workflows are off
 
     async def close(self) -> None:
-        """Close the connections to the model."""
         if self.late is not None:
             await self.late.close()
 
@@ -113,20 +105,11 @@ class WorkflowService:
         self, conversation: str, *, by_rules: bool = False, tenant: str = "default"
     ) -> list[ReplayComparison]:
         """Replay a past conversation with the recorded model answers, or with the rules alone."""
-        interpreters = self.interpreters()
-        interpreter = interpreters.rules if by_rules else interpreters.recorded
+        rules, _, recorded = self.interpreters()
+        interpreter, settings = rules if by_rules else recorded, replace(self.settings, runner="plain")
 
         def make(repository: MemoryWorkflowRepository, clock: ReplayClock, read_day: ReadDay) -> Pipeline:
-            own = make_runner("plain", interpreter, read_day)
-            return Pipeline(
-                repository,
-                clock,
-                self.settings,
-                own,
-                rules=interpreters.rules,
-                interpreter=interpreter,
-                read_day=read_day,
-            )
+            return Pipeline(repository, clock, settings, rules=rules, interpreter=interpreter, read_day=read_day)
 
         return await replay(self.store, conversation, make, self.settings, tenant=tenant)
 
@@ -150,14 +133,11 @@ def build_workflow_service(
     if settings.enabled:
         repository = StoreWorkflowRepository(store, clock, settings, reply_port, escalations)
 
-        def make(interpreters: Interpreters) -> Pipeline:
-            rules, interpreter, _ = interpreters
-            run = make_runner(settings.runner, interpreter, calendar.day)
-            return Pipeline(
-                repository, clock, settings, run, rules=rules, interpreter=interpreter, read_day=calendar.day
-            )
+        def make() -> Pipeline:
+            rules, interpreter, _ = interpreters()
+            return Pipeline(repository, clock, settings, rules=rules, interpreter=interpreter, read_day=calendar.day)
 
-        processor = late = LazyPipeline(interpreters, make)
+        processor = late = LazyPipeline(make)
         changes = EditProcessor(store, clock, settings, repository, late)
         handlers[RERUN] = EscalatingHandler(RerunHandler(store, late), escalations, clock)
         actors = [

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from ...model import durations
 from ...model.errors import Misconfigured
 from ..option_parsers import duration, flag, names, one_of, parse_table, whole
-from .langgraph import CHOICES
+from .graph import CHOICES
 from .validation import WorkflowPolicy
 
 ROLES = ("member", "officer", "admin")
@@ -41,7 +41,6 @@ class WorkflowSettings:
 
     @property
     def policy(self) -> WorkflowPolicy:
-        """The policy that validates requests."""
         return WorkflowPolicy(self.squads, self.timezone, self.commanders, self.max_questions, self.grid)
 
     def plainly(self) -> Mapping[str, Any]:

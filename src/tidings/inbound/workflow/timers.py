@@ -15,12 +15,10 @@ import orjson
 
 from ...kernel.clock import Clock
 from ...model.task import NewTask
-from ...model.time import micros
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
-from ..escalation.reasons import Escalation
-from ..escalation.writer import EscalationWriter
+from ..escalation.reasons import Escalation, EscalationWriter
 from .instance import Workflow, read
-from .repository import flow_row, workflow_journal_step
+from .repository import workflow_journal_step, workflow_step
 from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
@@ -61,9 +59,8 @@ class WorkflowTimers:
     async def _expire(self, flow: Workflow, now: int) -> None:
         """End an idle workflow; escalate it instead while its commands have no result."""
         stage = next_stage(flow.stage, WorkflowTrigger.IDLE)
-        ended = replace(flow, stage=stage)
         steps = [
-            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle_timeout)), needed=True),
+            workflow_step(replace(flow, stage=stage), now, self._settings),
             workflow_journal_step(flow, now, "state", {"from": flow.stage, "to": stage, "cause": WorkflowTrigger.IDLE}),
         ]
         if stage is WorkflowStage.NEEDS_HUMAN:

@@ -41,13 +41,7 @@ class ValidationFinding(NamedTuple):
 
 def commands(wants: Sequence[RequestSlots]) -> list[CalendarCommand | None]:
     """Return a command for each complete request, and None for the others."""
-    asked = [request(want) for want in wants]
-    return [
-        CalendarCommand(r.action, r.squad, r.date, r.start, r.end)
-        if r.action and r.squad and r.date and r.start and r.end
-        else None
-        for r in asked
-    ]
+    return [request(want).command for want in wants]
 
 
 def validate_requests(

@@ -1,4 +1,0 @@
--- The commands of one plan, in order.
-select task, key, plan, tenant, calendar, day, squad, action, begins, ends, first_slot, last_slot, conversation, who, undoes,
-  state, claim_no, attempts, pre, expected, evidence, planned_at, claimed_at, ended_at, reported
-from effects where plan = :plan order by task
