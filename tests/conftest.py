@@ -36,9 +36,9 @@ _ROOM_NEEDED = 2 << 30
 _numbers = itertools.count(1)
 
 # How long an example takes says nothing on a busy machine. `make quick` runs fewer examples.
-_ANY_SPEED = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("default", max_examples=100, **_ANY_SPEED)
-hypothesis.settings.register_profile("quick", max_examples=20, **_ANY_SPEED)
+_any_speed = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("default", _any_speed)
+hypothesis.settings.register_profile("quick", _any_speed, max_examples=20)
 hypothesis.settings.load_profile("default")
 
 os.environ["TIDINGS_LOCAL_MODEL_ONLY"] = "1"  # no test calls a real language model
