@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from tidings.migration.connectors import attio as attio_connector
 from tidings.migration.connectors import ndjson, options, registry
-from tidings.migration.connectors.confined_paths import confined_path
+from tidings.migration.connectors.confined_paths import FileSettings, confined_path
 from tidings.migration.connectors.file_source import FileSource
 from tidings.migration.connectors.port import (
     ConnectorError,
@@ -418,7 +418,7 @@ async def test_parsing_a_page_of_a_file_yields_to_the_event_loop(tmp_path: Path)
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(others())
-    settings = ndjson.NdjsonSettings(str(file))
+    settings = FileSettings(str(file))
     page = await FileSource("ndjson", confined_path(settings), Watched(settings)).page("people", None)
     beside.cancel()
 

@@ -15,9 +15,20 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from ...wire.file_locks import lock_file
-from .confined_paths import ConfinedPath
+from .confined_paths import ConfinedPath, FileSettings, confined_path
 from .file_source import FileFormat, FileRow, FileSource, attributes_of, id_of, path_of_type
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy, invalid
+from .options import Connector, ConnectorReach, OptionReader, count, text
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    all_pages,
+    invalid,
+)
 from .record_validation import InvalidRecord
 
 BULK = 500
@@ -67,16 +78,10 @@ class FileTarget:
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         """Yield every record in file order."""
-        source, cursor = FileSource(self.kind, self._path, self._form), None
-        if not stat.S_ISREG(path_of_type(self._path, type_, self._form.suffix).mode):
-            return
-        while True:
-            page = await source.page(type_, cursor)
-            for record in page.records:
-                yield record.id, TargetRecord(record.id, record.fields)
-            cursor = page.cursor
-            if cursor is None:
-                return
+        if stat.S_ISREG(path_of_type(self._path, type_, self._form.suffix).mode):
+            async for page in all_pages(FileSource(self.kind, self._path, self._form), type_):
+                for record in page.records:
+                    yield record.id, TargetRecord(record.id, record.fields)
 
     async def close(self) -> None:
         """Drop the cached positions."""
@@ -239,3 +244,16 @@ def _last_line_end(file: BinaryIO, size: int) -> int:
             return start + found + 1
         end = start
     return 0
+
+
+def file_connector(form: type[FileFormat], settings: type[FileSettings], **options: OptionReader) -> Connector:
+    """Return the connector of a file format; `options` are those beyond the settings of all files."""
+    kind = form.suffix.removeprefix(".")
+    return Connector(
+        settings=settings,
+        options={"path": text, "id": text, **options, "max_record": count(1_024, 64 << 20)},
+        source=lambda given, _: FileSource(kind, confined_path(given), form(given)),
+        target=lambda given, _: FileTarget(kind, confined_path(given), form(given)),
+        judge=confined_path,
+        reach=ConnectorReach.FOLDER,
+    )

@@ -20,10 +20,10 @@ from .port import (
     SystemLimits,
     TargetRecord,
     WriteStrategy,
+    all_pages,
     invalid,
 )
-from .sql_database import SqlDatabase, SqlSettings, attributes_of, connector_error, rows_after
-from .sql_values import plain, typed
+from .sql_database import SqlDatabase, SqlSettings, attributes_of, connector_error, plain, rows_after, typed
 
 # isort: split
 # The module above has reported a missing SQLAlchemy.
@@ -121,14 +121,9 @@ class SqlTarget(_SqlConnector):
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         """Yield all rows in the order of their keys."""
-        cursor: str | None = None
-        while True:
-            page = await self.page(type_, cursor)
+        async for page in all_pages(self, type_):
             for record in page.records:
                 yield record.id, TargetRecord(record.id, record.fields)
-            cursor = page.cursor
-            if cursor is None:
-                return
 
     def _kept(self, connection: sa.Connection, type_: str, key: str, fields: Fields) -> TargetRecord | ConnectorError:
         try:
@@ -173,16 +168,10 @@ def _upsert(
     dialect: str, table: sa.Table, key: sa.Column[Any], row: Mapping[str, Any], others: Mapping[str, Any]
 ) -> sa.Insert | None:
     """Return the database's native upsert; None if it has none."""
-    if dialect == "postgresql":
-        return _on_conflict(postgresql.insert(table).values(row), key, others)
-    if dialect == "sqlite":
-        return _on_conflict(sqlite.insert(table).values(row), key, others)
-    return None
-
-
-def _on_conflict(
-    statement: postgresql.Insert | sqlite.Insert, key: sa.Column[Any], others: Mapping[str, Any]
-) -> sa.Insert:
+    insert = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}.get(dialect)
+    if insert is None:
+        return None
+    statement: Any = insert(table).values(row)
     if not others:
         return statement.on_conflict_do_nothing(index_elements=[key])
     return statement.on_conflict_do_update(index_elements=[key], set_=dict(others))
