@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from ..kernel.clock import Clock
 from ..model import durations
-from ..model.errors import NotFound
+from ..model.errors import Conflict, NotFound
 from ..store.port import Store
 from .connectors import registry
-from .connectors.port import Attribute, RecordSource, RecordTarget, SystemLimits
+from .connectors.port import Attribute, ConnectorError, RecordSource, RecordTarget, SystemLimits
 from .crosswalk import Crosswalk
 from .job_file import MigrationJob
 from .job_permissions import JobPermissions
 from .jobs import job_of, job_view, system_identity
-from .mapping.lint import LintFinding
+from .mapping.lint import LintFinding, lint, observed_attributes
 from .mapping.mapper import Mapper
 from .rate_limits import SystemRateLimiter
 
@@ -43,7 +43,7 @@ class OpenedJob:
     reads: SystemRateLimiter  # of the source
     call_within: timedelta
     schemas: dict[str, Mapping[str, Attribute] | None]
-    findings: list[LintFinding] | None = None  # cached, since lint costs calls
+    findings: list[LintFinding] | None = None
 
     async def schema(self, type_: str) -> Mapping[str, Attribute] | None:
         """Return the target's attributes by name, read once; None: the target does not list them."""
@@ -52,6 +52,29 @@ class OpenedJob:
             found = await self.target.attributes(target)
             self.schemas[target] = None if found is None else {one.name: one for one in found}
         return self.schemas[target]
+
+    async def lint(self) -> list[LintFinding]:
+        """Check the map against both systems; cached, since reading attributes costs calls."""
+        if self.findings is None:
+            there: dict[str, Sequence[Attribute] | None] = {}
+            here: dict[str, Sequence[Attribute] | None] = {}
+            try:
+                for one in self.job.types:
+                    there[one.name] = await self._source_attributes(one.source)
+                    here[one.name] = await self.target.attributes(one.target)
+            except ConnectorError as error:
+                problem = f"a system cannot be queried: {error.reason}"
+                raise Conflict(problem, remedy="fix that, then try again") from None
+            self.findings = lint(self.job.types, there, here)
+        return self.findings
+
+    async def _source_attributes(self, source: str) -> Sequence[Attribute] | None:
+        """Return the source's attributes, or those that its first records show."""
+        named = await self.source.attributes(source)
+        if named is not None:
+            return named
+        page = await self.source.page(source, None)
+        return observed_attributes(page.records) if page.records else None
 
     async def close(self) -> None:
         """Close source and target."""

@@ -26,7 +26,6 @@ from .mapping.dependency_order import waves
 from .mapping.map_parser import check_links, read_type
 from .mapping.rules import TypeMap
 from .retry_policy import JobRetryPolicy, parse_retry_policy
-from .yaml_file import parse_yaml
 
 LARGEST_FILE = 4_000_000  # bytes
 SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # time limits of one attempt at a batch
@@ -107,8 +106,8 @@ def read_job_file(path: Path) -> MigrationJob:
     """Parse a job file; it has the operator's rights and may use hooks."""
     parsers: Mapping[str, Callable[[str], object]] = {
         ".toml": tomllib.loads,
-        ".yaml": parse_yaml,
-        ".yml": parse_yaml,
+        ".yaml": _parse_yaml,
+        ".yml": _parse_yaml,
         ".json": orjson.loads,
     }
     parse = parsers.get(path.suffix.lower())
@@ -129,6 +128,35 @@ def read_job_file(path: Path) -> MigrationJob:
         reason = " ".join(str(error).split())[:200]
         raise Invalid(f"{path} cannot be read: {reason}", field="file", remedy="correct that line") from None
     return read_job(raw, is_local=True)
+
+
+def _parse_yaml(text: str) -> Any:
+    """Parse plain values; ValueError if it is not YAML, or uses duplicate keys or aliases. Needs tidings[yaml]."""
+    try:
+        import yaml
+    except ImportError:
+        remedy = "install tidings[yaml], or use TOML"
+        raise Invalid("YAML support is not installed", field="file", remedy=remedy) from None
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                line = self.peek_event().start_mark.line + 1
+                raise ValueError(f"line {line} has an alias (*): write the value out")
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if str(key.value) in seen:
+                    raise ValueError(f"line {key.start_mark.line + 1} repeats the key {key.value!r}")
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep=deep)
+
+    try:
+        return yaml.load(text, Loader)  # a SafeLoader: plain values only
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
 
 
 def read_job(raw: object, *, is_local: bool = False) -> MigrationJob:

@@ -25,7 +25,6 @@ from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, RecordTarget, SupportsErase, TargetRecord, WriteStrategy
 from .crosswalk import to_json
 from .error_policy import DEFAULT_WAIT
-from .field_diff import changed_fields
 from .job_events import audit_step
 from .jobs import changed_concurrently
 from .prepared_records import PreparedRecord, RecordPreparer, RecordResults
@@ -197,7 +196,7 @@ class JobUndo:
             await self._wait_for_slot(opened.lookups, opened.target.limits.reads_per_second)
             found = await opened.target.find(target_type, item.key, item.fields)
         own = next((one for one in found if one.id == id_), None)
-        differs = own is not None and bool(changed_fields(opened.mapper, name, item.fields, own.fields))
+        differs = own is not None and bool(opened.mapper.changed_fields(name, item.fields, own.fields))
         result = undo_outcome(strategy, item.row["before"], found, id_, differs=differs)
         if result is UndoOutcome.ERASED and not dry_run:
             await self._wait_for_slot(opened.writes, opened.limits.writes_per_second)

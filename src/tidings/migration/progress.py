@@ -28,7 +28,6 @@ from .jobs import (
     job_of,
     system_identity,
 )
-from .mapping.lint import LintFinding
 from .mapping.rules import TypeMap
 from .rate_limits import month_of
 from .record_states import FINAL_STATES, RecordState
@@ -157,10 +156,9 @@ def _problem(view: JobView, rows: Sequence[Row], systems: Sequence[SystemStatus]
     return next((str(row["problem"]) for row in rows if row["problem"]), None)
 
 
-async def plan_report_of(
-    store: Store, view: JobView, opened: OpenedJob, findings: Sequence[LintFinding], now: int, *, lookup: bool
-) -> PlanReport:
+async def plan_report_of(store: Store, view: JobView, opened: OpenedJob, now: int, *, lookup: bool) -> PlanReport:
     """Return what a run would do, and whether it fits into the monthly quota."""
+    findings = await opened.lint()
     actions: dict[str, dict[PlannedAction, int]] = {one.name: {} for one in opened.job.types}
     for row in await store.read("job_plan_counts", job=view.n, round=view.round):
         if row["action"] is not None:

@@ -22,7 +22,6 @@ from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord, WriteStrategy
 from .crosswalk import to_json
 from .error_policy import ErrorDecision, decide_lookup_error
-from .field_diff import changed_fields
 from .jobs import PlannedAction
 from .mapping.content_hash import content_digest
 from .prepared_records import PreparedRecord, RecordResults
@@ -181,7 +180,7 @@ class RecordReconciler:
     def _matches_plan(self, item: PreparedRecord, found: TargetRecord | None, results: RecordResults) -> bool:
         before = item.row["before"]
         if before is not None and target_snapshot(self._opened, self._type, found) != before:
-            if found is not None and not changed_fields(self._opened.mapper, self._type, item.fields, found.fields):
+            if found is not None and not self._opened.mapper.changed_fields(self._type, item.fields, found.fields):
                 item.known = found.id
                 results.add_unchanged(item)
                 return False

@@ -19,7 +19,6 @@ from .crosswalk import StoredJobRecords
 from .dead_letters import causes_of, dead_letters
 from .job_events import audit_step, event_step
 from .job_file import MigrationJob
-from .job_lint import lint_job
 from .job_replay import JobReplay, RepairedRecords
 from .job_undo import JobUndo, UndoneRecord, UndoOutcome, refuse_during_undo, require_erase
 from .jobs import (
@@ -97,7 +96,7 @@ class MigrationService:
         """Check the map against both systems: lost fields, wrong types, missing options."""
         row = await self._row(id, tenant)
         async with self._connections.use(row["n"], row["version"]) as opened:
-            return await lint_job(opened)
+            return await opened.lint()
 
     async def plan(self, id: str, *, by: str, lookup: bool = True, tenant: str | None = None) -> JobView:
         """Start a dry run; with `lookup`, the target is queried for existing records. Ends in state planned."""
@@ -110,10 +109,7 @@ class MigrationService:
         row = await self._row(id, tenant)
         view = job_view(row)
         async with self._connections.use(row["n"], row["version"]) as opened:
-            findings = await lint_job(opened)
-            return await plan_report_of(
-                self._store, view, opened, findings, self._clock.now(), lookup=bool(row["lookup"])
-            )
+            return await plan_report_of(self._store, view, opened, self._clock.now(), lookup=bool(row["lookup"]))
 
     async def plan_page(
         self,

@@ -22,13 +22,11 @@ from .connectors.port import (
 )
 from .external_sort import LARGEST_RUN, SortedRuns
 from .extractor import encode_record, source_id_of
-from .field_diff import changed_fields
 from .job_file import MigrationJob
 from .mapping.content_hash import content_digest
 from .mapping.mapped_record import MappedRecord, redacted
 from .mapping.mapper import Mapper
-from .mapping.paths import value_at
-from .mapping.rules import TypeMap
+from .mapping.rules import TypeMap, value_at
 from .record_states import RecordState
 from .verification_report import EXPLAINED_CODES, DifferenceCode, RecordDifference, TypeVerification, VerificationReport
 
@@ -116,7 +114,6 @@ class _TypeCheck:
     ) -> None:
         self.types, self._target = types, types[0].target
         self._canonical = target.canonical if isinstance(target, SupportsCanonicalForm) else None
-        self._maps = {one.name: one for one in types}
         self._reports, self._mapper = reports, mapper
         self._on_difference = tell
 
@@ -260,7 +257,7 @@ class _TypeCheck:
             note = "the target does not return fields: only existence was compared"
             report = self._reports[first.type]
             report.notes += [] if note in report.notes else [note]
-        found = [changed_fields(self._mapper, one.type, one.fields or {}, there.fields) for one in wanted]
+        found = [self._mapper.changed_fields(one.type, one.fields or {}, there.fields) for one in wanted]
         if any(not differing for differing in found):
             self._reports[first.type].same += 1
             self._count(first, "same")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from .mapping.mapped_record import FieldChange
+
 LISTED = 1000  # differences kept per type; all are counted and reported
 
 
@@ -27,14 +29,6 @@ class DifferenceCode(StrEnum):
 
 
 EXPLAINED_CODES = frozenset({DifferenceCode.REJECTED, DifferenceCode.SKIPPED, DifferenceCode.NOT_MIGRATED})
-
-
-class FieldChange(NamedTuple):
-    """One differing field, shortened and redacted."""
-
-    field: str
-    expected: str
-    found: str
 
 
 class RecordDifference(NamedTuple):

@@ -33,6 +33,11 @@ from sqlalchemy.exc import DataError, IntegrityError, StatementError
 
 BULK = 500
 
+_INSERTS: Mapping[str, Callable[[sa.Table], postgresql.Insert | sqlite.Insert]] = {
+    "postgresql": postgresql.insert,
+    "sqlite": sqlite.insert,
+}
+
 
 class _SqlConnector:
     kind = "sql"
@@ -168,10 +173,10 @@ def _upsert(
     dialect: str, table: sa.Table, key: sa.Column[Any], row: Mapping[str, Any], others: Mapping[str, Any]
 ) -> sa.Insert | None:
     """Return the database's native upsert; None if it has none."""
-    insert = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}.get(dialect)
+    insert = _INSERTS.get(dialect)
     if insert is None:
         return None
-    statement: Any = insert(table).values(row)
+    statement = insert(table).values(row)
     if not others:
         return statement.on_conflict_do_nothing(index_elements=[key])
     return statement.on_conflict_do_update(index_elements=[key], set_=dict(others))
