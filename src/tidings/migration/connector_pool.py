@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from ..kernel.clock import Clock
@@ -147,7 +148,8 @@ class ConnectorPool:
         source = registry.source(job.source.kind, sides["source"], now=now, within=within)
         target = registry.target(job.target.kind, sides["target"], now=now, within=within)
         there, here = f"{tenant}/{system_identity(job.source)}", f"{tenant}/{system_identity(job.target)}"
-        deadline = job.target.options.get("deadline")
+        deadline, limits = job.target.options.get("deadline"), job.caps.within(target.limits)
+        limiter = partial(SystemRateLimiter, self._store, self._clock)
         return OpenedJob(
             n,
             tenant,
@@ -156,19 +158,18 @@ class ConnectorPool:
             source,
             target,
             Crosswalk(self._store, pair),
-            job.caps.within(target.limits),
-            SystemRateLimiter(self._store, self._clock, f"{here}/write"),
-            SystemRateLimiter(self._store, self._clock, f"{here}/read"),
-            SystemRateLimiter(self._store, self._clock, f"{there}/read"),
+            limits,
+            limiter(f"{here}/write", limits.writes_per_second),
+            limiter(f"{here}/read", target.limits.reads_per_second),
+            limiter(f"{there}/read", job.caps.within(source.limits).reads_per_second),
             CALL_WITHIN if deadline is None else durations.parse(str(deadline)),
             {},
         )
 
     async def _join(self, opened: OpenedJob) -> None:
-        caps, source = opened.job.caps, opened.source.limits
-        await opened.writes.join(opened.limits.writes_per_second, opened.limits)
-        await opened.lookups.join(opened.target.limits.reads_per_second, opened.target.limits)
-        await opened.reads.join(caps.within(source).reads_per_second, source)
+        await opened.writes.join(opened.limits)
+        await opened.lookups.join(opened.target.limits)
+        await opened.reads.join(opened.source.limits)
 
     async def _close_idle(self) -> None:
         """Close idle connections, the oldest first."""

@@ -31,10 +31,8 @@ LARGEST_FILE = 4_000_000  # bytes
 SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # time limits of one attempt at a batch
 KEYS = ("name", "tenant", "priority", "source", "target", "types", "retry", "limits", "not_migrated")
 PRIORITY = 5
-LIMIT_KEYS = (
-    *("reads_per_second", "writes_per_second", "per_month", "concurrency", "bulk"),
-    *("soft_limit", "hard_limit"),
-)
+_COUNT_LIMITS = {"per_month": 1_000_000_000, "concurrency": 1000, "bulk": 10_000}
+LIMIT_KEYS = (*("reads_per_second", "writes_per_second"), *_COUNT_LIMITS, *("soft_limit", "hard_limit"))
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _HASH_LENGTH = 16
 
@@ -62,13 +60,7 @@ class JobLimits:
 
     def within(self, system: SystemLimits) -> SystemLimits:
         """Return the stricter of the system's limits and the job's."""
-        return SystemLimits(
-            _least(system.reads_per_second, self.reads_per_second),
-            _least(system.writes_per_second, self.writes_per_second),
-            _least(system.per_month, self.per_month),
-            min(system.concurrency, self.concurrency or system.concurrency),
-            min(system.bulk, self.bulk or system.bulk),
-        )
+        return SystemLimits._make(_least(limit, getattr(self, name)) for name, limit in system._asdict().items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,19 +211,11 @@ def _caps(raw: object) -> JobLimits:
     soft, hard = section.length("soft_limit", SOFT), section.length("hard_limit", HARD)
     if soft >= hard:
         section.refuse("soft_limit", "is not shorter than hard_limit", 'write soft_limit = "50m"')
-    return JobLimits(
-        section.number("reads_per_second", None, most=1e6),
-        section.number("writes_per_second", None, most=1e6),
-        _count(section, "per_month", 1_000_000_000),
-        _count(section, "concurrency", 1000),
-        _count(section, "bulk", 10_000),
-        soft,
-        hard,
-    )
-
-
-def _count(section: JobFileSection, key: str, most: int) -> int | None:
-    return section.whole(key, 1, least=1, most=most) if key in section.raw else None
+    reads, writes = (section.number(key, None, most=1e6) for key in LIMIT_KEYS[:2])
+    counts = {
+        key: section.whole(key, 1, least=1, most=most) for key, most in _COUNT_LIMITS.items() if key in section.raw
+    }
+    return JobLimits(reads, writes, **counts, soft=soft, hard=hard)
 
 
 def _not_migrated(section: JobFileSection, types: Sequence[TypeMap]) -> Mapping[str, str]:

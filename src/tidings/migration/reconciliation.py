@@ -44,8 +44,7 @@ class RecordReconciler:
 
     async def hits(self, id_: str, key: str, fields: Fields) -> list[TargetRecord]:
         """Find the record in the target by key or content, without records that belong to others."""
-        if self._opened.target.limits.reads_per_second is not None:
-            await self._opened.lookups.wait_for_slot(self._sleep)
+        await self._opened.lookups.wait_for_slot(self._sleep)
         began = self._clock.monotonic()
         failure: ConnectorError | None = None
         try:

@@ -39,7 +39,7 @@ from .jobs import (
     new_job_view,
 )
 from .mapping.lint import LintFinding
-from .progress import plan_report_of, status_of, summary_of
+from .progress import plan_report_of, status_of
 from .record_states import FINAL_STATES, RecordState
 from .verification import verify
 from .verification_report import RecordDifference, VerificationReport
@@ -216,7 +216,7 @@ class MigrationService:
 
     async def summary(self, view: JobView) -> JobStatus:
         """Return the status of a job in a list, without batches, open links and idle systems."""
-        return await summary_of(self._store, view, self._clock.now())
+        return await status_of(self._store, view, self._clock.now(), is_summary=True)
 
     async def records(
         self,

@@ -40,7 +40,7 @@ class RecordDifference(NamedTuple):
     source_id: str | None
     target_id: str | None
     reason: str
-    explained: bool
+    explained: bool = False
     changes: Sequence[FieldChange] = ()
 
     def plainly(self) -> dict[str, Any]:

@@ -189,6 +189,7 @@ class SupportsCanonicalForm(Protocol):
         """Return fields in the form in which the target returns them; it accepts this form, too."""
 
 
+@runtime_checkable
 class SupportsBulk(Protocol):
     """Required of targets whose `limits.bulk` is over 1."""
 
