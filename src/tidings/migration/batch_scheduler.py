@@ -261,7 +261,7 @@ class _SchedulingPass:
         """End the job: planned, completed or failed."""
         if self._phase == "plan":
             move = job_transition(self._row, JobState.PLANNED, None)
-            steps = [move, audit_step(self._n, "engine", "planned"), self._event("migration.planned", None)]
+            steps = [move, audit_step(self._n, "engine", "planned"), event_step(self._row, "migration.planned", None)]
             await self._store.write(steps)
             return
         types = await self._store.read("job_type_list", job=self._n)
@@ -276,7 +276,7 @@ class _SchedulingPass:
         steps = [
             job_transition(self._row, state, reason),
             audit_step(self._n, "engine", state.value, reason or ""),
-            self._event(f"migration.{state}", reason),
+            event_step(self._row, f"migration.{state}", reason),
         ]
         await self._store.write(steps)
 
@@ -288,6 +288,3 @@ class _SchedulingPass:
             if gone:
                 note = f"{row['type']}: {gone:,} records are gone from the source; the target keeps them"
                 await self._store.write([Step("job_type_note", {**where, "note": note})])
-
-    def _event(self, type_: str, reason: str | None) -> Step:
-        return event_step(self._row, type_, reason)

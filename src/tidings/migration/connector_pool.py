@@ -78,7 +78,6 @@ class OpenedJob:
         return observed_attributes(page.records) if page.records else None
 
     async def close(self) -> None:
-        """Close source and target."""
         await self.source.close()
         await self.target.close()
 
@@ -115,7 +114,6 @@ class ConnectorPool:
             await self._close_idle()
 
     async def close(self) -> None:
-        """Close all connections."""
         for kept in self._pooled.values():
             await kept.opened.close()
         self._pooled.clear()

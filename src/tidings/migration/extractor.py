@@ -127,7 +127,6 @@ class Extractor:
         return 0.0
 
     async def _read(self, due: Row) -> None:
-        """Read some pages of one type."""
         row = (await self._store.read("job_row", n=due["job"]))[0]
         give_up = self._clock.monotonic() + LONGEST
         try:

@@ -60,7 +60,6 @@ class RecordResults:
         self.moves.append({"seq": seq, "state": state.value, **given})
 
     def add_log(self, seq: int, what: str, code: str | None = None, reason: str | None = None) -> None:
-        """Add a line to the record's log."""
         self.log.append((seq, what, code, None if reason is None else reason[:500]))
 
     def add_rejected(self, row: Row, rejected: RejectedRecord, **more: Any) -> None:

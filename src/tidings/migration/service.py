@@ -127,7 +127,6 @@ class MigrationService:
         return [{**row, "changes": orjson.loads(row["changes"] or "[]")} for row in rows]
 
     async def approve(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
-        """Approve the plan for a run."""
         row = await self._row(id, tenant)
         self._expect(row, "approved", {JobState.PLANNED})
         return await self._move(row, by, "approved", JobState.APPROVED)
@@ -156,7 +155,6 @@ class MigrationService:
         return await self._write(row, [halt, audit_step(row["n"], by, "paused", reason), tell])
 
     async def resume(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
-        """Resume a paused job."""
         row = await self._row(id, tenant)
         self._expect(row, "resumed", {JobState.PAUSED})
         steps = [
@@ -211,7 +209,6 @@ class MigrationService:
         return await self.find(row["id"])
 
     async def status(self, id: str, *, tenant: str | None = None) -> JobStatus:
-        """Return the full status of a job."""
         return await status_of(self._store, await self.find(id, tenant=tenant), self._clock.now())
 
     async def summary(self, view: JobView) -> JobStatus:

@@ -198,7 +198,6 @@ class _TypeCheck:
             runs.add(written.id if by_id else key, "theirs", written.id, fields)
 
     async def compare(self, runs: SortedRuns) -> None:
-        """Compare both sides key by key."""
         for place, (key, rows) in enumerate(runs.groups()):
             expected, actual = self._sides(key, rows)
             if expected:

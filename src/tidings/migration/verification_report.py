@@ -44,7 +44,6 @@ class RecordDifference(NamedTuple):
     changes: Sequence[FieldChange] = ()
 
     def plainly(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {**self._asdict(), "changes": [change._asdict() for change in self.changes]}
 
     def __str__(self) -> str:
@@ -84,7 +83,6 @@ class TypeVerification:
             self.listed.append(difference)
 
     def plainly(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {
             "type": self.type,
             "source": self.source,
@@ -119,7 +117,6 @@ class VerificationReport:
         return self.unexplained == 0
 
     def plainly(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {
             "passed": self.passed,
             "unexplained": self.unexplained,

@@ -142,14 +142,12 @@ class Writer:
         return not self._is_stopped and self._clock.monotonic() - claimed_at <= BEGIN_WITHIN
 
     def _release(self, group: Sequence[PreparedRecord], left: list[PreparedRecord]) -> None:
-        """Release records that were not sent."""
         for item in group:
             if self.needs_claim(item):
                 self._attempt.results.move(item.seq, RecordState.READY)
             left.append(item)
 
     async def _call(self, group: Sequence[PreparedRecord]) -> None:
-        """Write one record, or several in one call."""
         began, target, first = self._clock.monotonic(), self._opened.target, group[0]
         answers: Sequence[TargetRecord | ConnectorError]
         try:

@@ -132,7 +132,6 @@ class AttioTarget:
         return TargetRecord(_made(reply.body, "record_id"))
 
     async def erase(self, type_: str, id_: str) -> None:
-        """Delete an entry, a record or anything else; a missing one is fine."""
         place = f"/{type_}" if type_ in ITEMS else _object(type_)
         if type_.startswith(LISTS):
             place = f"{_list(type_)}/entries"
@@ -164,7 +163,6 @@ class AttioTarget:
                 return
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._calls.close()
 
     async def canonical(self, type_: str, fields: Fields) -> Fields:

@@ -58,7 +58,6 @@ class CsvFormat(FileFormat):
         return names
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
-        """Read the rows."""
         return read_records(file, self._most, self._is_open, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
@@ -76,7 +75,6 @@ class CsvFormat(FileFormat):
         return self._encode_row(list(fields))
 
     def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
-        """Encode one row."""
         columns = head or ()
         unknown = next((name for name in fields if name not in columns), None)
         if unknown is not None:

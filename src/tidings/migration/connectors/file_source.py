@@ -88,7 +88,6 @@ class FileSource:
         return await asyncio.to_thread(attributes_of, path_of_type(self._path, type_, self._form.suffix), self._form)
 
     async def count(self, type_: str) -> int | None:
-        """Return None: unknown before reading."""
         return None
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:

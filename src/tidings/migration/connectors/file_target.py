@@ -46,7 +46,6 @@ class FileTarget:
         self._files: dict[ConfinedPath, _RecordFile] = {}
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Return UPSERT: the key is in the file."""
         return WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
@@ -55,12 +54,10 @@ class FileTarget:
         return await asyncio.to_thread(attributes_of, path, self._form) if stat.S_ISREG(path.mode) else None
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """Return the record with this key, if present."""
         found = await asyncio.to_thread(self._file_of(type_).find, key)
         return [] if found is None else [TargetRecord(key, found)]
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Write one record."""
         (written,) = await self.write_many(type_, [(key, fields, known)])
         if isinstance(written, ConnectorError):
             raise written
@@ -107,7 +104,6 @@ class _RecordFile:
         self._head: Sequence[str] | None = None
 
     def find(self, key: str) -> Fields | None:
-        """Return a record by key."""
         with self._locked() as file:
             return self._at(file, key)
 

@@ -45,7 +45,6 @@ class NdjsonFormat(FileFormat):
         return found
 
     def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
-        """Encode one line."""
         try:
             return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as error:

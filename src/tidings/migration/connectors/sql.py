@@ -47,16 +47,12 @@ class _SqlConnector:
         self._database, self._size = SqlDatabase(settings, is_written=self.is_written), settings.page_size
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """Return the columns."""
         return await self._database.do(lambda connection: attributes_of(*self._database.table(connection, type_)))
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._database.close()
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """Return the rows after the last key."""
-
         def work(connection: sa.Connection) -> RecordPage:
             table, key = self._database.table(connection, type_)
             return rows_after(connection, type_, table, key, after=cursor, size=self._size)
@@ -71,8 +67,6 @@ class SqlSource(_SqlConnector):
     is_written = False
 
     async def count(self, type_: str) -> int | None:
-        """Return the number of rows."""
-
         def work(connection: sa.Connection) -> int:
             table, _ = self._database.table(connection, type_)
             return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -87,12 +81,9 @@ class SqlTarget(_SqlConnector):
     is_written = True
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Return UPSERT: rows are written by key."""
         return WriteStrategy.UPSERT
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """Return the row with this key."""
-
         def work(connection: sa.Connection) -> list[TargetRecord]:
             table, column = self._database.table(connection, type_)
             rows = connection.execute(sa.select(table).where(column == typed(column, key))).mappings()
@@ -101,7 +92,6 @@ class SqlTarget(_SqlConnector):
         return await self._database.do(work)
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Write one row in a transaction."""
         await self._database.do(lambda connection: self._put(connection, type_, key, fields), writes=True)
         return TargetRecord(key)
 
@@ -116,8 +106,6 @@ class SqlTarget(_SqlConnector):
         return await self._database.do(work, writes=True)
 
     async def erase(self, type_: str, id_: str) -> None:
-        """Delete the row with this key."""
-
         def work(connection: sa.Connection) -> None:
             table, column = self._database.table(connection, type_)
             connection.execute(table.delete().where(column == typed(column, id_)))
@@ -125,7 +113,6 @@ class SqlTarget(_SqlConnector):
         await self._database.do(work, writes=True)
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """Yield all rows in the order of their keys."""
         async for page in all_pages(self, type_):
             for record in page.records:
                 yield record.id, TargetRecord(record.id, record.fields)

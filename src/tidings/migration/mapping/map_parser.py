@@ -26,7 +26,6 @@ _FORMATTED = (FieldKind.DATE, FieldKind.TIME)
 
 
 def read_type(name: str, raw: object, *, allow_hooks: bool) -> TypeMap:
-    """Parse one record type."""
     place = f"types.{name}"
     section = JobFileSection(raw, place, TYPE_KEYS)
     fields = section.tables("fields")

@@ -40,7 +40,6 @@ class _MappingStopped(Exception):
         self.value = ""
 
     def at(self, rule: FieldRule, value: Any) -> _MappingStopped:
-        """Add the field and its value."""
         self.field, self.value = rule.name, redacted(value, secret=rule.secret)
         return self
 
