@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from tidings.migration.connectors import attio as attio_connector
 from tidings.migration.connectors import ndjson, options, registry
-from tidings.migration.connectors.confined_paths import confined_path
+from tidings.migration.connectors.confined_paths import FileSettings, confined_path
 from tidings.migration.connectors.file_source import FileSource
 from tidings.migration.connectors.port import (
     ConnectorError,
@@ -28,6 +28,7 @@ from tidings.migration.connectors.port import (
     RecordPage,
     RecordSource,
     RecordTarget,
+    SupportsBulk,
     SupportsErase,
     SupportsQuota,
     TargetRecord,
@@ -284,6 +285,7 @@ async def test_a_file_has_each_key_once_also_with_two_writers(kind: str, tmp_pat
     before = (tmp_path / "out" / f"people.{kind}").read_bytes()
     await two.write("people", "1", fields, "1")
     unchanged = (tmp_path / "out" / f"people.{kind}").read_bytes()
+    assert isinstance(two, SupportsBulk)
     results = await two.write_many("people", [("2", fields, None), ("1", {**fields, "city": "Paris"}, "1")])
     await one.write("people", "3", {"city": "Rome"}, None)
     found = await one.find("people", "1", {})
@@ -418,7 +420,7 @@ async def test_parsing_a_page_of_a_file_yields_to_the_event_loop(tmp_path: Path)
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(others())
-    settings = ndjson.NdjsonSettings(str(file))
+    settings = FileSettings(str(file))
     page = await FileSource("ndjson", confined_path(settings), Watched(settings)).page("people", None)
     beside.cancel()
 
@@ -464,6 +466,7 @@ async def test_sql_upserts_are_idempotent_and_a_bad_row_leaves_the_others(databa
     target, source = registry.target("sql", options), registry.source("sql", options)
 
     await target.write("people", "1", {"name": "Ada", "at": "2021-02-03"}, None)
+    assert isinstance(target, SupportsBulk)
     results = await target.write_many(
         "people",
         [
@@ -573,6 +576,7 @@ async def test_many_records_in_one_body_have_an_answer_each() -> None:
         receiver.script(answer(200, b'{"results": [{"ok": true, "id": "x"}, {"ok": false}]}'))
 
         given_records = [("1", {"n": 1}, None), ("0", {}, None), ("2", {"n": 2}, None)]
+        assert isinstance(target, SupportsBulk)
         first, bad, second = await target.write_many("people", given_records)
         doubt = await trouble_of(target.find("people", "1", {}))
         await target.close()

@@ -19,10 +19,9 @@ from tidings.migration.mapping.content_hash import canonical_json, content_diges
 from tidings.migration.mapping.dependency_order import waves
 from tidings.migration.mapping.lint import lint, observed_attributes
 from tidings.migration.mapping.map_parser import read_type
-from tidings.migration.mapping.mapped_record import MappedRecord, RejectedRecord
+from tidings.migration.mapping.mapped_record import MappedRecord, RejectedRecord, schema_mismatch
 from tidings.migration.mapping.mapper import Mapper
 from tidings.migration.mapping.rules import FieldKind, TypeMap
-from tidings.migration.mapping.schema_check import schema_mismatch
 from tidings.migration.record_states import RecordState
 from tidings.model.errors import Invalid
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.migration.connectors import ndjson
-from tidings.migration.connectors.ndjson import NdjsonFormat, NdjsonSettings
+from tidings.migration.connectors.confined_paths import FileSettings
+from tidings.migration.connectors.ndjson import NdjsonFormat
 from tidings.migration.connectors.record_validation import InvalidRecord
 
 NAMES = st.sampled_from(["id", "a", "b", 'say "', 'x":', "ü", "a b"])
@@ -50,7 +51,7 @@ def said(parse: Callable[[], Any]) -> str:
 @given(lines())
 def test_the_fast_reader_reads_what_the_careful_one_reads(raw: bytes) -> None:
     """C13: no name is lost, no number changed, no error worded otherwise."""
-    form = NdjsonFormat(NdjsonSettings("people"))
+    form = NdjsonFormat(FileSettings("people"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ndjson, "_plainly", lambda _: None)
         careful = said(lambda: form.parse(raw, None))

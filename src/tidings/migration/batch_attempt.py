@@ -102,7 +102,6 @@ class BatchAttempt:
         self._ended = 0  # records that this attempt has finished
 
     async def read(self, statement: str, **params: Any) -> list[Row]:
-        """Run a read statement."""
         return await self._store.read(statement, **params)
 
     async def check(self) -> tuple[Row, BatchStop | None]:

@@ -83,7 +83,6 @@ class BatchHandler:
         self._emit = emit
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, MigrationBatch]:
-        """Load the batches of these tasks."""
         found = {task.id: await self._store.read("job_batch_of", task=task.id) for task in tasks}
         return {id_: MigrationBatch(**rows[0]) for id_, rows in found.items() if rows}
 
@@ -96,7 +95,6 @@ class BatchHandler:
         return {"job": content.job_id, "batch": content.id} if isinstance(content, MigrationBatch) else {}
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """Make one attempt."""
         batch: MigrationBatch = content
         if batch.state in (BatchState.COMPLETED, BatchState.FAILED_FINAL):
             return Done(batch.state)

@@ -20,8 +20,7 @@ from .adaptive_batch_size import MAX_BATCH_SIZE, next_batch_size
 from .batch_handler import KIND, queue_of
 from .job_events import audit_step, event_step, halt_for_error
 from .job_file import MigrationJob
-from .jobs import JobState, job_of, job_transition, job_view, system_identity
-from .poison_batches import bisect_poison_batch
+from .jobs import BatchState, JobState, job_of, job_transition, job_view, system_identity
 from .reopened_batches import new_batch, reopen_records
 
 PAGE = 50  # jobs per step
@@ -172,7 +171,7 @@ class _SchedulingPass:
         room = self._window - sum(row["job"] == self._n for row in busy)
         for row in stray:
             if row["task_state"] == "failed":
-                await bisect_poison_batch(self._store, row, self._n, self._batch)
+                await self._bisect_poison_batch(row)
             elif room > 0:
                 priority = fair_priority(self._job.priority, self._n, busy, self._window)
                 task = NewTask(self._queue, KIND, self._clock.now(), self._row["tenant"], priority)
@@ -182,6 +181,27 @@ class _SchedulingPass:
                 busy.append({"job": self._n, "priority": priority})
                 room -= 1
         await self._store.hint()
+
+    async def _bisect_poison_batch(self, row: Row) -> None:
+        """Quarantine: a batch that keeps killing its node is bisected down to the one record.
+
+        Half of its records move to a new batch; a single record becomes a dead letter.
+        """
+        seen = row["id"] if row["last"] == 0 else None
+        where = {"job": self._n, "type": row["type"], "round": row["round"], "seen": seen}
+        found = (await self._store.read("job_rest_middle", **where, first=row["first"], last=row["last"] or 1 << 62))[0]
+        state = BatchState.FAILED if found["n"] > 1 else BatchState.FAILED_FINAL if found["n"] else BatchState.COMPLETED
+        close = {"id": row["id"], "expected": row["state"], "state": state.value, "reason": "it crashed its node"}
+        steps = [Step("job_batch_close", {**close, "size": max(1, -(-found["n"] // 2))}, needed=True)]
+        if state is BatchState.FAILED_FINAL:
+            cause, reason = f"program/{row['type']}//node_down", "its node crashed on every attempt"
+            steps.append(Step("job_poisoned", {"seq": found["first"], "fingerprint": cause, "reason": reason}))
+        elif state is BatchState.FAILED:
+            half = self._batch(row["type"], row["phase"], found["n"] // 2)
+            middle = (found["first"] + found["last"]) // 2
+            opens = Step("job_reopen_rest", {**where, "batch": half["id"], "after": middle, "last": found["last"]})
+            steps += [Step("job_batch_add", half), opens]
+        await self._store.write(steps)
 
     async def _retry_waiting(self, row: Row, types: Sequence[Row]) -> bool:
         """Reopen waiting records when a parent was written since the last pass; else reject them."""
@@ -241,7 +261,7 @@ class _SchedulingPass:
         """End the job: planned, completed or failed."""
         if self._phase == "plan":
             move = job_transition(self._row, JobState.PLANNED, None)
-            steps = [move, audit_step(self._n, "engine", "planned"), self._event("migration.planned", None)]
+            steps = [move, audit_step(self._n, "engine", "planned"), event_step(self._row, "migration.planned", None)]
             await self._store.write(steps)
             return
         types = await self._store.read("job_type_list", job=self._n)
@@ -256,7 +276,7 @@ class _SchedulingPass:
         steps = [
             job_transition(self._row, state, reason),
             audit_step(self._n, "engine", state.value, reason or ""),
-            self._event(f"migration.{state}", reason),
+            event_step(self._row, f"migration.{state}", reason),
         ]
         await self._store.write(steps)
 
@@ -268,6 +288,3 @@ class _SchedulingPass:
             if gone:
                 note = f"{row['type']}: {gone:,} records are gone from the source; the target keeps them"
                 await self._store.write([Step("job_type_note", {**where, "note": note})])
-
-    def _event(self, type_: str, reason: str | None) -> Step:
-        return event_step(self._row, type_, reason)

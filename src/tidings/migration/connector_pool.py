@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from ..kernel.clock import Clock
 from ..model import durations
-from ..model.errors import NotFound
+from ..model.errors import Conflict, NotFound
 from ..store.port import Store
 from .connectors import registry
-from .connectors.port import Attribute, RecordSource, RecordTarget, SystemLimits
+from .connectors.port import Attribute, ConnectorError, RecordSource, RecordTarget, SystemLimits
 from .crosswalk import Crosswalk
 from .job_file import MigrationJob
 from .job_permissions import JobPermissions
 from .jobs import job_of, job_view, system_identity
-from .mapping.lint import LintFinding
+from .mapping.lint import LintFinding, lint, observed_attributes
 from .mapping.mapper import Mapper
 from .rate_limits import SystemRateLimiter
 
@@ -43,7 +44,7 @@ class OpenedJob:
     reads: SystemRateLimiter  # of the source
     call_within: timedelta
     schemas: dict[str, Mapping[str, Attribute] | None]
-    findings: list[LintFinding] | None = None  # cached, since lint costs calls
+    findings: list[LintFinding] | None = None
 
     async def schema(self, type_: str) -> Mapping[str, Attribute] | None:
         """Return the target's attributes by name, read once; None: the target does not list them."""
@@ -53,8 +54,30 @@ class OpenedJob:
             self.schemas[target] = None if found is None else {one.name: one for one in found}
         return self.schemas[target]
 
+    async def lint(self) -> list[LintFinding]:
+        """Check the map against both systems; cached, since reading attributes costs calls."""
+        if self.findings is None:
+            there: dict[str, Sequence[Attribute] | None] = {}
+            here: dict[str, Sequence[Attribute] | None] = {}
+            try:
+                for one in self.job.types:
+                    there[one.name] = await self._source_attributes(one.source)
+                    here[one.name] = await self.target.attributes(one.target)
+            except ConnectorError as error:
+                problem = f"a system cannot be queried: {error.reason}"
+                raise Conflict(problem, remedy="fix that, then try again") from None
+            self.findings = lint(self.job.types, there, here)
+        return self.findings
+
+    async def _source_attributes(self, source: str) -> Sequence[Attribute] | None:
+        """Return the source's attributes, or those that its first records show."""
+        named = await self.source.attributes(source)
+        if named is not None:
+            return named
+        page = await self.source.page(source, None)
+        return observed_attributes(page.records) if page.records else None
+
     async def close(self) -> None:
-        """Close source and target."""
         await self.source.close()
         await self.target.close()
 
@@ -91,7 +114,6 @@ class ConnectorPool:
             await self._close_idle()
 
     async def close(self) -> None:
-        """Close all connections."""
         for kept in self._pooled.values():
             await kept.opened.close()
         self._pooled.clear()
@@ -124,7 +146,8 @@ class ConnectorPool:
         source = registry.source(job.source.kind, sides["source"], now=now, within=within)
         target = registry.target(job.target.kind, sides["target"], now=now, within=within)
         there, here = f"{tenant}/{system_identity(job.source)}", f"{tenant}/{system_identity(job.target)}"
-        deadline = job.target.options.get("deadline")
+        deadline, limits = job.target.options.get("deadline"), job.caps.within(target.limits)
+        limiter = partial(SystemRateLimiter, self._store, self._clock)
         return OpenedJob(
             n,
             tenant,
@@ -133,19 +156,18 @@ class ConnectorPool:
             source,
             target,
             Crosswalk(self._store, pair),
-            job.caps.within(target.limits),
-            SystemRateLimiter(self._store, self._clock, f"{here}/write"),
-            SystemRateLimiter(self._store, self._clock, f"{here}/read"),
-            SystemRateLimiter(self._store, self._clock, f"{there}/read"),
+            limits,
+            limiter(f"{here}/write", limits.writes_per_second),
+            limiter(f"{here}/read", target.limits.reads_per_second),
+            limiter(f"{there}/read", job.caps.within(source.limits).reads_per_second),
             CALL_WITHIN if deadline is None else durations.parse(str(deadline)),
             {},
         )
 
     async def _join(self, opened: OpenedJob) -> None:
-        caps, source = opened.job.caps, opened.source.limits
-        await opened.writes.join(opened.limits.writes_per_second, opened.limits)
-        await opened.lookups.join(opened.target.limits.reads_per_second, opened.target.limits)
-        await opened.reads.join(caps.within(source).reads_per_second, source)
+        await opened.writes.join(opened.limits)
+        await opened.lookups.join(opened.target.limits)
+        await opened.reads.join(opened.source.limits)
 
     async def _close_idle(self) -> None:
         """Close idle connections, the oldest first."""

@@ -15,13 +15,12 @@ from .batch_attempt import BatchAttempt, BatchStop
 from .connectors.port import ConnectorError, ErrorKind, TargetRecord, WriteStrategy
 from .crosswalk import to_json
 from .error_policy import decide_lookup_error
-from .field_diff import changed_fields
 from .jobs import PlannedAction
+from .mapping.mapped_record import FieldChange
 from .prepared_records import PreparedRecord, RecordPreparer
 from .rate_limits import Sleep, SystemRateLimiter
 from .reconciliation import SIDE_BY_SIDE, RecordReconciler, planned_action, target_snapshot
 from .record_states import RecordState
-from .verification_report import FieldChange
 
 CHUNK = 200
 LOOKUP_STRATEGIES = frozenset({WriteStrategy.UPSERT, WriteStrategy.SEARCH, WriteStrategy.MARK})
@@ -98,7 +97,7 @@ class DryRunPlanner:
     def _found(self, item: PreparedRecord, found: Sequence[TargetRecord]) -> None:
         differing: Sequence[FieldChange] = ()
         if len(found) == 1:
-            differing = changed_fields(self._opened.mapper, self._type, item.fields, found[0].fields)
+            differing = self._opened.mapper.changed_fields(self._type, item.fields, found[0].fields)
         has_fields = len(found) == 1 and found[0].fields is not None
         action = planned_action(found, bool(differing) or not has_fields)
         if action is PlannedAction.CONFLICT:

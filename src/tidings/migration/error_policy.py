@@ -113,11 +113,10 @@ def _of_all(
         case ErrorKind.RATE_LIMIT if error.wait is not None:
             return ErrorDecision(stays, throttle=error.wait)
         case ErrorKind.RATE_LIMIT:
-            rule, spent = retry.rule(ErrorKind.RATE_LIMIT), _more(attempts, ErrorKind.RATE_LIMIT)
-            if rule is None or spent[ErrorKind.RATE_LIMIT] >= rule.max_attempts:
-                over = RecordState.CONFLICT if stays is RecordState.UNKNOWN else RecordState.FAILED
-                return ErrorDecision(over, attempts=spent, throttle=DEFAULT_WAIT)
-            return ErrorDecision(stays, attempts=spent, throttle=rule.delay(spent[ErrorKind.RATE_LIMIT], chance=chance))
+            over = RecordState.CONFLICT if stays is RecordState.UNKNOWN else RecordState.FAILED
+            found = _again(ErrorKind.RATE_LIMIT, error, retry, attempts, stays, over, chance)
+            throttle = DEFAULT_WAIT if found.state is over else found.after
+            return ErrorDecision(found.state, attempts=found.attempts, throttle=throttle)
     return None
 
 

@@ -127,7 +127,6 @@ class Extractor:
         return 0.0
 
     async def _read(self, due: Row) -> None:
-        """Read some pages of one type."""
         row = (await self._store.read("job_row", n=due["job"]))[0]
         give_up = self._clock.monotonic() + LONGEST
         try:
@@ -151,7 +150,7 @@ class Extractor:
             expected = row["expected"]
             if row["cursor"] is None and expected is None:
                 expected = await opened.source.count(type_.source)
-            await self._wait_for_turn(opened)
+            await opened.reads.wait_for_slot(self._sleep)
             page = await opened.source.page(type_.source, row["cursor"])
             if row["cursor"] is None and state == JobState.RUNNING:
                 await _refuse_missing(opened.source, type_, page)
@@ -168,14 +167,8 @@ class Extractor:
             where = {"job": due["job"], "type": due["type"], "round": due["round"]}
             steps.append(Step("job_record_add", {**where, "rows": to_json(extracted.rows)}))
         await self._store.write(steps)
-        await self._wait_for_turn(opened, page.calls - 1)  # calls beyond the first, after the fact
+        await opened.reads.wait_for_slot(self._sleep, page.calls - 1)  # calls beyond the first, after the fact
         return page.cursor is not None
-
-    async def _wait_for_turn(self, opened: OpenedJob, calls: int = 1) -> None:
-        """Wait for slots of the source's rate limit."""
-        if opened.source.limits.reads_per_second is None and opened.job.caps.reads_per_second is None:
-            return
-        await opened.reads.wait_for_slot(self._sleep, calls)
 
     async def _known(self, due: Row, row: Row, page: RecordPage) -> dict[str, str | None]:
         """Return the stored records of a page by id; none before the first page."""

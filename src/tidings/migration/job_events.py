@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def event_for(of: OpenedJob, type_: str, reason: str | None) -> Step:
-    """Return the step that emits an event about a job."""
     return event_step({"tenant": of.tenant, "name": of.job.name}, type_, reason)
 
 
@@ -42,5 +41,4 @@ def halt_for_error(job: int, row: Row, error: TidingsError) -> list[Step]:
 
 
 def audit_step(job: int, actor: str, action: str, detail: str = "") -> Step:
-    """Return the step that adds an audit entry."""
     return Step("job_audit_add", {"job": job, "actor": actor[:200], "action": action, "detail": detail[:500]})

@@ -26,16 +26,13 @@ from .mapping.dependency_order import waves
 from .mapping.map_parser import check_links, read_type
 from .mapping.rules import TypeMap
 from .retry_policy import JobRetryPolicy, parse_retry_policy
-from .yaml_file import parse_yaml
 
 LARGEST_FILE = 4_000_000  # bytes
 SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # time limits of one attempt at a batch
 KEYS = ("name", "tenant", "priority", "source", "target", "types", "retry", "limits", "not_migrated")
 PRIORITY = 5
-LIMIT_KEYS = (
-    *("reads_per_second", "writes_per_second", "per_month", "concurrency", "bulk"),
-    *("soft_limit", "hard_limit"),
-)
+_COUNT_LIMITS = {"per_month": 1_000_000_000, "concurrency": 1000, "bulk": 10_000}
+LIMIT_KEYS = (*("reads_per_second", "writes_per_second"), *_COUNT_LIMITS, *("soft_limit", "hard_limit"))
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _HASH_LENGTH = 16
 
@@ -63,13 +60,7 @@ class JobLimits:
 
     def within(self, system: SystemLimits) -> SystemLimits:
         """Return the stricter of the system's limits and the job's."""
-        return SystemLimits(
-            _least(system.reads_per_second, self.reads_per_second),
-            _least(system.writes_per_second, self.writes_per_second),
-            _least(system.per_month, self.per_month),
-            min(system.concurrency, self.concurrency or system.concurrency),
-            min(system.bulk, self.bulk or system.bulk),
-        )
+        return SystemLimits._make(_least(limit, getattr(self, name)) for name, limit in system._asdict().items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +98,8 @@ def read_job_file(path: Path) -> MigrationJob:
     """Parse a job file; it has the operator's rights and may use hooks."""
     parsers: Mapping[str, Callable[[str], object]] = {
         ".toml": tomllib.loads,
-        ".yaml": parse_yaml,
-        ".yml": parse_yaml,
+        ".yaml": _parse_yaml,
+        ".yml": _parse_yaml,
         ".json": orjson.loads,
     }
     parse = parsers.get(path.suffix.lower())
@@ -129,6 +120,35 @@ def read_job_file(path: Path) -> MigrationJob:
         reason = " ".join(str(error).split())[:200]
         raise Invalid(f"{path} cannot be read: {reason}", field="file", remedy="correct that line") from None
     return read_job(raw, is_local=True)
+
+
+def _parse_yaml(text: str) -> Any:
+    """Parse plain values; ValueError if it is not YAML, or uses duplicate keys or aliases. Needs tidings[yaml]."""
+    try:
+        import yaml
+    except ImportError:
+        remedy = "install tidings[yaml], or use TOML"
+        raise Invalid("YAML support is not installed", field="file", remedy=remedy) from None
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                line = self.peek_event().start_mark.line + 1
+                raise ValueError(f"line {line} has an alias (*): write the value out")
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if str(key.value) in seen:
+                    raise ValueError(f"line {key.start_mark.line + 1} repeats the key {key.value!r}")
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep=deep)
+
+    try:
+        return yaml.load(text, Loader)  # a SafeLoader: plain values only
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
 
 
 def read_job(raw: object, *, is_local: bool = False) -> MigrationJob:
@@ -191,19 +211,11 @@ def _caps(raw: object) -> JobLimits:
     soft, hard = section.length("soft_limit", SOFT), section.length("hard_limit", HARD)
     if soft >= hard:
         section.refuse("soft_limit", "is not shorter than hard_limit", 'write soft_limit = "50m"')
-    return JobLimits(
-        section.number("reads_per_second", None, most=1e6),
-        section.number("writes_per_second", None, most=1e6),
-        _count(section, "per_month", 1_000_000_000),
-        _count(section, "concurrency", 1000),
-        _count(section, "bulk", 10_000),
-        soft,
-        hard,
-    )
-
-
-def _count(section: JobFileSection, key: str, most: int) -> int | None:
-    return section.whole(key, 1, least=1, most=most) if key in section.raw else None
+    reads, writes = (section.number(key, None, most=1e6) for key in LIMIT_KEYS[:2])
+    counts = {
+        key: section.whole(key, 1, least=1, most=most) for key, most in _COUNT_LIMITS.items() if key in section.raw
+    }
+    return JobLimits(reads, writes, **counts, soft=soft, hard=hard)
 
 
 def _not_migrated(section: JobFileSection, types: Sequence[TypeMap]) -> Mapping[str, str]:

@@ -37,7 +37,6 @@ class JobFileSection:
         raise Invalid(f"{self.name(key)} {problem}", field=self.name(key), remedy=remedy)
 
     def text(self, key: str, default: str | None = None, *, longest: int = 1000) -> str | None:
-        """A non-empty text."""
         value = self.raw.get(key, default)
         if value is None:
             return None
@@ -46,11 +45,9 @@ class JobFileSection:
         return value
 
     def needed(self, key: str, example: str) -> str:
-        """A required text."""
         return self.text(key) or self.refuse(key, "is missing", f'write {key} = "{example}"')
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """True or false."""
         value = self.raw.get(key, default)
         if not isinstance(value, bool):
             self.refuse(key, f"is {_short(value)}", "write true or false")

@@ -29,7 +29,6 @@ class MigrationMetrics:
 
 
 async def read_metrics(store: Store) -> MigrationMetrics:
-    """Read the current values."""
     found = MigrationMetrics()
     for row in await store.read("job_figures", limit=JOBS):
         tenant, state = row["tenant"], row["state"]

@@ -25,11 +25,10 @@ from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, RecordTarget, SupportsErase, TargetRecord, WriteStrategy
 from .crosswalk import to_json
 from .error_policy import DEFAULT_WAIT
-from .field_diff import changed_fields
 from .job_events import audit_step
 from .jobs import changed_concurrently
 from .prepared_records import PreparedRecord, RecordPreparer, RecordResults
-from .rate_limits import Sleep, SystemRateLimiter
+from .rate_limits import Sleep
 from .reconciliation import ABSENT, SIDE_BY_SIDE
 from .record_states import RecordState
 
@@ -194,19 +193,15 @@ class JobUndo:
         strategy, id_ = opened.target.strategy(target_type), item.row["target_id"]
         found: Sequence[TargetRecord] = ()
         if strategy is not WriteStrategy.UPSERT or item.row["before"] == ABSENT:
-            await self._wait_for_slot(opened.lookups, opened.target.limits.reads_per_second)
+            await opened.lookups.wait_for_slot(self._sleep)
             found = await opened.target.find(target_type, item.key, item.fields)
         own = next((one for one in found if one.id == id_), None)
-        differs = own is not None and bool(changed_fields(opened.mapper, name, item.fields, own.fields))
+        differs = own is not None and bool(opened.mapper.changed_fields(name, item.fields, own.fields))
         result = undo_outcome(strategy, item.row["before"], found, id_, differs=differs)
         if result is UndoOutcome.ERASED and not dry_run:
-            await self._wait_for_slot(opened.writes, opened.limits.writes_per_second)
+            await opened.writes.wait_for_slot(self._sleep)
             await target.erase(target_type, id_)
         return result
-
-    async def _wait_for_slot(self, limiter: SystemRateLimiter, per_second: float | None) -> None:
-        if per_second is not None:
-            await limiter.wait_for_slot(self._sleep)
 
     async def _hold(self) -> None:
         async with self._holding:

@@ -18,9 +18,8 @@ from .connectors.port import ConnectorError, ErrorKind, Fields, Record, Supports
 from .crosswalk import CrosswalkEntry, Link, to_json
 from .error_policy import ACCOUNT_ERRORS, REJECTING_ERRORS, error_fingerprint
 from .jobs import PlannedAction
-from .mapping.mapped_record import MappedRecord, RejectedRecord, TargetIdLookup, redacted
+from .mapping.mapped_record import MappedRecord, RejectedRecord, TargetIdLookup, redacted, schema_mismatch
 from .mapping.rules import OWN_ID
-from .mapping.schema_check import schema_mismatch
 from .record_states import RecordState
 
 
@@ -61,7 +60,6 @@ class RecordResults:
         self.moves.append({"seq": seq, "state": state.value, **given})
 
     def add_log(self, seq: int, what: str, code: str | None = None, reason: str | None = None) -> None:
-        """Add a line to the record's log."""
         self.log.append((seq, what, code, None if reason is None else reason[:500]))
 
     def add_rejected(self, row: Row, rejected: RejectedRecord, **more: Any) -> None:

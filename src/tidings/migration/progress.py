@@ -28,7 +28,6 @@ from .jobs import (
     job_of,
     system_identity,
 )
-from .mapping.lint import LintFinding
 from .mapping.rules import TypeMap
 from .rate_limits import month_of
 from .record_states import FINAL_STATES, RecordState
@@ -36,30 +35,18 @@ from .record_states import FINAL_STATES, RecordState
 SAMPLE = 500  # records whose links the plan report counts
 
 
-async def status_of(store: Store, view: JobView, now: int) -> JobStatus:
-    """Return the full status of a job."""
+async def status_of(store: Store, view: JobView, now: int, *, is_summary: bool = False) -> JobStatus:
+    """Return the status of a job.
+
+    A summary, for a list, is without batches and open links, and has systems only while the job works.
+    """
     rows = await store.read("job_type_list", job=view.n)
-    states = await store.read("job_batch_states", job=view.n, round=view.round)
-    links = {row["type"]: (await store.read("job_links", job=view.n, type=row["type"]))[0]["n"] for row in rows}
-    return await _status(store, view, now, rows, links, states, await _systems(store, view, now))
-
-
-async def summary_of(store: Store, view: JobView, now: int) -> JobStatus:
-    """Return the status for a list: without batches and open links, and with systems only while it works."""
-    rows = await store.read("job_type_list", job=view.n)
-    systems = await _systems(store, view, now) if view.state in WORKING else []
-    return await _status(store, view, now, rows, {}, [], systems)
-
-
-async def _status(
-    store: Store,
-    view: JobView,
-    now: int,
-    rows: Sequence[Row],
-    links: Mapping[str, int],
-    states: Sequence[Row],
-    systems: Sequence[SystemStatus],
-) -> JobStatus:
+    states: Sequence[Row] = ()
+    links: dict[str, int] = {}
+    if not is_summary:
+        states = await store.read("job_batch_states", job=view.n, round=view.round)
+        links = {row["type"]: (await store.read("job_links", job=view.n, type=row["type"]))[0]["n"] for row in rows}
+    systems = [] if is_summary and view.state not in WORKING else await _systems(store, view, now)
     quarantined = await store.read("job_counts", job=view.n, round=view.round)
     is_plan = view.state in (JobState.PLANNING, JobState.PLANNED, JobState.APPROVED)
     types = [_type(row, quarantined, links.get(row["type"], 0), is_plan=is_plan) for row in rows]
@@ -157,10 +144,9 @@ def _problem(view: JobView, rows: Sequence[Row], systems: Sequence[SystemStatus]
     return next((str(row["problem"]) for row in rows if row["problem"]), None)
 
 
-async def plan_report_of(
-    store: Store, view: JobView, opened: OpenedJob, findings: Sequence[LintFinding], now: int, *, lookup: bool
-) -> PlanReport:
+async def plan_report_of(store: Store, view: JobView, opened: OpenedJob, now: int, *, lookup: bool) -> PlanReport:
     """Return what a run would do, and whether it fits into the monthly quota."""
+    findings = await opened.lint()
     actions: dict[str, dict[PlannedAction, int]] = {one.name: {} for one in opened.job.types}
     for row in await store.read("job_plan_counts", job=view.n, round=view.round):
         if row["action"] is not None:

@@ -22,7 +22,6 @@ from .connector_pool import OpenedJob
 from .connectors.port import ConnectorError, ErrorKind, Fields, TargetRecord, WriteStrategy
 from .crosswalk import to_json
 from .error_policy import ErrorDecision, decide_lookup_error
-from .field_diff import changed_fields
 from .jobs import PlannedAction
 from .mapping.content_hash import content_digest
 from .prepared_records import PreparedRecord, RecordResults
@@ -45,8 +44,7 @@ class RecordReconciler:
 
     async def hits(self, id_: str, key: str, fields: Fields) -> list[TargetRecord]:
         """Find the record in the target by key or content, without records that belong to others."""
-        if self._opened.target.limits.reads_per_second is not None:
-            await self._opened.lookups.wait_for_slot(self._sleep)
+        await self._opened.lookups.wait_for_slot(self._sleep)
         began = self._clock.monotonic()
         failure: ConnectorError | None = None
         try:
@@ -181,7 +179,7 @@ class RecordReconciler:
     def _matches_plan(self, item: PreparedRecord, found: TargetRecord | None, results: RecordResults) -> bool:
         before = item.row["before"]
         if before is not None and target_snapshot(self._opened, self._type, found) != before:
-            if found is not None and not changed_fields(self._opened.mapper, self._type, item.fields, found.fields):
+            if found is not None and not self._opened.mapper.changed_fields(self._type, item.fields, found.fields):
                 item.known = found.id
                 results.add_unchanged(item)
                 return False

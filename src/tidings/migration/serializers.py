@@ -30,7 +30,6 @@ _JSON = ("changes", "mapped", "attempts")
 
 
 def job(view: JobView) -> JsonObject:
-    """One job of a list."""
     return {
         "id": view.id,
         "name": view.name,
@@ -73,7 +72,6 @@ def status(found: JobStatus) -> JsonObject:
 
 
 def type_(one: TypeStatus) -> JsonObject:
-    """One record type of a job."""
     return {
         "type": one.type,
         "wave": one.wave,
@@ -112,12 +110,10 @@ def allowed_actions(state: JobState, *, has_records: bool = True) -> list[str]:
 
 
 def cause(one: FailureCause) -> JsonObject:
-    """Dead letters with the same cause."""
     return {**asdict(one), "state": str(one.state)}
 
 
 def plan(report: PlanReport) -> JsonObject:
-    """What a run would do."""
     return {
         "job": job(report.job),
         "actions": {name: _counted(found) for name, found in report.actions.items()},
@@ -133,12 +129,10 @@ def plan(report: PlanReport) -> JsonObject:
 
 
 def finding(one: LintFinding) -> JsonObject:
-    """One lint finding."""
     return {**one._asdict(), "level": str(one.level)}
 
 
 def undone_record(one: UndoneRecord) -> JsonObject:
-    """One record of an undo, and its outcome."""
     return {**one._asdict(), "result": str(one.result)}
 
 

@@ -19,7 +19,6 @@ from .crosswalk import StoredJobRecords
 from .dead_letters import causes_of, dead_letters
 from .job_events import audit_step, event_step
 from .job_file import MigrationJob
-from .job_lint import lint_job
 from .job_replay import JobReplay, RepairedRecords
 from .job_undo import JobUndo, UndoneRecord, UndoOutcome, refuse_during_undo, require_erase
 from .jobs import (
@@ -40,7 +39,7 @@ from .jobs import (
     new_job_view,
 )
 from .mapping.lint import LintFinding
-from .progress import plan_report_of, status_of, summary_of
+from .progress import plan_report_of, status_of
 from .record_states import FINAL_STATES, RecordState
 from .verification import verify
 from .verification_report import RecordDifference, VerificationReport
@@ -97,7 +96,7 @@ class MigrationService:
         """Check the map against both systems: lost fields, wrong types, missing options."""
         row = await self._row(id, tenant)
         async with self._connections.use(row["n"], row["version"]) as opened:
-            return await lint_job(opened)
+            return await opened.lint()
 
     async def plan(self, id: str, *, by: str, lookup: bool = True, tenant: str | None = None) -> JobView:
         """Start a dry run; with `lookup`, the target is queried for existing records. Ends in state planned."""
@@ -110,10 +109,7 @@ class MigrationService:
         row = await self._row(id, tenant)
         view = job_view(row)
         async with self._connections.use(row["n"], row["version"]) as opened:
-            findings = await lint_job(opened)
-            return await plan_report_of(
-                self._store, view, opened, findings, self._clock.now(), lookup=bool(row["lookup"])
-            )
+            return await plan_report_of(self._store, view, opened, self._clock.now(), lookup=bool(row["lookup"]))
 
     async def plan_page(
         self,
@@ -131,7 +127,6 @@ class MigrationService:
         return [{**row, "changes": orjson.loads(row["changes"] or "[]")} for row in rows]
 
     async def approve(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
-        """Approve the plan for a run."""
         row = await self._row(id, tenant)
         self._expect(row, "approved", {JobState.PLANNED})
         return await self._move(row, by, "approved", JobState.APPROVED)
@@ -160,7 +155,6 @@ class MigrationService:
         return await self._write(row, [halt, audit_step(row["n"], by, "paused", reason), tell])
 
     async def resume(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
-        """Resume a paused job."""
         row = await self._row(id, tenant)
         self._expect(row, "resumed", {JobState.PAUSED})
         steps = [
@@ -215,12 +209,11 @@ class MigrationService:
         return await self.find(row["id"])
 
     async def status(self, id: str, *, tenant: str | None = None) -> JobStatus:
-        """Return the full status of a job."""
         return await status_of(self._store, await self.find(id, tenant=tenant), self._clock.now())
 
     async def summary(self, view: JobView) -> JobStatus:
         """Return the status of a job in a list, without batches, open links and idle systems."""
-        return await summary_of(self._store, view, self._clock.now())
+        return await status_of(self._store, view, self._clock.now(), is_summary=True)
 
     async def records(
         self,

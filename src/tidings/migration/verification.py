@@ -22,13 +22,11 @@ from .connectors.port import (
 )
 from .external_sort import LARGEST_RUN, SortedRuns
 from .extractor import encode_record, source_id_of
-from .field_diff import changed_fields
 from .job_file import MigrationJob
 from .mapping.content_hash import content_digest
 from .mapping.mapped_record import MappedRecord, redacted
 from .mapping.mapper import Mapper
-from .mapping.paths import value_at
-from .mapping.rules import TypeMap
+from .mapping.rules import TypeMap, value_at
 from .record_states import RecordState
 from .verification_report import EXPLAINED_CODES, DifferenceCode, RecordDifference, TypeVerification, VerificationReport
 
@@ -116,7 +114,6 @@ class _TypeCheck:
     ) -> None:
         self.types, self._target = types, types[0].target
         self._canonical = target.canonical if isinstance(target, SupportsCanonicalForm) else None
-        self._maps = {one.name: one for one in types}
         self._reports, self._mapper = reports, mapper
         self._on_difference = tell
 
@@ -201,7 +198,6 @@ class _TypeCheck:
             runs.add(written.id if by_id else key, "theirs", written.id, fields)
 
     async def compare(self, runs: SortedRuns) -> None:
-        """Compare both sides key by key."""
         for place, (key, rows) in enumerate(runs.groups()):
             expected, actual = self._sides(key, rows)
             if expected:
@@ -221,7 +217,7 @@ class _TypeCheck:
                 self._count(one, "source")
                 if expected and one.code is None:
                     reason = f"{expected[0].type} {expected[0].id} has the same key"
-                    self._difference(DifferenceCode.DUPLICATE_KEY, one.type, key, one.id, None, reason)
+                    self._report(RecordDifference(DifferenceCode.DUPLICATE_KEY, one.type, key, one.id, None, reason))
                 if len(expected) < _SIDE_BY_SIDE:
                     expected.append(one)
             else:
@@ -229,7 +225,7 @@ class _TypeCheck:
                     name = expected[0].type if expected else self.types[0].name
                     self._reports[name].target += 1
                     reason = f"{actual[0].id} is the same record"
-                    self._difference(DifferenceCode.DOUBLED, name, key, None, values[0], reason)
+                    self._report(RecordDifference(DifferenceCode.DOUBLED, name, key, None, values[0], reason))
                 if len(actual) < _SIDE_BY_SIDE:
                     actual.append(_ActualRecord(*values))
         return expected, actual
@@ -260,36 +256,34 @@ class _TypeCheck:
             note = "the target does not return fields: only existence was compared"
             report = self._reports[first.type]
             report.notes += [] if note in report.notes else [note]
-        found = [changed_fields(self._mapper, one.type, one.fields or {}, there.fields) for one in wanted]
+        found = [self._mapper.changed_fields(one.type, one.fields or {}, there.fields) for one in wanted]
         if any(not differing for differing in found):
             self._reports[first.type].same += 1
             self._count(first, "same")
             return
         reason = f"{', '.join(change.field for change in found[0])} differ from the source"
-        difference = RecordDifference(
-            DifferenceCode.DIFFERENT, first.type, key, first.id, there.id, reason, False, tuple(found[0])
-        )
-        self._report(difference)
+        changed = RecordDifference(DifferenceCode.DIFFERENT, first.type, key, first.id, there.id, reason)
+        self._report(changed._replace(changes=tuple(found[0])))
 
     def _left(self, key: str, one: _ExpectedRecord, actual: Sequence[_ActualRecord]) -> None:
         """Report a record that the map rejects or skips; it should not be in the target either."""
         code = one.code or DifferenceCode.REJECTED
         if actual and code is DifferenceCode.SKIPPED:
             reason = f"skipped by the map, but in the target: {one.reason}"
-            self._difference(DifferenceCode.EXTRA, one.type, key, one.id, actual[0].id, reason)
+            self._report(RecordDifference(DifferenceCode.EXTRA, one.type, key, one.id, actual[0].id, reason))
             return
         found = actual[0].id if actual else None
-        self._difference(code, one.type, key, one.id, found, one.reason, explained=code in EXPLAINED_CODES)
+        self._report(RecordDifference(code, one.type, key, one.id, found, one.reason, code in EXPLAINED_CODES))
 
     def _missing(self, key: str, one: _ExpectedRecord) -> None:
         code = one.code or DifferenceCode.MISSING
         reason = one.reason or "not in the target"
-        self._difference(code, one.type, key, one.id, None, reason, explained=code in EXPLAINED_CODES)
+        self._report(RecordDifference(code, one.type, key, one.id, None, reason, code in EXPLAINED_CODES))
 
     def _extra(self, key: str, id_: str, reason: str) -> None:
         first = self.types[0]
         self._reports[first.name].target += 1
-        self._difference(DifferenceCode.EXTRA, first.name, key, None, id_, reason, explained=first.extra)
+        self._report(RecordDifference(DifferenceCode.EXTRA, first.name, key, None, id_, reason, first.extra))
 
     def _count(self, one: _ExpectedRecord, what: str) -> None:
         if one.group is not None:
@@ -297,20 +291,8 @@ class _TypeCheck:
             counts = groups.setdefault(one.group, {"source": 0, "target": 0, "same": 0})
             counts[what] += 1
 
-    def _difference(
-        self,
-        code: DifferenceCode,
-        type_: str,
-        key: str,
-        source_id: str | None,
-        target_id: str | None,
-        reason: str,
-        *,
-        explained: bool = False,
-    ) -> None:
-        self._report(RecordDifference(code, type_, key.strip(), source_id, target_id, reason, explained))
-
     def _report(self, difference: RecordDifference) -> None:
+        difference = difference._replace(key=difference.key.strip())
         self._reports[difference.type].tell(difference)
         if self._on_difference is not None:
             self._on_difference(difference)

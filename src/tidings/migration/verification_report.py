@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from .mapping.mapped_record import FieldChange
+
 LISTED = 1000  # differences kept per type; all are counted and reported
 
 
@@ -29,14 +31,6 @@ class DifferenceCode(StrEnum):
 EXPLAINED_CODES = frozenset({DifferenceCode.REJECTED, DifferenceCode.SKIPPED, DifferenceCode.NOT_MIGRATED})
 
 
-class FieldChange(NamedTuple):
-    """One differing field, shortened and redacted."""
-
-    field: str
-    expected: str
-    found: str
-
-
 class RecordDifference(NamedTuple):
     """One record that differs between source and target."""
 
@@ -46,11 +40,10 @@ class RecordDifference(NamedTuple):
     source_id: str | None
     target_id: str | None
     reason: str
-    explained: bool
+    explained: bool = False
     changes: Sequence[FieldChange] = ()
 
     def plainly(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {**self._asdict(), "changes": [change._asdict() for change in self.changes]}
 
     def __str__(self) -> str:
@@ -90,7 +83,6 @@ class TypeVerification:
             self.listed.append(difference)
 
     def plainly(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {
             "type": self.type,
             "source": self.source,
@@ -125,7 +117,6 @@ class VerificationReport:
         return self.unexplained == 0
 
     def plainly(self) -> dict[str, Any]:
-        """Return it as JSON values."""
         return {
             "passed": self.passed,
             "unexplained": self.unexplained,

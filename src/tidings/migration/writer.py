@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import cast
 
 from ..kernel.clock import Clock
 from ..kernel.crash_points import crash_point
@@ -18,7 +19,7 @@ from ..store.port import Row
 from .adaptive_batch_size import INITIAL_COMMIT_SIZE, next_commit_size
 from .batch_attempt import BatchAttempt
 from .connector_pool import OpenedJob
-from .connectors.port import ConnectorError, ErrorKind, TargetRecord
+from .connectors.port import ConnectorError, ErrorKind, SupportsBulk, TargetRecord
 from .crosswalk import to_json
 from .error_policy import decide_write_error, is_repeatable
 from .prepared_records import PreparedRecord, RecordResults
@@ -141,14 +142,12 @@ class Writer:
         return not self._is_stopped and self._clock.monotonic() - claimed_at <= BEGIN_WITHIN
 
     def _release(self, group: Sequence[PreparedRecord], left: list[PreparedRecord]) -> None:
-        """Release records that were not sent."""
         for item in group:
             if self.needs_claim(item):
                 self._attempt.results.move(item.seq, RecordState.READY)
             left.append(item)
 
     async def _call(self, group: Sequence[PreparedRecord]) -> None:
-        """Write one record, or several in one call."""
         began, target, first = self._clock.monotonic(), self._opened.target, group[0]
         answers: Sequence[TargetRecord | ConnectorError]
         try:
@@ -156,7 +155,7 @@ class Writer:
                 answers = [await target.write(self._target_type, first.key, first.fields, first.known)]
             else:
                 given = [(item.key, item.fields, item.known) for item in group]
-                answers = await target.write_many(self._target_type, given)
+                answers = await cast(SupportsBulk, target).write_many(self._target_type, given)
         except ConnectorError as error:
             answers = [error] * len(group)
         except Exception as error:  # whatever a connector raises, its records must not be lost

@@ -17,6 +17,5 @@ port: the interface of connectors: RecordSource, RecordTarget, records, limits, 
 record_validation: rejects records that no database can store. Pure.
 registry: connectors by name, built-in or from the entry point group `tidings.connectors`.
 sql: any SQLAlchemy database as source and target.
-sql_database: tables, keys, threads and errors of one SQL database.
-sql_values: conversion of SQL values to JSON and back.
+sql_database: tables, keys, threads, errors and values of one SQL database.
 """

@@ -127,11 +127,9 @@ class AffinitySource:
         return found
 
     async def count(self, type_: str) -> int | None:
-        """Return None: Affinity does not count."""
         return None
 
     def calls_to_read(self, type_: str, records: int) -> int:
-        """Return the calls that reading so many records takes."""
         name, _ = _named(type_)
         total = max(1, -(-records // self._size(name)))
         total += records if name in _ENTITIES and self._alone else 0
@@ -149,14 +147,12 @@ class AffinitySource:
         return Quota(limit, left, None if reset is None else timedelta(seconds=min(reset, MONTH)))
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """Return the next records."""
         name, part = _named(type_)
         if name in (ENTRIES, "activities"):
             return await self._parts(type_, name, part, cursor)
         return await self._first(type_, f"/{name}", cursor)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._calls.close()
 
     def _field_types(self, name: str) -> Sequence[str]:

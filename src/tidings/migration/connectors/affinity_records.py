@@ -91,7 +91,6 @@ def with_columns(one: Mapping[str, Any], notes: set[str]) -> dict[str, Any]:
 
 
 def with_note_text(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a note with its text."""
     content = row.get("content")
     return {**row, "content_text": plain_text(content) if row.get("type") in _HTML else content}
 
@@ -145,7 +144,6 @@ class _PlainText(HTMLParser):
 
 
 def plain_text(html: object) -> str:
-    """Return the text of HTML."""
     parser = _PlainText()
     parser.feed(html if isinstance(html, str) else "")
     parser.close()

@@ -132,7 +132,6 @@ class ApiClient:
         return await self._ask(method, path, body, writes=True, headers=headers, any_answer=any_answer)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._http.close()
 
     async def _ask(

@@ -131,20 +131,7 @@ class AttioTarget:
         reply = await self._calls.write("PUT", path, {"data": {"values": values}})
         return TargetRecord(_made(reply.body, "record_id"))
 
-    async def write_many(
-        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
-    ) -> Sequence[TargetRecord | ConnectorError]:
-        """Write one after the other."""
-        results: list[TargetRecord | ConnectorError] = []
-        for key, fields, known in records:
-            try:
-                results.append(await self.write(type_, key, fields, known))
-            except ConnectorError as error:
-                results.append(error)
-        return results
-
     async def erase(self, type_: str, id_: str) -> None:
-        """Delete an entry, a record or anything else; a missing one is fine."""
         place = f"/{type_}" if type_ in ITEMS else _object(type_)
         if type_.startswith(LISTS):
             place = f"{_list(type_)}/entries"
@@ -176,7 +163,6 @@ class AttioTarget:
                 return
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._calls.close()
 
     async def canonical(self, type_: str, fields: Fields) -> Fields:

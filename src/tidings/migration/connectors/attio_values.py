@@ -132,7 +132,6 @@ def first_text(value: Any) -> str | None:
 
 
 def explain(refusal: ApiRefusal) -> ConnectorError:
-    """Map Attio's error to ours."""
     body = refusal.body if isinstance(refusal.body, dict) else {}
     code, message = body.get("code"), body.get("message")
     failure: ErrorKind | None = None

@@ -12,23 +12,20 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none of these flags
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _FILE = _NO_LINKS | getattr(os, "O_NONBLOCK", 0)  # a pipe must not block the open
 
 
-class HasConfinedPath(Protocol):
-    """The settings of a file connector."""
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    """The settings of a file connector; `path` is a file, or a folder with one file per record type."""
 
-    @property
-    def path(self) -> str:
-        """The path as the job names it."""
-
-    @property
-    def root(self) -> Path | None:
-        """The folder it is confined to."""
+    path: str
+    id: str = "id"
+    max_record: int = 1 << 20
+    root: Path | None = None  # the folder it is confined to; None: unconfined
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ def _step(at: int, part: str, *, creates: bool) -> int:
     return below
 
 
-def confined_path(settings: HasConfinedPath) -> ConfinedPath:
+def confined_path(settings: FileSettings) -> ConfinedPath:
     """Resolve a job's `path`: below the root, or anywhere without one.
 
     Raises ValueError(option, problem, remedy) for a path outside the root.

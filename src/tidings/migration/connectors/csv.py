@@ -2,54 +2,44 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
-from .confined_paths import confined_path
-from .file_source import FileRow, FileSource, read_records
-from .file_target import FileTarget
-from .options import Connector, ConnectorReach, count, one_of, text
+from .confined_paths import FileSettings
+from .file_source import FileFormat, FileRow, read_records
+from .file_target import file_connector
+from .options import one_of
 from .port import Fields, invalid
 from .record_validation import InvalidRecord, check_texts
 
-MAX_RECORD = 1 << 20
-
-_BOM = codecs.BOM_UTF8
 _NOT_CLOSED = "unexpected end of data"
 
 
 @dataclass(frozen=True, slots=True)
-class CsvSettings:
-    """`path` is a file, or a folder with one file per record type."""
+class CsvSettings(FileSettings):
+    """The settings of CSV files."""
 
-    path: str
-    id: str = "id"
     delimiter: str = ","
     encoding: str = "utf-8"
-    max_record: int = MAX_RECORD
-    root: Path | None = None  # the folder it is confined to; None: unconfined
 
 
-class CsvFormat:
+class CsvFormat(FileFormat):
     """Rows below a header. A quoted value may span lines."""
 
     suffix = ".csv"
 
     def __init__(self, settings: CsvSettings) -> None:
-        self.id, self._most = settings.id, settings.max_record
+        super().__init__(settings)
         self._delimiter, self._encoding = settings.delimiter, settings.encoding
 
     def head(self, file: BinaryIO) -> Sequence[str] | None:
         """Read the header; column names must be unique and include the id column."""
-        if file.read(3) != _BOM:
-            file.seek(0)
+        super().head(file)
         row = next(self.rows(file, 1), None)
         if row is None:
             raise invalid("the file is empty: the first line must name the columns")
@@ -68,7 +58,6 @@ class CsvFormat:
         return names
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
-        """Read the rows."""
         return read_records(file, self._most, self._is_open, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
@@ -86,7 +75,6 @@ class CsvFormat:
         return self._encode_row(list(fields))
 
     def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
-        """Encode one row."""
         columns = head or ()
         unknown = next((name for name in fields if name not in columns), None)
         if unknown is not None:
@@ -140,17 +128,6 @@ def _delimiter(value: object) -> str:
     return value
 
 
-CONNECTOR = Connector(
-    settings=CsvSettings,
-    options={
-        "path": text,
-        "id": text,
-        "delimiter": _delimiter,
-        "encoding": one_of("utf-8", "latin-1", "cp1252", "ascii"),
-        "max_record": count(1_024, 64 << 20),
-    },
-    source=lambda settings, _: FileSource("csv", confined_path(settings), CsvFormat(settings)),
-    target=lambda settings, _: FileTarget("csv", confined_path(settings), CsvFormat(settings)),
-    judge=confined_path,
-    reach=ConnectorReach.FOLDER,
+CONNECTOR = file_connector(
+    CsvFormat, CsvSettings, delimiter=_delimiter, encoding=one_of("utf-8", "latin-1", "cp1252", "ascii")
 )

@@ -7,13 +7,15 @@ the size limit is skipped without being held in memory.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
-from .confined_paths import ConfinedPath
+from .confined_paths import ConfinedPath, FileSettings
 from .port import Attribute, ConnectorError, ErrorKind, Fields, Record, RecordPage, SystemLimits, UnreadableRecord
 from .record_validation import InvalidRecord
 
@@ -35,24 +37,33 @@ class FileRow(NamedTuple):
     flaw: str | None = None
 
 
-class FileFormat(Protocol):
-    """A file format: CSV or NDJSON."""
+class FileFormat(ABC):
+    """A file format: one record per line and no header, unless a format overrides that."""
 
     suffix: str
-    id: str  # the column or field with the record's id
+
+    def __init__(self, settings: FileSettings) -> None:
+        self.id, self._most = settings.id, settings.max_record
 
     def head(self, file: BinaryIO) -> Sequence[str] | None:
-        """Read the header, if there is one; the file is then at the first record."""
+        """Skip a byte order mark, and read the header if there is one; the file is then at the first record."""
+        if file.read(3) != codecs.BOM_UTF8:
+            file.seek(0)
+        return None
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
         """Read the records from the current position."""
+        return read_records(file, self._most, line=line)
 
+    @abstractmethod
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
         """Parse a record; raises InvalidRecord."""
 
     def first(self, fields: Fields) -> bytes:
         """Return the beginning of a new file."""
+        return b""
 
+    @abstractmethod
     def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
         """Encode a record with its line end; raises ConnectorError."""
 
@@ -77,7 +88,6 @@ class FileSource:
         return await asyncio.to_thread(attributes_of, path_of_type(self._path, type_, self._form.suffix), self._form)
 
     async def count(self, type_: str) -> int | None:
-        """Return None: unknown before reading."""
         return None
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:

@@ -15,9 +15,20 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from ...wire.file_locks import lock_file
-from .confined_paths import ConfinedPath
+from .confined_paths import ConfinedPath, FileSettings, confined_path
 from .file_source import FileFormat, FileRow, FileSource, attributes_of, id_of, path_of_type
-from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy, invalid
+from .options import Connector, ConnectorReach, OptionReader, count, text
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+    all_pages,
+    invalid,
+)
 from .record_validation import InvalidRecord
 
 BULK = 500
@@ -35,7 +46,6 @@ class FileTarget:
         self._files: dict[ConfinedPath, _RecordFile] = {}
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Return UPSERT: the key is in the file."""
         return WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
@@ -44,12 +54,10 @@ class FileTarget:
         return await asyncio.to_thread(attributes_of, path, self._form) if stat.S_ISREG(path.mode) else None
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """Return the record with this key, if present."""
         found = await asyncio.to_thread(self._file_of(type_).find, key)
         return [] if found is None else [TargetRecord(key, found)]
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Write one record."""
         (written,) = await self.write_many(type_, [(key, fields, known)])
         if isinstance(written, ConnectorError):
             raise written
@@ -67,16 +75,10 @@ class FileTarget:
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         """Yield every record in file order."""
-        source, cursor = FileSource(self.kind, self._path, self._form), None
-        if not stat.S_ISREG(path_of_type(self._path, type_, self._form.suffix).mode):
-            return
-        while True:
-            page = await source.page(type_, cursor)
-            for record in page.records:
-                yield record.id, TargetRecord(record.id, record.fields)
-            cursor = page.cursor
-            if cursor is None:
-                return
+        if stat.S_ISREG(path_of_type(self._path, type_, self._form.suffix).mode):
+            async for page in all_pages(FileSource(self.kind, self._path, self._form), type_):
+                for record in page.records:
+                    yield record.id, TargetRecord(record.id, record.fields)
 
     async def close(self) -> None:
         """Drop the cached positions."""
@@ -102,7 +104,6 @@ class _RecordFile:
         self._head: Sequence[str] | None = None
 
     def find(self, key: str) -> Fields | None:
-        """Return a record by key."""
         with self._locked() as file:
             return self._at(file, key)
 
@@ -239,3 +240,16 @@ def _last_line_end(file: BinaryIO, size: int) -> int:
             return start + found + 1
         end = start
     return 0
+
+
+def file_connector(form: type[FileFormat], settings: type[FileSettings], **options: OptionReader) -> Connector:
+    """Return the connector of a file format; `options` are those beyond the settings of all files."""
+    kind = form.suffix.removeprefix(".")
+    return Connector(
+        settings=settings,
+        options={"path": text, "id": text, **options, "max_record": count(1_024, 64 << 20)},
+        source=lambda given, _: FileSource(kind, confined_path(given), form(given)),
+        target=lambda given, _: FileTarget(kind, confined_path(given), form(given)),
+        judge=confined_path,
+        reach=ConnectorReach.FOLDER,
+    )

@@ -79,42 +79,37 @@ class HttpConnectorSettings:
     rules: SsrfRules = options.ANY_HOST  # which hosts it may call
 
 
-def _calls(settings: HttpConnectorSettings, now: Callable[[], int]) -> ApiClient:
-    secrets = [value for value in settings.headers.values() if len(value) > _SHORT]
-    secrets += [settings.token] if settings.token else []
-    headers = {name.lower(): value for name, value in settings.headers.items()}
-    if settings.token:
-        headers["authorization"] = f"Bearer {settings.token}"
-    return ApiClient("", headers=headers, deadline=settings.deadline, rules=settings.rules, hide=secrets, now=now)
-
-
 class _HttpConnector:
     kind = "http"
 
     def __init__(self, settings: HttpConnectorSettings, now: Callable[[], int]) -> None:
         self._settings = settings
-        self._calls = _calls(settings, now)
+        secrets = [value for value in settings.headers.values() if len(value) > _SHORT]
+        headers = {name.lower(): value for name, value in settings.headers.items()}
+        if settings.token:
+            secrets.append(settings.token)
+            headers["authorization"] = f"Bearer {settings.token}"
+        self._calls = ApiClient(
+            "", headers=headers, deadline=settings.deadline, rules=settings.rules, hide=secrets, now=now
+        )
         reads, writes = settings.reads_per_second, settings.writes_per_second
         self.limits = SystemLimits(reads, writes, concurrency=settings.concurrency, bulk=settings.bulk)
 
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """Return None: only the records show their fields."""
+        return None
+
     async def close(self) -> None:
-        """Close all connections."""
         await self._calls.close()
 
 
 class HttpSource(_HttpConnector):
     """Reads page by page. A cursor is the URL of the page, or its parameter."""
 
-    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """Return None: only the records show their fields."""
-        return None
-
     async def count(self, type_: str) -> int | None:
-        """Return None: unknown before reading."""
         return None
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """Return the next records."""
         url = self._address(type_, cursor)
         reply = await self._calls.read(url)
         found = reply.body if not self._settings.records else look_up(reply.body, self._settings.records)
@@ -171,14 +166,9 @@ class HttpTarget(_HttpConnector):
     """Writes one record per call, or many in one body."""
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Return the strategy that the options allow."""
         if self._settings.key_header or self._settings.idempotent:
             return WriteStrategy.UPSERT
         return WriteStrategy.SEARCH if self._settings.find_url else WriteStrategy.RECONCILE
-
-    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """Return None: an HTTP API does not list them."""
-        return None
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         """Query `find_url`: a list, one record, or 404."""
@@ -201,7 +191,6 @@ class HttpTarget(_HttpConnector):
         ]
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Write one record."""
         values = _values(type_, key, fields, known)
         body = self._body(values)
         headers = {self._settings.key_header: key} if self._settings.key_header else {}
@@ -214,7 +203,7 @@ class HttpTarget(_HttpConnector):
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
         """Write all encodable records in one call; without individual results they share its result."""
-        bodies = [self._encoded(type_, *record) for record in records]
+        bodies = [_or_error(self._body, _values(type_, *record)) for record in records]
         sent = [body for body in bodies if not isinstance(body, ConnectorError)]
         if not sent:
             return [body for body in bodies if isinstance(body, ConnectorError)]
@@ -225,7 +214,7 @@ class HttpTarget(_HttpConnector):
         is_each = isinstance(found, list) and len(found) == len(sent)
         answers = iter(found if is_each else [reply.body] * len(sent))
         return [
-            body if isinstance(body, ConnectorError) else self._result(next(answers), key)
+            body if isinstance(body, ConnectorError) else _or_error(self._check_success, next(answers), key)
             for body, (key, _, _) in zip(bodies, records, strict=True)
         ]
 
@@ -244,18 +233,6 @@ class HttpTarget(_HttpConnector):
             raise invalid(f"{name} is missing, and the body needs it", name) from None
         return {} if found is DROPPED else found
 
-    def _encoded(self, type_: str, key: str, fields: Fields, known: str | None) -> Any:
-        try:
-            return self._body(_values(type_, key, fields, known))
-        except ConnectorError as error:
-            return error
-
-    def _result(self, body: Any, key: str) -> TargetRecord | ConnectorError:
-        try:
-            return self._check_success(body, key)
-        except ConnectorError as error:
-            return error
-
     def _check_success(self, body: Any, key: str) -> TargetRecord:
         """Return the written record if the response meets the success rule, not the status alone."""
         if body is None and self._settings.success:
@@ -267,6 +244,13 @@ class HttpTarget(_HttpConnector):
                 raise invalid(f"the response has {path} = {found}, not {wanted}", path)
         id_ = look_up(body, self._settings.target_id)
         return TargetRecord(key if id_ is None or isinstance(id_, dict | list) else str(id_))
+
+
+def _or_error(call: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return call(*given)
+    except ConnectorError as error:
+        return error
 
 
 def _values(type_: str, key: str, fields: Fields, known: str | None) -> dict[str, Any]:

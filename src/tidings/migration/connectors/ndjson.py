@@ -4,54 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
-from .confined_paths import confined_path
-from .file_source import FileRow, FileSource, read_records
-from .file_target import FileTarget
-from .options import Connector, ConnectorReach, count, text
+from .confined_paths import FileSettings
+from .file_source import FileFormat
+from .file_target import file_connector
 from .port import Fields, invalid
 from .record_validation import SUSPICIOUS, InvalidRecord, check_texts
-
-MAX_RECORD = 1 << 20
 
 _LARGEST = 1 << 63
 _NESTED = (dict, list)
 _UNCERTAIN = re.compile(rb'"[ \t\r\n]+:|\d{18}|' + SUSPICIOUS.pattern)  # not safe for the fast parser
 
 
-@dataclass(frozen=True, slots=True)
-class NdjsonSettings:
-    """`path` is a file, or a folder with one file per record type."""
-
-    path: str
-    id: str = "id"
-    max_record: int = MAX_RECORD
-    root: Path | None = None  # the folder it is confined to; None: unconfined
-
-
-class NdjsonFormat:
+class NdjsonFormat(FileFormat):
     """One object per line, without a header."""
 
     suffix = ".ndjson"
-
-    def __init__(self, settings: NdjsonSettings) -> None:
-        self.id, self._most = settings.id, settings.max_record
-
-    def head(self, file: BinaryIO) -> Sequence[str] | None:
-        """Skip a byte order mark; NDJSON has no header."""
-        if file.read(3) != b"\xef\xbb\xbf":
-            file.seek(0)
-        return None
-
-    def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
-        """Read the lines."""
-        return read_records(file, self._most, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
         """Parse one line; duplicate names are rejected, since a value would be lost."""
@@ -72,12 +44,7 @@ class NdjsonFormat:
             check_texts(found, self.id)
         return found
 
-    def first(self, fields: Fields) -> bytes:
-        """Return nothing: there is no header."""
-        return b""
-
     def encode(self, fields: Fields, head: Sequence[str] | None) -> bytes:
-        """Encode one line."""
         try:
             return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as error:
@@ -128,11 +95,4 @@ def _no_number(word: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_int=_whole_number, parse_constant=_no_number)
 
 
-CONNECTOR = Connector(
-    settings=NdjsonSettings,
-    options={"path": text, "id": text, "max_record": count(1_024, 64 << 20)},
-    source=lambda settings, _: FileSource("ndjson", confined_path(settings), NdjsonFormat(settings)),
-    target=lambda settings, _: FileTarget("ndjson", confined_path(settings), NdjsonFormat(settings)),
-    judge=confined_path,
-    reach=ConnectorReach.FOLDER,
-)
+CONNECTOR = file_connector(NdjsonFormat, FileSettings)

@@ -59,7 +59,6 @@ class Connector(NamedTuple):
 
 
 def text(value: object) -> str:
-    """A non-empty text."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("must be a non-empty text")
     return value
@@ -74,7 +73,6 @@ def header_value(value: object) -> str:
 
 
 def boolean(value: object) -> bool:
-    """True or false."""
     if not isinstance(value, bool):
         raise ValueError("must be true or false")
     return value
@@ -109,22 +107,18 @@ def duration(value: object) -> timedelta:
 
 
 def text_table(value: object) -> Mapping[str, str]:
-    """A table of texts."""
     if not isinstance(value, Mapping) or not all(isinstance(one, str) and one for one in value.values()):
         raise ValueError('must be a table of texts, such as { people = "email_addresses" }')
     return dict(value)
 
 
 def text_list(value: object) -> tuple[str, ...]:
-    """A list of texts."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
         raise ValueError("must be a list of texts")
     return tuple(value)
 
 
 def one_of(*known: str) -> OptionReader:
-    """Return a parser of one of these words."""
-
     def read(value: object) -> str:
         if value not in known:
             raise ValueError(f"must be one of {', '.join(known)}")

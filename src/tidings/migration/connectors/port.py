@@ -133,7 +133,14 @@ class TargetRecord(NamedTuple):
     fields: Fields | None = None  # its current fields, if the target returns them
 
 
-class RecordSource(Protocol):
+class SupportsPages(Protocol):
+    """Returns records page by page."""
+
+    async def page(self, type_: str, cursor: str | None) -> RecordPage:
+        """Return the next records; the same cursor returns the same records."""
+
+
+class RecordSource(SupportsPages, Protocol):
     """Reads records."""
 
     kind: str
@@ -145,11 +152,17 @@ class RecordSource(Protocol):
     async def count(self, type_: str) -> int | None:
         """Return the number of records; None: unknown before reading."""
 
-    async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """Return the next records; the same cursor returns the same records."""
-
     async def close(self) -> None:
         """Close all connections."""
+
+
+async def all_pages(source: SupportsPages, type_: str) -> AsyncIterator[RecordPage]:
+    """Yield the pages of a record type from the first to the last."""
+    page = await source.page(type_, None)
+    yield page
+    while page.cursor is not None:
+        page = await source.page(type_, page.cursor)
+        yield page
 
 
 @runtime_checkable
@@ -177,6 +190,16 @@ class SupportsCanonicalForm(Protocol):
 
 
 @runtime_checkable
+class SupportsBulk(Protocol):
+    """Required of targets whose `limits.bulk` is over 1."""
+
+    async def write_many(
+        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
+    ) -> Sequence[TargetRecord | ConnectorError]:
+        """Write many records, one result each."""
+
+
+@runtime_checkable
 class SupportsErase(Protocol):
     """Optional for targets that can delete records."""
 
@@ -201,11 +224,6 @@ class RecordTarget(Protocol):
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         """Create or update a record; `known` is its id in the target, if known."""
-
-    async def write_many(
-        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
-    ) -> Sequence[TargetRecord | ConnectorError]:
-        """Write many records, one result each; only called when `limits.bulk` is over 1."""
 
     def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         """Yield every record with its key, for verification."""

@@ -20,10 +20,10 @@ from .port import (
     SystemLimits,
     TargetRecord,
     WriteStrategy,
+    all_pages,
     invalid,
 )
-from .sql_database import SqlDatabase, SqlSettings, attributes_of, connector_error, rows_after
-from .sql_values import plain, typed
+from .sql_database import SqlDatabase, SqlSettings, attributes_of, connector_error, plain, rows_after, typed
 
 # isort: split
 # The module above has reported a missing SQLAlchemy.
@@ -32,6 +32,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, IntegrityError, StatementError
 
 BULK = 500
+
+_INSERTS: Mapping[str, Callable[[sa.Table], postgresql.Insert | sqlite.Insert]] = {
+    "postgresql": postgresql.insert,
+    "sqlite": sqlite.insert,
+}
 
 
 class _SqlConnector:
@@ -42,16 +47,12 @@ class _SqlConnector:
         self._database, self._size = SqlDatabase(settings, is_written=self.is_written), settings.page_size
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
-        """Return the columns."""
         return await self._database.do(lambda connection: attributes_of(*self._database.table(connection, type_)))
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._database.close()
 
     async def page(self, type_: str, cursor: str | None) -> RecordPage:
-        """Return the rows after the last key."""
-
         def work(connection: sa.Connection) -> RecordPage:
             table, key = self._database.table(connection, type_)
             return rows_after(connection, type_, table, key, after=cursor, size=self._size)
@@ -66,8 +67,6 @@ class SqlSource(_SqlConnector):
     is_written = False
 
     async def count(self, type_: str) -> int | None:
-        """Return the number of rows."""
-
         def work(connection: sa.Connection) -> int:
             table, _ = self._database.table(connection, type_)
             return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -82,12 +81,9 @@ class SqlTarget(_SqlConnector):
     is_written = True
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Return UPSERT: rows are written by key."""
         return WriteStrategy.UPSERT
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
-        """Return the row with this key."""
-
         def work(connection: sa.Connection) -> list[TargetRecord]:
             table, column = self._database.table(connection, type_)
             rows = connection.execute(sa.select(table).where(column == typed(column, key))).mappings()
@@ -96,7 +92,6 @@ class SqlTarget(_SqlConnector):
         return await self._database.do(work)
 
     async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
-        """Write one row in a transaction."""
         await self._database.do(lambda connection: self._put(connection, type_, key, fields), writes=True)
         return TargetRecord(key)
 
@@ -111,8 +106,6 @@ class SqlTarget(_SqlConnector):
         return await self._database.do(work, writes=True)
 
     async def erase(self, type_: str, id_: str) -> None:
-        """Delete the row with this key."""
-
         def work(connection: sa.Connection) -> None:
             table, column = self._database.table(connection, type_)
             connection.execute(table.delete().where(column == typed(column, id_)))
@@ -120,15 +113,9 @@ class SqlTarget(_SqlConnector):
         await self._database.do(work, writes=True)
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
-        """Yield all rows in the order of their keys."""
-        cursor: str | None = None
-        while True:
-            page = await self.page(type_, cursor)
+        async for page in all_pages(self, type_):
             for record in page.records:
                 yield record.id, TargetRecord(record.id, record.fields)
-            cursor = page.cursor
-            if cursor is None:
-                return
 
     def _kept(self, connection: sa.Connection, type_: str, key: str, fields: Fields) -> TargetRecord | ConnectorError:
         try:
@@ -173,16 +160,10 @@ def _upsert(
     dialect: str, table: sa.Table, key: sa.Column[Any], row: Mapping[str, Any], others: Mapping[str, Any]
 ) -> sa.Insert | None:
     """Return the database's native upsert; None if it has none."""
-    if dialect == "postgresql":
-        return _on_conflict(postgresql.insert(table).values(row), key, others)
-    if dialect == "sqlite":
-        return _on_conflict(sqlite.insert(table).values(row), key, others)
-    return None
-
-
-def _on_conflict(
-    statement: postgresql.Insert | sqlite.Insert, key: sa.Column[Any], others: Mapping[str, Any]
-) -> sa.Insert:
+    insert = _INSERTS.get(dialect)
+    if insert is None:
+        return None
+    statement = insert(table).values(row)
     if not others:
         return statement.on_conflict_do_nothing(index_elements=[key])
     return statement.on_conflict_do_update(index_elements=[key], set_=dict(others))

@@ -1,8 +1,12 @@
-"""One SQL database: tables, keys, errors, and one thread for all work, since SQLAlchemy blocks."""
+"""One SQL database: tables, keys, errors, values, and one thread for all work, since SQLAlchemy blocks."""
 
 from __future__ import annotations
 
 import asyncio
+import datetime
+import decimal
+import uuid
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,7 +14,6 @@ from typing import Any, TypeVar
 
 from ...model.errors import Misconfigured
 from .port import Attribute, ConnectorError, ErrorKind, Record, RecordPage, UnreadableRecord, invalid
-from .sql_values import plain, typed
 
 try:
     import sqlalchemy as sa
@@ -29,6 +32,7 @@ except ImportError as missing:
     raise Misconfigured(problem, remedy="pip install 'tidings[sql]'") from missing
 
 T = TypeVar("T")
+_LARGEST = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +201,33 @@ def rows_after(
         else:
             unreadable.append(UnreadableRecord(type_, last, f"{bad!r} has a null byte", bad))
     return RecordPage(records, last if len(records) + len(unreadable) == size else None, unreadable)
+
+
+def plain(value: Any) -> Any:
+    """Convert a value to JSON: times to ISO 8601, exact numbers to texts, bytes to base64."""
+    match value:
+        case datetime.datetime() | datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal() | uuid.UUID():
+            return str(value)
+        case datetime.timedelta():
+            return value.total_seconds()
+        case bytes() | bytearray() | memoryview():
+            return b64encode(bytes(value)).decode()
+        case int() if not -_LARGEST <= value < _LARGEST:
+            return str(value)
+    return value
+
+
+def typed(column: sa.Column[Any], value: str) -> Any:
+    """Convert a key stored as text to the type of its column."""
+    try:
+        kind = column.type.python_type
+    except NotImplementedError:
+        return value
+    try:
+        if issubclass(kind, datetime.datetime | datetime.date | datetime.time):
+            return kind.fromisoformat(value)
+        return kind(value) if kind in (int, float, decimal.Decimal, uuid.UUID) else value
+    except (ValueError, ArithmeticError):
+        raise invalid(f"{value[:40]!r} is not a valid {column.name}", column.name) from None

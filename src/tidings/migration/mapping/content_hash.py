@@ -32,7 +32,6 @@ def plain_json(value: Any) -> Any:
 
 
 def content_digest(value: Any) -> str:
-    """Return the SHA-256 of the canonical JSON."""
     return sha256(canonical_json(value).encode()).hexdigest()
 
 

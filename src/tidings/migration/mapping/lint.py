@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from ..connectors.port import Attribute, Record
 from ..job_file_section import nearest
 from .dependency_order import cycle
-from .paths import has_path_root
-from .rules import OWN_ID, FieldKind, FieldRule, OnMissing, TypeMap
+from .rules import OWN_ID, FieldKind, FieldRule, OnMissing, TypeMap, has_path_root
 
 Schema = Mapping[str, Sequence[Attribute] | None]
 """Attributes by the job's name of the type; None: the system does not list them."""

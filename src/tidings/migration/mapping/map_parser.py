@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,6 @@ from ...inputs.timezones import parse_timezone
 from ...model.errors import Invalid
 from ..adaptive_batch_size import DEFAULT_BATCH_SIZE, DEFAULT_BATCH_SIZES, MAX_BATCH_SIZE, MIN_BATCH_SIZE
 from ..job_file_section import JobFileSection, nearest
-from . import hooks
 from .converters import EPOCHS, ConversionError, convert, is_missing
 from .expressions import compile_expression
 from .rules import LONGEST_TEXT, OWN_ID, FieldKind, FieldRule, OnError, OnMissing, OnUnresolved, TypeMap
@@ -21,11 +21,11 @@ FIELD_KEYS = (
     *("path", "expression", "constant", "type", "required", "default", "values", "options", "reference"),
     *("unresolved", "many", "on_missing", "on_error", "timezone", "format", "max_length", "secret"),
 )
+_HOOK = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _FORMATTED = (FieldKind.DATE, FieldKind.TIME)
 
 
 def read_type(name: str, raw: object, *, allow_hooks: bool) -> TypeMap:
-    """Parse one record type."""
     place = f"types.{name}"
     section = JobFileSection(raw, place, TYPE_KEYS)
     fields = section.tables("fields")
@@ -172,7 +172,7 @@ def _hook(section: JobFileSection, allowed: bool) -> str | None:
     name = section.text("hook", longest=200)
     if name is None:
         return None
-    if not hooks.SHAPE.fullmatch(name):
+    if not _HOOK.fullmatch(name):
         section.refuse("hook", f"is {name!r}", 'write hook = "module:function"')
     if not allowed:
         section.refuse("hook", "would run arbitrary code", "create the job from a file on the server")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,15 +11,16 @@ from ...model.errors import Invalid
 from ..connectors.port import ConnectorError, ErrorKind, Fields, Record
 from ..job_file_section import nearest
 from ..record_states import RecordState
-from . import hooks
-from .content_hash import content_digest
+from .content_hash import canonical_json, content_digest
 from .converters import ConversionError, as_text, convert, is_missing
 from .expressions import ExpressionError
-from .mapped_record import DroppedValue, MappedRecord, RecordLink, RejectedRecord, TargetIdLookup, redacted
-from .paths import has_path_root, value_at
-from .rules import FieldKind, FieldRule, OnError, OnMissing, OnUnresolved, TypeMap
+from .mapped_record import DroppedValue, FieldChange, MappedRecord, RecordLink, RejectedRecord, TargetIdLookup, redacted
+from .rules import FieldKind, FieldRule, OnError, OnMissing, OnUnresolved, TypeMap, has_path_root, value_at
 
 LONGEST_KEY = 500
+
+Hook = Callable[[Record, dict[str, Any]], dict[str, Any] | None]
+"""Takes the record and the mapped fields, returns the fields to write; None skips the record."""
 
 
 class _MappingStopped(Exception):
@@ -38,7 +40,6 @@ class _MappingStopped(Exception):
         self.value = ""
 
     def at(self, rule: FieldRule, value: Any) -> _MappingStopped:
-        """Add the field and its value."""
         self.field, self.value = rule.name, redacted(value, secret=rule.secret)
         return self
 
@@ -62,7 +63,7 @@ class Mapper:
     def __init__(self, types: Iterable[TypeMap]) -> None:
         self.types = {one.name: one for one in types}
         self._hooks = {
-            one.name: hooks.load(one.hook, f"types.{one.name}.hook")
+            one.name: _load_hook(one.hook, f"types.{one.name}.hook")
             for one in self.types.values()
             if one.hook is not None
         }
@@ -114,6 +115,23 @@ class Mapper:
                 found[rule.name] = value
         return found
 
+    def changed_fields(self, type_: str, expected: Fields, found: Fields | None) -> list[FieldChange]:
+        """Return the fields in the target that differ from the expected ones; unmapped fields are ignored."""
+        if found is None:
+            return []
+        map_ = self.types[type_]
+        rules = {rule.name: rule for rule in map_.fields}
+        known = self.normalised(type_, found)
+        wanted = expected if map_.hook is None else self.normalised(type_, expected)
+        changed = []
+        for name, value in expected.items():
+            rule = rules.get(name)
+            ours, theirs = (wanted[name], known[name]) if rule is not None else (value, found.get(name))
+            if not _same(ours, theirs, in_any_order=rule is not None and rule.many):
+                hidden = rule is not None and rule.secret
+                changed.append(FieldChange(name, redacted(ours, secret=hidden), redacted(theirs, secret=hidden)))
+        return changed
+
     def _type(self, name: str) -> TypeMap:
         found = self.types.get(name)
         if found is None:
@@ -158,6 +176,20 @@ class Mapper:
             reason = f"the hook returned {type(given).__name__}, not fields"
             raise _MappingStopped(f"hook {type_.hook}", reason, failure=ErrorKind.PROGRAM)
         return given
+
+
+def _load_hook(name: str, place: str) -> Hook:
+    """Import the function that `module:function` names; raises Invalid."""
+    module, _, function = name.partition(":")
+    remedy = "install the module where the workers run, or add its folder to PYTHONPATH"
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    except Exception as error:  # user code runs here: report whatever it raises
+        problem = f"{place}: {module} cannot be imported ({type(error).__name__}: {error})"
+        raise Invalid(problem[:300], field=place, remedy=remedy) from None
+    if not callable(found):
+        raise Invalid(f"{place}: {module} has no function {function}", field=place, remedy="check its name")
+    return found  # type: ignore[no-any-return]
 
 
 def _key(type_: TypeMap, record: Record) -> str:
@@ -265,6 +297,19 @@ def _resolved(rule: FieldRule, made: Any, lookup: TargetIdLookup, found: _Mappin
     if rule.many:
         return known
     return known[0] if known else None
+
+
+def _same(ours: Any, theirs: Any, *, in_any_order: bool) -> bool:
+    if type(ours) is type(theirs) is str:
+        return bool(ours == theirs)
+    if is_missing(ours) or is_missing(theirs):
+        return is_missing(ours) and is_missing(theirs)
+    try:
+        if in_any_order and isinstance(ours, list) and isinstance(theirs, list):
+            return sorted(map(canonical_json, ours)) == sorted(map(canonical_json, theirs))
+        return canonical_json(ours) == canonical_json(theirs)
+    except ValueError:
+        return bool(ours == theirs)
 
 
 def _plainly(rule: FieldRule) -> FieldRule:

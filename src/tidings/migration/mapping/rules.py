@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from ..connectors.port import Record
 from .expressions import Expression
 
 LONGEST_TEXT = 1_000_000  # characters, unless a rule says otherwise
@@ -118,3 +119,25 @@ class TypeMap:
             if rule.reference is not None and rule.unresolved is not OnUnresolved.LEAVE
         }
         return frozenset(links - {self.name}) | frozenset(self.after)
+
+
+def value_at(record: Record, path: str) -> Any:
+    """Return the value at a path; `a.b.0` descends, but a field with that whole name comes first. None: no value."""
+    if path == OWN_ID:
+        return record.id
+    if path in record.fields:
+        return record.fields[path]
+    value: Any = record.fields
+    for step in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list | tuple) and step.isdecimal() and len(step) < 10:
+            value = value[int(step)] if int(step) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def has_path_root(path: str, fields: Container[str]) -> bool:
+    """Return whether the source has the first field of a path."""
+    return path == OWN_ID or path in fields or path.partition(".")[0] in fields
