@@ -49,9 +49,3 @@ async def in_flight_messages(database: StatementReader, pid: int) -> dict[str, b
 async def count_unfinished(database: StatementReader) -> int:
     """Return how many messages are pending or processing."""
     return int((await database.read("drill_open"))[0]["n"])
-
-
-async def settle_times(database: StatementReader) -> dict[str, float]:
-    """Return when each message last left the state processing, in seconds since 1970."""
-    records = await read_engine_records(database)
-    return {ref: record.settled_at for ref, record in records.items() if record.settled_at is not None}
