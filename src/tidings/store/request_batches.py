@@ -90,11 +90,8 @@ class BatchedLookup(Generic[K, A]):
 
 def split_ids_by_request(group: Sequence[EnqueueRequest], ids: Sequence[TaskId]) -> list[Sequence[TaskId]]:
     """Assign the ids to the tasks of each request."""
-    found, first = [], 0
-    for one in group:
-        found.append(ids[first : first + len(one.tasks)])
-        first += len(one.tasks)
-    return found
+    left = iter(ids)
+    return [list(islice(left, len(one.tasks))) for one in group]
 
 
 def merge_rows(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -197,8 +198,8 @@ async def _copy(
 ) -> None:
     if table.name == "history":
         await _create_partitions(source, target)
-    done = 0
-    for page in _pages(_rows(source, table)):
+    done, rows = 0, _rows(source, table)
+    while page := list(islice(rows, PAGE)):
         try:
             await target.copy_records_to_table(table.name, records=page, columns=table.columns)
         except asyncpg.DataError as error:
@@ -272,17 +273,6 @@ def _rows(source: apsw.Connection, table: CopiedTable) -> Iterator[Sequence[Any]
             yield tuple(
                 bool(value) if place in table.flags and value is not None else value for place, value in enumerate(row)
             )
-
-
-def _pages(rows: Iterator[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    page: list[Sequence[Any]] = []
-    for row in rows:
-        page.append(row)
-        if len(page) == PAGE:
-            yield page
-            page = []
-    if page:
-        yield page
 
 
 def _plain(value: object) -> str:
