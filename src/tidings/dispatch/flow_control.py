@@ -2,6 +2,10 @@
 
 The limit is set as the cap of the channel's lane. It is 0 while the window is full, while no transport
 consumes the channel's batches, and while the broker is unavailable.
+
+At most one second of work is published ahead, so that a pause takes effect quickly: the throughput of the
+last second is the window of the next one. A channel that responds faster gets a larger window each time,
+until all its slots are in use or its responses take a second.
 """
 
 from __future__ import annotations
@@ -11,7 +15,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from ..kernel.lanes import Lane
-from .adaptive_concurrency import MIN_WINDOW, next_window
+
+MIN_WINDOW = 50  # two batches: less would not allow a measurement
+
+
+def next_window(now: int, *, done: int, most_in_flight: int, slots: int) -> int:
+    """Return the next window, from the tasks done and the most in flight within the last second. Pure."""
+    least = min(MIN_WINDOW, slots)
+    if most_in_flight < now // 2 and done <= now:
+        return now  # the window was not used up, so it stays
+    return max(least, min(slots, max(done, now // 2)))
 
 
 def dispatched_lane(lane: Lane, cap: int) -> Lane:
@@ -59,16 +72,13 @@ class FlowControl:
             self._set(queue)
 
     def remove(self, queue: str) -> None:
-        """Count one task less in flight."""
         self._in_flight[queue] -= 1
         self._set(queue)
 
     def note_done(self, queue: str) -> None:
-        """Count a completed attempt."""
         self._done[queue] += 1
 
     def is_served(self, queue: str) -> None:
-        """Note that a transport serves this channel."""
         self._unserved.pop(queue, None)
 
     def suspend(self, queue: str, seconds: float) -> bool:
@@ -92,7 +102,6 @@ class FlowControl:
         self.set_all()
 
     def set_all(self) -> None:
-        """Set the caps of all lanes."""
         for queue in self._queues:
             self._set(queue)
 

@@ -1,8 +1,12 @@
-"""Reconciliation: settles in-flight tasks of lost transports, and records late results."""
+"""Reconciliation: settles in-flight tasks of lost transports, and records late results.
+
+Before a silent task is given up, a marker passes through the outcome queue: when it comes back, all reports
+that were sent before it have been consumed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..kernel.decisions import TaskDecision
 from ..kernel.handler import Handler, RemoteHandler
@@ -13,8 +17,44 @@ from ..model.outcome import Done, Outcome
 from ..model.task import NodeId, Task, TaskId, TaskState
 from ..observability.events import ClaimLost, Emit
 from ..store.port import Store
+from .context import DispatchContext
 from .in_flight_tasks import InFlightTask
-from .wire_format import ReportedOutcome, encode_outcome
+from .rabbitmq import OUTCOME_EXCHANGE, PublishError
+from .wire_format import MARKER_TYPE, ReportedOutcome, decode_marker, encode_marker, encode_outcome
+
+_MARKER_RETRY = 5.0  # seconds until a lost marker is sent again
+
+
+class OutcomeMarkers:
+    """Markers through the outcome queue of a node, one at a time; `sender` is the node that sends them."""
+
+    def __init__(self, context: DispatchContext, node: Callable[[], NodeId], sender: Callable[[], NodeId]) -> None:
+        self._context = context
+        self._node = node
+        self._sender = sender
+        self._sent: tuple[int, float] | None = None  # number, and when
+        self._count = 0
+
+    async def send(self, now: float) -> None:
+        """Send a marker behind all reports in the queue, unless one is on its way."""
+        if self._sent is not None and now - self._sent[1] <= _MARKER_RETRY:
+            return
+        self._count += 1
+        number = self._context.tokens.marker(self._node(), self._count)
+        self._sent = (number, now)
+        body = encode_marker(number, self._sender())
+        try:
+            await self._context.broker.publish(OUTCOME_EXCHANGE, str(self._node()), body, kind=MARKER_TYPE)
+        except PublishError:
+            self._sent = None
+
+    def returned(self, body: bytes) -> float | None:
+        """Return when this marker was sent, if it is the latest of ours. Raises Unreadable."""
+        found = decode_marker(body)
+        if self._sent is None or found != (self._sent[0], self._sender()):
+            return None
+        at, self._sent = self._sent[1], None
+        return at
 
 
 async def settle_unknown(

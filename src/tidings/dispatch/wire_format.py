@@ -45,8 +45,6 @@ class ReturnReason(StrEnum):
 
 
 class DispatchItem(NamedTuple):
-    """One task of a batch."""
-
     id: int
     claim: int
     token: str  # proof that it was dispatched; reports repeat it
@@ -70,8 +68,6 @@ class DispatchBatch(NamedTuple):
 
 
 class ReportedOutcome(NamedTuple):
-    """The outcome of one attempt."""
-
     key: ClaimKey
     outcome: Outcome
     ms: float
@@ -91,7 +87,6 @@ class TransportReport(NamedTuple):
 
 
 def encode_batch(batch: DispatchBatch) -> bytes:
-    """Encode a batch as a message body."""
     tasks = [
         {
             "id": item.id, "claim": item.claim, "token": item.token, "ask": item.ask,
@@ -104,7 +99,6 @@ def encode_batch(batch: DispatchBatch) -> bytes:
 
 
 def decode_batch(body: bytes) -> DispatchBatch:
-    """Decode a batch."""
     table = _table(body)
     try:
         channel = _text(table["channel"])
@@ -137,7 +131,6 @@ def _item(channel: str, task: Mapping[str, Any]) -> DispatchItem:
 
 
 def encode_report(report: TransportReport) -> bytes:
-    """Encode a report as a message body."""
     return orjson.dumps(
         {
             "version": VERSION,
@@ -154,7 +147,6 @@ def encode_report(report: TransportReport) -> bytes:
 
 
 def decode_report(body: bytes) -> TransportReport:
-    """Decode a report."""
     table = _table(body)
     try:
         return TransportReport(
@@ -179,7 +171,6 @@ def _why(word: object) -> ReturnReason:
 
 
 def encode_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Encode an outcome as a dictionary."""
     match outcome:
         case Done(receipt=receipt):
             return {"outcome": "done", "receipt": receipt}
@@ -201,7 +192,6 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
-    """Decode an outcome."""
     try:
         match entry["outcome"]:
             case "done":

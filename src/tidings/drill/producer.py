@@ -79,7 +79,6 @@ class DrillProducer:
         await self._app.messages.accept(drafts[0], key=f"key {drafts[0].to}")
 
     def close(self) -> None:
-        """Close the log."""
         self._journal.close()
 
 

@@ -32,8 +32,6 @@ _END = 20.0  # seconds for a graceful shutdown
 
 
 class DrillProgress(NamedTuple):
-    """The progress of a drill."""
-
     seconds: float
     accepted: int
     arrived: int
@@ -67,8 +65,6 @@ async def run(course: DrillOptions, settings: Settings, place: DrillScratch, tol
 
 
 class DrillRun:
-    """One running drill."""
-
     def __init__(
         self, course: DrillOptions, settings: Settings, folder: Path, store: Store, port: int, told: ProgressCallback
     ) -> None:

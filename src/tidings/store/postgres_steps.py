@@ -22,7 +22,6 @@ class PostgresSteps:
         return None if self._now is None else self._now()
 
     async def run(self, connection: asyncpg.Connection, step: Step) -> list[Row]:
-        """Run one step."""
         statement = self.sql[step.name]
         rows = await connection.fetch(statement.sql, *statement.bind({"now": self.time(), **step.params}))
         return [dict(row) for row in rows]

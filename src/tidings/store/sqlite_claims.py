@@ -42,7 +42,6 @@ class SqliteClaims:
         self._now = now
 
     def is_anything_due(self, connection: apsw.Connection, request: ClaimRequest) -> bool:
-        """Whether a claim may find a task."""
         now = self._now()
         return any(due_at <= now and queue in request.rooms for queue, _, due_at in self._heads(connection))
 
@@ -67,7 +66,6 @@ class SqliteClaims:
         return ClaimResult(tasks, [task._replace(attempts=task.attempts - 1, claim_no=-1) for task in late])
 
     def next_due(self, connection: apsw.Connection, queues: Collection[str]) -> NextDue:
-        """Return when a task of these queues can next be claimed."""
         now = self._now()
         open_from: dict[str, int] = {}
         for row in self._steps.rows(connection, "queue_list", {}):

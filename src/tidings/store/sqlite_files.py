@@ -46,7 +46,6 @@ class FileLock:
         return True
 
     def free(self) -> None:
-        """Release the lock."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

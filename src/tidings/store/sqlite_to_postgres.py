@@ -32,8 +32,6 @@ ProgressCallback = Callable[[str, int], None]  # a table, and the number of its 
 
 
 class CopiedTable(NamedTuple):
-    """One table of both databases."""
-
     name: str
     columns: tuple[str, ...]
     flags: frozenset[int]  # indexes of columns that are boolean in PostgreSQL, and 1 or 0 in SQLite
@@ -46,7 +44,6 @@ class TableChecksum(NamedTuple):
     digest: int = 0
 
     def plus(self, row: Sequence[Any]) -> TableChecksum:
-        """Return the checksum with one more row."""
         mark = hashlib.blake2b(orjson.dumps(list(row), default=_plain), digest_size=8).digest()
         return TableChecksum(self.rows + 1, (self.digest + int.from_bytes(mark)) & ((1 << 64) - 1))
 

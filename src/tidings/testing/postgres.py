@@ -95,7 +95,6 @@ class PostgresCluster(PrivateServer):
 
     @property
     def pid(self) -> int:
-        """The server's process id."""
         return self._running().pid
 
     @property
@@ -191,7 +190,6 @@ class PostgresCluster(PrivateServer):
         self._call("dropdb", *self._address(), "--force", "--if-exists", name)
 
     def log(self) -> str:
-        """Return the server's log."""
         return (self.home / "log").read_text(errors="replace")
 
     def _running(self) -> subprocess.Popen[bytes]:

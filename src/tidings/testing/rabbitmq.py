@@ -61,7 +61,6 @@ class RabbitBroker(PrivateServer):
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is alive."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, timeout: float = 90) -> Self:

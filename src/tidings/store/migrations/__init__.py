@@ -18,15 +18,12 @@ MOVED_NUMBER = 1_000_000  # marks a file that was moved; every release rejects i
 
 
 class SchemaMigration(NamedTuple):
-    """One schema migration."""
-
     number: int
     name: str
     sql: str
 
     @property
     def checksum(self) -> str:
-        """The checksum of the file."""
         return hashlib.sha256(self.sql.encode()).hexdigest()[:32]
 
 
