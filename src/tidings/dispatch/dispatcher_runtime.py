@@ -71,15 +71,15 @@ class DispatcherRuntime:
             went=self._connection_changed,
         )
         self.lanes = {queue: dispatched_lane(lane, 0) if queue in queues else lane for queue, lane in lanes.items()}
-        self._store, self._queues, self._emit, self._tokens = store, queues, emit, ClaimTokens()
         self._context = DispatchContext(
-            self._broker, store, clock, self.lanes, queues, handlers, terms, self._tokens, emit
+            self._broker, store, clock, self.lanes, queues, handlers, terms, ClaimTokens(), emit
         )
+        self._emit = emit
         self.recovery = DispatcherRecovery(self._context, self._me, self._prepare)
 
     async def start(self) -> None:
         """Connect. Raises Misconfigured for problems that waiting cannot fix."""
-        await self._tokens.load(self._store, self._cipher)
+        await self._context.tokens.load(self._context.store, self._cipher)
         await self._broker.read(DEAD_LETTER_EXCHANGE, one_by_one(self._return_batch), prefetch=PREFETCH)
         await self._broker.read(LATE_EXCHANGE, one_by_one(self._record_late), prefetch=PREFETCH)
         await self._broker.start()
@@ -110,7 +110,7 @@ class DispatcherRuntime:
         """Return the status for the node's row."""
         unserved = [] if self._executor is None else self._executor.flow.unserved
         idle = f"no transport accepts messages of {', '.join(unserved)}" if unserved else None
-        stuck = unserved if self._broker.problem is None else sorted(self._queues)
+        stuck = unserved if self._broker.problem is None else sorted(self._context.queues)
         state = {"broker": self._broker.problem or idle or "connected", "broker_at": self._broker.address}
         return {**state, "stuck": stuck} if stuck else state
 
@@ -146,10 +146,10 @@ class DispatcherRuntime:
         """Record a report for an outcome queue that no longer exists as evidence: its claims are settled."""
         try:
             if incoming.kind == REPORT_TYPE:
-                report, refused = self._tokens.verify(decode_report(incoming.body))
+                report, refused = self._context.tokens.verify(decode_report(incoming.body))
                 if refused:
                     self._emit(ReportRefused(report.transport, report.channel, refused))
-                await record_late_outcomes(self._store, self._me(), report.channel, report.outcomes, emit=self._emit)
+                await record_late_outcomes(self._context, self._me(), report.channel, report.outcomes)
         except Unreadable as error:
             self._emit(ReportUnreadable(str(error)))
         await incoming.ack()

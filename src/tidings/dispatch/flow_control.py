@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from ..kernel.lanes import Lane
+from .context import DispatchContext
 
 MIN_WINDOW = 50  # two batches: less would not allow a measurement
 
@@ -39,21 +40,18 @@ class FlowControl:
 
     def __init__(
         self,
-        lanes: dict[str, Lane],
-        queues: Collection[str],
+        context: DispatchContext,
         limits: Mapping[str, int],  # maximum in flight by channel
         *,
-        monotonic: Callable[[], float],
         can_publish: Callable[[], bool],
         opened: Callable[[], None],  # called when a cap of 0 is raised
     ) -> None:
-        self._lanes = lanes
-        self._queues = queues
+        self._lanes, self._queues = context.lanes, context.queues
+        self._monotonic = context.clock.monotonic
         self._limits = limits
-        self._monotonic = monotonic
         self._can_publish = can_publish
         self._opened = opened
-        self._windows = {queue: min(MIN_WINDOW, limits[queue]) for queue in queues}
+        self._windows = {queue: min(MIN_WINDOW, limits[queue]) for queue in self._queues}
         self._in_flight: Counter[str] = Counter()
         self._most: Counter[str] = Counter()  # maximum in flight since the last adjustment
         self._done: Counter[str] = Counter()  # since the last adjustment

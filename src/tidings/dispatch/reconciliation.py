@@ -15,8 +15,7 @@ from ..kernel.reaper import settle_crashed
 from ..kernel.task_actions import get_task, record_late_result, record_sent_evidence
 from ..model.outcome import Done, Outcome
 from ..model.task import NodeId, Task, TaskId, TaskState
-from ..observability.events import ClaimLost, Emit
-from ..store.port import Store
+from ..observability.events import ClaimLost
 from .context import DispatchContext
 from .in_flight_tasks import InFlightTask
 from .rabbitmq import OUTCOME_EXCHANGE, PublishError
@@ -57,21 +56,14 @@ class OutcomeMarkers:
         return at
 
 
-async def settle_unknown(
-    store: Store,
-    node: NodeId,
-    entries: Sequence[InFlightTask],
-    handlers: Mapping[str, Handler],
-    *,
-    now: int,
-    quarantine_after: int,
-) -> list[TaskDecision]:
+async def settle_unknown(context: DispatchContext, node: NodeId, entries: Sequence[InFlightTask]) -> list[TaskDecision]:
     """Settle tasks of a lost transport like tasks of a dead node: their outcome is unknown."""
+    now, quarantine_after = context.clock.now(), context.terms.quarantine_after
     decisions = [
         decide_after_crash(e.task, e.lane, started=True, alone=e.alone, now=now, quarantine_after=quarantine_after)
         for e in entries
     ]
-    await settle_crashed(store, node, [e.task for e in entries], decisions, handlers)
+    await settle_crashed(context.store, node, [e.task for e in entries], decisions, context.handlers)
     return decisions
 
 
@@ -82,12 +74,13 @@ def interpret_outcome(handlers: Mapping[str, Handler], entry: InFlightTask, outc
 
 
 async def record_late_outcomes(
-    store: Store, node: NodeId, channel: str, late: Sequence[ReportedOutcome], *, emit: Emit
+    context: DispatchContext, node: NodeId, channel: str, late: Sequence[ReportedOutcome]
 ) -> None:
     """Record results of lost claims: in the history, and as proof if they report a send.
 
     Their tokens are valid, so each of these claims was dispatched on this channel.
     """
+    store = context.store
     for reported in late:
         row = await get_task(store, reported.key[0])
         if row is None or row["queue"] != channel:
@@ -101,7 +94,7 @@ async def record_late_outcomes(
         else:
             await record_late_result(store, node, _task_stub(reported.key[0], channel), reported.outcome)
         outcome = encode_outcome(reported.outcome)["outcome"]
-        emit(ClaimLost(node, reported.key[0], channel, outcome, row["tenant"]))
+        context.emit(ClaimLost(node, reported.key[0], channel, outcome, row["tenant"]))
 
 
 def _task_stub(id_: int, queue: str) -> Task:

@@ -43,6 +43,7 @@ class DispatcherTakeover:
             self._terms, _, self._emit,
         ) = context  # fmt: skip
         self.node = node
+        self._context = context
         self._in_flight = InFlightTasks(context.tokens)
         self._counts = [0, 0, 0]  # ended, released, unknown
         self._markers = OutcomeMarkers(context, lambda: node, me)
@@ -138,7 +139,7 @@ class DispatcherTakeover:
         while self._settler.unwritten:
             await self._settler.step()
         if effect.late:
-            await record_late_outcomes(self._store, self.node, report.channel, effect.late, emit=self._emit)
+            await record_late_outcomes(self._context, self.node, report.channel, effect.late)
         self._counts[0] += len(effect.ended)
         self._counts[1] += len(effect.returned)
 
@@ -156,10 +157,7 @@ class DispatcherTakeover:
 
     async def _settle_unknown(self, entries: list[InFlightTask]) -> None:
         if entries:
-            await settle_unknown(
-                self._store, self.node, entries, self._handlers,
-                now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
-            )  # fmt: skip
+            await settle_unknown(self._context, self.node, entries)
             self._counts[2] += len(entries)
             for entry in entries:
                 self._in_flight.drop(entry)

@@ -52,18 +52,14 @@ class RemoteExecutor:
             self._broker, self._store, self._clock, _, self._queues, self._handlers,
             self._terms, _, self._emit,
         ) = context  # fmt: skip
+        self._context = context
         self._runner = runner
         self._node = runner.node
         self._local = local
         self._in_flight = InFlightTasks(context.tokens)
         self._publisher = TaskPublisher(context, self._node, end=self._end, spawn=self._spawn)
         self.flow = FlowControl(
-            context.lanes,
-            context.queues,
-            limits,
-            monotonic=context.clock.monotonic,
-            can_publish=self._can_publish,
-            opened=runner.wake,
+            context, limits, can_publish=lambda: self._is_ready and self._broker.is_up, opened=runner.wake
         )
         self._acks: deque[tuple[BrokerMessage, list[TaskId]]] = deque()
         self._markers = OutcomeMarkers(context, lambda: self._node.id, lambda: self._node.id)
@@ -135,11 +131,7 @@ class RemoteExecutor:
         """Acknowledge reports soon, because results were written."""
         if self._acks and not self._acking:
             self._acking = True
-            self._spawn(self._acknowledge_soon())
-
-    async def _acknowledge_soon(self) -> None:
-        self._acking = False
-        await self.acknowledge()
+            self._spawn(self.acknowledge())
 
     # -- reports
 
@@ -196,11 +188,8 @@ class RemoteExecutor:
             for entry, reason in effect.returned:
                 self._settle(entry, Defer(entry.task.due_at, RETURN_REASONS[reason]))
             if effect.late:
-                await self._write_persistently(
-                    partial(
-                        record_late_outcomes, self._store, self._node.id, report.channel, effect.late, emit=self._emit
-                    )
-                )
+                late = partial(record_late_outcomes, self._context, self._node.id, report.channel, effect.late)
+                await self._write_persistently(late)
             ids = [e.task.id for e, *_ in effect.ended] + [e.task.id for e, _ in effect.returned]
             self._acks.append((incoming, ids))
 
@@ -225,6 +214,7 @@ class RemoteExecutor:
 
     async def acknowledge(self) -> None:
         """Acknowledge reports whose results are durable."""
+        self._acking = False
         if not self._acks:
             return
         unwritten = self._runner.unwritten
@@ -255,10 +245,7 @@ class RemoteExecutor:
         if not entries:
             return
         try:
-            decisions = await settle_unknown(
-                self._store, self._node.id, entries, self._handlers,
-                now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
-            )  # fmt: skip
+            decisions = await settle_unknown(self._context, self._node.id, entries)
         except TemporaryError as error:
             self._emit(StoreError.of("settle", error))
             return
@@ -266,9 +253,6 @@ class RemoteExecutor:
             self._give_up(entry)
         quarantined = sum(decision.what.startswith("failed") for decision in decisions)
         self._emit(TransportLost(self._node.id, len(entries) - quarantined, quarantined))
-
-    def _can_publish(self) -> bool:
-        return self._is_ready and self._broker.is_up
 
     # -- ends
 

@@ -121,15 +121,11 @@ class DrillRun:
             return
         if self._course.aimed:
             await self._until(self._is_busy)
-        victim = await self._victim()
+        busy = await self._busy() if self._course.aimed else []
+        victim = self._chance.choice(busy or self._killable)
         await self.rig.kill(victim)
         self._workers.remove(victim)
         self._start_worker()
-
-    async def _victim(self) -> DrillProcess:
-        """Choose a worker with messages in flight, if there is one, else any."""
-        busy = await self._busy() if self._course.aimed else []
-        return self._chance.choice(busy or self._killable)
 
     @property
     def _killable(self) -> list[DrillProcess]:

@@ -167,9 +167,7 @@ class SqliteStore:
             now, ids = self._now(), self._next_ids(connection, len(tasks))
             connection.executemany(self._sql["enqueue_one"].sql, task_rows(tasks, ids, now))
             for own, its_ids in split_task_ids(rows, ids):
-                connection.executemany(
-                    _insert(own), [(id_, *values) for id_, values in zip(its_ids, own.values, strict=True)]
-                )
+                _insert(connection, own, its_ids)
             self._steps.pass_turn(connection, ordering_keys(tasks), demote=True)
             self._steps.run_all(connection, also)
             if once is not None:
@@ -193,9 +191,7 @@ class SqliteStore:
             ids = self._next_ids(connection, len(rows.values))
             if ids:
                 connection.execute(self._sql["keep_ids"].sql, (ids[-1],))
-                connection.executemany(
-                    _insert(rows), [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)]
-                )
+                _insert(connection, rows, ids)
             return ids
 
         answer: Sequence[TaskId] = await self._run(work)
@@ -336,8 +332,9 @@ class SqliteStore:
                 destination.close()
 
 
-def _insert(rows: TableRows) -> str:
-    """Compose an insert: names come from the domain's code, never from a caller."""
+def _insert(connection: apsw.Connection, rows: TableRows, ids: Sequence[TaskId]) -> None:
+    """Insert a domain's rows: names come from the domain's code, never from a caller."""
     columns = ("task", *rows.columns)
     marks = ", ".join("?" * len(columns))
-    return f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"  # noqa: S608
+    sql = f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"  # noqa: S608
+    connection.executemany(sql, [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)])
