@@ -17,7 +17,7 @@ from tidings.testing import PostgresCluster
 
 from .books import Database, PostgresDatabase, SqliteFile, make_role
 from .rig import IS_FULL, Rig
-from .summing import OUTCOMES, summary
+from .summing import OUTCOMES, summary, verdict_counts
 
 _numbers = itertools.count(1)
 _KEY = "crash"
@@ -77,7 +77,7 @@ def report(note: Note) -> Report:
 
     def write(rig: Rig, verdict: DrillVerdict, **facts: Any) -> None:
         seconds = round(time.monotonic() - rig.began, 1)
-        note(messages=len(rig.tried()), **verdict.counts, **facts, seconds=seconds)
+        note(messages=len(rig.tried()), **verdict_counts(verdict), **facts, seconds=seconds)
 
     return write
 

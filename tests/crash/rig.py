@@ -11,24 +11,25 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
-from tidings.drill.checker import DrillVerdict, InjectedFault, InjectionKind
+from tidings.drill.checker import DrillVerdict, InjectedFault, InjectionKind, check_logs
 from tidings.drill.engine_records import count_unfinished, in_flight_messages, read_engine_records
 from tidings.drill.harness import DrillHarness as BaseRig
-from tidings.drill.harness import DrillProcess, ProcessHandle, run_receiver, spawn
+from tidings.drill.harness import DrillProcess, run_receiver, spawn
 from tidings.drill.json_log import LogTail
-from tidings.drill.producer import DrillProducer
 
 from ..launcher import fork_server
 from ..time_limits import Limit, until
 from .books import Database
+from .producer import CrashProducer
 from .worker import CHANNEL
 
 ROOT = Path(__file__).parents[2]
@@ -61,23 +62,35 @@ class Options:
 
 def fork(
     module: str, options: Mapping[str, Any], log: Path, *, cwd: Path = ROOT, env: Mapping[str, str] | None = None
-) -> ProcessHandle:
+) -> subprocess.Popen[bytes]:
     """Start a process of a drill without loading the program again, unless a library must be preloaded."""
     if env is not None and "LD_PRELOAD" in env:
         return spawn(module, options, log, cwd=cwd, env=env)
     with log.open("ab") as errors:
-        return fork_server().start(
+        started = fork_server().start(
             module, json.dumps(options), stderr=errors, cwd=cwd, env=os.environ if env is None else env
         )
+    return cast("subprocess.Popen[bytes]", started)  # it has the methods of it that a drill uses
+
+
+def message_refs(prefix: str, count: int) -> list[str]:
+    """Return the references of a drill's messages."""
+    return [f"{prefix}-{number:05}" for number in range(count)]
+
+
+def reasons(sender: DrillProcess, event: str) -> list[str]:
+    """Return the reasons of an event in the log of a process."""
+    mark = f'"event":"{event}"'.encode()
+    return [json.loads(line)["reason"] for line in sender.log.read_bytes().splitlines() if mark in line]
 
 
 class Rig(BaseRig):
     """A rig of the tests: workers with crash points, pauses and planted bugs. Made by `drill`."""
 
     def __init__(
-        self, folder: Path, database: Database, options: Options, *, port: int, producer: DrillProducer
+        self, folder: Path, database: Database, options: Options, *, port: int, producer: CrashProducer
     ) -> None:
-        super().__init__(folder, database, port=port, deadline=options.deadline, spawn=fork)
+        super().__init__(folder, database, port=port, spawn=fork)
         self.database = database
         self.options = options
         self.producer = producer
@@ -140,9 +153,11 @@ class Rig(BaseRig):
         """Return how many copies have arrived from this sender."""
         return sum(copy.pid == sender.pid for copy in self.copies())
 
-    async def left_alone(self) -> None:
-        """A dead client's last statement may still be running in the server."""
-        await self.database.left_alone()
+    async def note_death(self, sender: DrillProcess, begin: float, how: str) -> InjectedFault:
+        """Log the death; a dead client's last statement may still be running in the server."""
+        if not any(other.is_alive for other in self.senders):
+            await self.database.left_alone()
+        return await super().note_death(sender, begin, how)
 
     async def pause(self, sender: DrillProcess, seconds: float, *, heir: DrillProcess) -> InjectedFault:
         """SIGSTOP it for at least that long, and until another has sent what it had at work."""
@@ -185,7 +200,8 @@ class Rig(BaseRig):
 
     async def verdict(self) -> DrillVerdict:
         """Judge, and print the record of each message of a violation: pytest shows it if the test fails."""
-        verdict = await super().verdict()
+        records = await read_engine_records(self.database)
+        verdict = check_logs(self.tried(), self.copies(), self.faults, records, deadline=self.options.deadline)
         if verdict.violations:
             print(verdict.violations, *await self._record(verdict.violations), sep="\n")
         return verdict
@@ -230,7 +246,7 @@ async def drill(
     app = engine.build(Settings(database=database.url, channels=channels, sandbox=False))
     with run_receiver(folder / "receiver.jsonl", behavior or {}, spawn=fork) as port:
         await app.open()
-        rig = Rig(folder, database, options, port=port, producer=DrillProducer(app, folder / "producer.jsonl", CHANNEL))
+        rig = Rig(folder, database, options, port=port, producer=CrashProducer(app, folder / "producer.jsonl", CHANNEL))
         try:
             yield rig
         finally:

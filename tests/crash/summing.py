@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tidings.drill.checker import DrillVerdict, percentile
+
 from .rig import SCALE
 
 OUTCOMES = ("passed", "failed", "error", "skipped")
@@ -33,4 +35,15 @@ def summary(ended: Mapping[str, int], rows: Sequence[Mapping[str, Any]]) -> dict
         "drills": len(rows),
         **sums,
         "slowest": max((float(row.get("late_p100", 0)) for row in rows), default=0.0),
+    }
+
+
+def verdict_counts(verdict: DrillVerdict) -> dict[str, float]:
+    """Every class of a verdict as a number."""
+    names = ("lost", "unexpected", "early", "explained", "unexplained", "overlap", "unflagged", "misrecorded", "held")
+    shown = {name: f"duplicates_{name}" for name in ("explained", "unexplained")}
+    return {
+        "delivered": verdict.delivered,
+        **{shown.get(name, name): len(getattr(verdict, name)) for name in names},
+        **{f"late_p{share}": round(percentile(verdict.lateness, share / 100), 2) for share in (50, 99, 100)},
     }

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind
-from tidings.drill.harness import message_refs
 
 from .books import ROLE, PostgresDatabase
 from .conftest import Report
-from .rig import Options, drill, portions, scaled
+from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

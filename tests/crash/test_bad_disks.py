@@ -13,7 +13,6 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tidings.drill.harness import message_refs
 from tidings.model.errors import StoreFull
 from tidings.model.message import Draft
 from tidings.testing import PostgresCluster
@@ -21,7 +20,7 @@ from tidings.testing import PostgresCluster
 from ..time_limits import until
 from .books import PostgresDatabase, SqliteFile, make_role
 from .conftest import Report
-from .rig import Options, Rig, drill, scaled
+from .rig import Options, Rig, drill, message_refs, scaled
 from .worker import CHANNEL
 
 pytestmark = pytest.mark.crash

@@ -16,14 +16,13 @@ from typing import Any
 import pytest
 
 from tidings.app import App
-from tidings.drill.harness import message_refs
 from tidings.drill.receiver import digest
 from tidings.outbound.broadcasts.service import BroadcastService
 
 from ..time_limits import Limit
 from .books import Database
 from .conftest import Report
-from .rig import STANDSTILL, Options, Rig, drill, scaled
+from .rig import STANDSTILL, Options, Rig, drill, message_refs, scaled
 from .worker import CHANNEL
 
 pytestmark = pytest.mark.crash

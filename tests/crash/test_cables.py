@@ -13,7 +13,7 @@ import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind, ReceivedCopy
 from tidings.drill.engine_records import in_flight_messages
-from tidings.drill.harness import DrillProcess, message_refs
+from tidings.drill.harness import DrillProcess
 from tidings.testing import PostgresCluster
 
 from ..time_limits import slowness, until
@@ -21,7 +21,7 @@ from .books import PostgresDatabase
 from .cable import ADDRESS, Cable, cable
 from .conftest import Report
 from .proxy import proxy
-from .rig import Options, Rig, drill, portions, scaled
+from .rig import Options, Rig, drill, message_refs, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

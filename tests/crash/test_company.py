@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from tidings.drill.checker import DrillVerdict
-from tidings.drill.engine_records import count_unfinished, settle_times
-from tidings.drill.harness import DrillProcess, message_refs
+from tidings.drill.engine_records import count_unfinished, read_engine_records
+from tidings.drill.harness import DrillProcess
 
 from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
-from .rig import IS_FULL, Options, Rig, drill, portions, scaled
+from .rig import IS_FULL, Options, Rig, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash
 
@@ -104,7 +104,8 @@ async def bereaved(folder: Path, database: PostgresDatabase, on_unknown: str, po
         await feeding
         idle = await rig.idle()
         again = {copy.ref: copy.at for copy in rig.copies() if copy.pid == survivor.pid}
-        settled = await settle_times(database)
+        records = await read_engine_records(database)
+        settled = {ref: record.settled_at for ref, record in records.items() if record.settled_at is not None}
         verdict = await rig.verdict()
         return Resumed(rig, verdict, [again.get(ref, settled[ref]) - fault.begin for ref in fault.held], idle)
 

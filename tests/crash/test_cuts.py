@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind
-from tidings.drill.harness import message_refs
 from tidings.testing import PostgresCluster
 
 from ..time_limits import until
 from .books import PostgresDatabase
 from .conftest import Report
 from .proxy import Proxy, proxy
-from .rig import Options, drill, portions, scaled
+from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

@@ -15,13 +15,13 @@ from tests.dispatch.cleaning import clean
 
 from tidings.drill.checker import InjectedFault, InjectionKind
 from tidings.drill.engine_records import read_engine_records
-from tidings.drill.harness import DrillProcess, message_refs
+from tidings.drill.harness import DrillProcess
 from tidings.testing import RabbitBroker
 
 from ..time_limits import until
 from .books import Database, SqliteFile
 from .conftest import Report
-from .rig import IS_FULL, Options, Rig, drill, portions, scaled
+from .rig import IS_FULL, Options, Rig, drill, message_refs, portions, reasons, scaled
 from .worker import CHANNEL
 
 pytestmark = [
@@ -135,7 +135,7 @@ async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
         idle = await rig.idle()
         codes = await asyncio.gather(*(rig.stop(sender) for sender in (*pair, head)))
         verdict = await rig.verdict()
-    noticed: list[Any] = head.reasons("broker_lost")
+    noticed: list[Any] = reasons(head, "broker_lost")
     report(rig, verdict, kills_of_rabbitmq=1, noticed=len(noticed))
 
     assert idle and codes == [0, 0, 0], "the same processes go on"

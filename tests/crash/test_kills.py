@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.checker import crash_coverage
-from tidings.drill.harness import message_refs
 
 from .books import Database
 from .conftest import Report
-from .rig import IS_FULL, Options, drill, portions, scaled, strike
+from .rig import IS_FULL, Options, drill, message_refs, portions, scaled, strike
 
 pytestmark = pytest.mark.crash
 

@@ -10,12 +10,11 @@ import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind
 from tidings.drill.engine_records import read_engine_records
-from tidings.drill.harness import message_refs
 
 from .books import SqliteFile
 from .conftest import Report
 from .lossy import IS_POSSIBLE, lossy
-from .rig import Options, drill, scaled
+from .rig import Options, drill, message_refs, scaled
 
 pytestmark = [
     pytest.mark.crash,

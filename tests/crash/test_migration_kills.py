@@ -26,7 +26,6 @@ import pytest
 
 from tidings import app as engine
 from tidings.config import Settings
-from tidings.drill.harness import ProcessHandle
 from tidings.migration.job_file import read_job
 from tidings.migration.jobs import JobState
 
@@ -75,7 +74,7 @@ class Move:
             for i in range(NOTES_OF_ONE)
         ]
         self.kills = 0
-        self._processes: list[ProcessHandle] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     async def begin(self) -> str:
         """Create the job and start it; gives its id."""
@@ -110,7 +109,7 @@ class Move:
             "retry": {"initial_delay": "200ms"},
         }
 
-    def spawn(self, crash_at: str = "") -> ProcessHandle:
+    def spawn(self, crash_at: str = "") -> subprocess.Popen[bytes]:
         """A worker."""
         options = {
             **asdict(Options()),

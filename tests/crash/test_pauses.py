@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from tidings.drill.engine_records import in_flight_messages, read_engine_records
-from tidings.drill.harness import DrillProcess, message_refs
+from tidings.drill.harness import DrillProcess
 
 from ..time_limits import Limit, until
 from .books import Database, PostgresDatabase, late_results
 from .conftest import Report
-from .rig import STANDSTILL, Options, Rig, drill, portions, scaled
+from .rig import STANDSTILL, Options, Rig, drill, message_refs, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

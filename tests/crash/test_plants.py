@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.checker import DrillVerdict
-from tidings.drill.harness import message_refs
 
 from .books import PostgresDatabase, SqliteFile
-from .rig import Options, Rig, drill, portions
+from .rig import Options, Rig, drill, message_refs, portions
 
 pytestmark = pytest.mark.crash
 

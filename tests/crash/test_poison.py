@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.engine_records import read_engine_records
-from tidings.drill.harness import message_refs
 
 from .books import Database
 from .conftest import Report
-from .rig import Options, drill, scaled
+from .rig import Options, drill, message_refs, scaled
 
 pytestmark = pytest.mark.crash
 

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind
-from tidings.drill.harness import message_refs
 from tidings.testing import PostgresCluster
 
 from .books import PostgresDatabase, make_role
 from .conftest import Report
-from .rig import IS_FULL, Options, drill, portions, scaled
+from .rig import IS_FULL, Options, drill, message_refs, portions, reasons, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
@@ -62,7 +61,7 @@ async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
             resumed.append(time.time() - started)
         await rig.producer.produce(parts[-1])
         idle = await rig.idle()
-        trouble = [reason for sender in pair for reason in sender.reasons("store_error")]
+        trouble = [reason for sender in pair for reason in reasons(sender, "store_error")]
         codes = [await rig.stop(sender) for sender in pair]
         verdict = await rig.verdict()
     report(

@@ -17,13 +17,13 @@ import asyncpg
 import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind
-from tidings.drill.harness import DrillProcess, message_refs
+from tidings.drill.harness import DrillProcess
 from tidings.testing import PostgresCluster
 
 from .books import PostgresDatabase, make_role
 from .conftest import Report
 from .power import Disk, cuttable
-from .rig import IS_FULL, Options, Rig, drill, portions, scaled
+from .rig import IS_FULL, Options, Rig, drill, message_refs, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

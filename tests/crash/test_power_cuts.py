@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from tidings.drill.harness import message_refs, run_receiver
+from tidings.drill.harness import run_receiver
 from tidings.drill.json_log import LogTail, read_log
 
 from ..time_limits import until
 from . import blackout
 from .conftest import Note
-from .rig import ROOT, Options, scaled
+from .rig import ROOT, Options, message_refs, scaled
 
 pytestmark = [
     pytest.mark.crash,

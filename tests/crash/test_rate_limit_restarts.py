@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tidings.drill.harness import message_refs
 from tidings.drill.json_log import read_log
 
 from .books import Database
-from .rig import Options, drill
+from .rig import Options, drill, message_refs
 
 pytestmark = pytest.mark.crash
 

@@ -10,12 +10,12 @@ import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind
 from tidings.drill.engine_records import read_engine_records
-from tidings.drill.harness import DrillProcess, message_refs
+from tidings.drill.harness import DrillProcess
 
 from ..time_limits import until
 from .books import ROLE, PostgresDatabase
 from .conftest import Report
-from .rig import Options, drill, scaled
+from .rig import Options, drill, message_refs, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.harness import message_refs
-
 from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
-from .rig import Options, drill, portions, scaled
+from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash
 

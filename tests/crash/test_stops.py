@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.engine_records import in_flight_messages, read_engine_records
-from tidings.drill.harness import message_refs
 
 from .books import Database
 from .conftest import Report
-from .rig import Options, drill, portions, scaled
+from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash
 

@@ -24,7 +24,6 @@ from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.roles import ProcessRole, ProcessShare
 from tidings.drill.json_log import JsonLog
 from tidings.drill.parent_watch import end_with_parent
-from tidings.drill.producer import DrillProducer
 from tidings.kernel import attempts, crash_points, retry, settler, start_marks
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
@@ -36,6 +35,7 @@ from tidings.wire import http_client
 
 from ..encryption import KEY
 from .plants import PLANTS
+from .producer import CrashProducer
 
 CHANNEL = "drill"
 
@@ -171,7 +171,7 @@ async def work(options: dict[str, Any]) -> None:
         await app.dispatcher.start()
     app.worker.start()
     if options.get("produce"):
-        await DrillProducer(app, options["producer_log"], CHANNEL).produce(options["produce"], single=True)
+        await CrashProducer(app, options["producer_log"], CHANNEL).produce(options["produce"], single=True)
         page = await app.messages.page(limit=1000)
         print(len(page.items), flush=True)
     await asked.wait()

@@ -179,7 +179,7 @@ async def accept(app: App, *recipients: str, **more: Any) -> list[str]:
 
 def token_of(app: App, task: int, claim: int = 1) -> ClaimKey:
     """What a genuine report calls a claim."""
-    return task, claim, runtime_of(app)._tokens.of(CHANNEL, task, claim)
+    return task, claim, runtime_of(app)._context.tokens.of(CHANNEL, task, claim)
 
 
 def runtime_of(app: App) -> DispatcherRuntime:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidings.dispatch.adaptive_concurrency import MIN_WINDOW, next_window
 from tidings.dispatch.claim_tokens import ClaimTokens
+from tidings.dispatch.flow_control import MIN_WINDOW, next_window
 from tidings.dispatch.in_flight_tasks import InFlightTask, InFlightTasks, completion_bound, split_into_batches
 from tidings.dispatch.roles import Partition, ProcessRole, ProcessShare, parse_share, partition_of
 from tidings.dispatch.wire_format import ClaimKey, ReportedOutcome, ReturnReason, TransportReport

@@ -24,6 +24,7 @@ from tidings.drill.checker import (
 from tidings.model.task import TaskState, can_transition
 from tidings.model.time import SECOND
 
+from ..crash.summing import verdict_counts
 from .clock import START
 from .plan import DEADLINE, LANES, LEASE, LONGEST, RATE
 
@@ -108,7 +109,7 @@ def judged(world: World) -> tuple[dict[str, list[str]], dict[str, float]]:
     world.met["duplicate, explained"] += len(verdict.explained)
     world.met["held for a person"] += len(verdict.held)
     world.met["recovered"] += len(verdict.recovered)
-    return {name: found[:5] for name, found in violations.items() if found}, verdict.counts
+    return {name: found[:5] for name, found in violations.items() if found}, verdict_counts(verdict)
 
 
 def _moves(world: World, books: Books, violations: defaultdict[str, list[str]]) -> None:

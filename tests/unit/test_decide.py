@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -28,8 +29,8 @@ from tidings.model.task import (
     can_transition,
 )
 from tidings.model.time import SECOND
-from tidings.store.claim_order import ClaimCandidate, choose_candidates
 from tidings.store.rate_limits import MAX_AHEAD, RateLimitState, reserve_slots, slot_interval
+from tidings.store.sqlite_claims import choose_tasks
 
 NOW = 1_800_000_000 * SECOND
 LANE = Lane("q", policy=POLICIES["quick"])
@@ -177,13 +178,16 @@ def test_a_node_is_silent_only_after_a_full_lease_of_the_same_number() -> None:
 )
 def test_the_choice_keeps_its_bounds(rows: list[tuple[int, int, str]], room: int, fair: int, cap: int) -> None:
     """Never more than the room, nor a queue's own, nothing twice; priority first."""
-    near = [ClaimCandidate(priority, due, i, queue) for i, (priority, due, queue) in enumerate(rows)]
+    near = [
+        task()._replace(id=TaskId(i), priority=priority, due_at=due, queue=queue)
+        for i, (priority, due, queue) in enumerate(rows)
+    ]
     rooms = {"a": cap, "b": room}
-    chosen = choose_candidates(near, rooms, room, fair)
+    chosen = choose_tasks(near, rooms, room, fair)
     assert len(chosen) == len(set(chosen)) <= room
     assert sum(c.queue == "a" for c in chosen) <= cap
     if not fair and cap >= room:
-        assert chosen == sorted(near)[:room]
+        assert chosen == sorted(near, key=attrgetter("priority", "due_at", "id"))[:room]
 
 
 @given(st.integers(1, 10**6), st.integers(-(10**6), 10**6), st.integers(0, 50))

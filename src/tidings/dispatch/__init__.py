@@ -8,8 +8,7 @@ dispatcher_runtime: everything a dispatcher needs besides its runner.
 remote_executor: publishes claimed tasks and settles them by the reports of transports.
 publisher: packs tasks into batches and publishes them, once per claim.
 in_flight_tasks: tasks held by transports, and what a report means for each (pure).
-flow_control: how many tasks of each channel may be in flight.
-adaptive_concurrency: adapts that number to the throughput of the last second (pure).
+flow_control: how many tasks of each channel may be in flight; adapts to the throughput of the last second.
 reconciliation: settles tasks of lost transports and records late results.
 recovery: takes over the in-flight tasks of a dead dispatcher.
 transport: sends batches and reports each outcome.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,18 @@ class BrokerMessage:
         """Reject: the broker dead-letters the message."""
         with contextlib.suppress(Exception):
             await self._message.reject(requeue=False)
+
+
+def one_by_one(
+    take: Callable[[BrokerMessage], Awaitable[None]],
+) -> Callable[[Sequence[BrokerMessage]], Awaitable[None]]:
+    """Return a consumer of batches that takes one message after another."""
+
+    async def take_all(batch: Sequence[BrokerMessage]) -> None:
+        for message in batch:
+            await take(message)
+
+    return take_all
 
 
 async def ack_all(messages: Sequence[BrokerMessage]) -> None:

@@ -34,7 +34,6 @@ class ClaimTokens:
         self._secret = bytes.fromhex(cipher.decrypt(_PLACE, found[0]["value"]))
 
     def of(self, channel: str, id_: int, claim: int) -> str:
-        """Return the token of a claim."""
         claim_text = f"{id_}.{claim}.{channel}".encode()
         return hmac.digest(self._secret, claim_text, "sha256")[:_SIZE].hex()
 

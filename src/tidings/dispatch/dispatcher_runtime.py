@@ -18,22 +18,14 @@ from ..model.task import NodeId
 from ..observability.events import BatchSettled, BatchUnreadable, Emit, Event, ReportRefused, ReportUnreadable
 from ..store.encryption import Cipher
 from ..store.port import Store
-from .broker_messages import BrokerMessage
+from .broker_messages import BrokerMessage, one_by_one
 from .claim_tokens import ClaimTokens
 from .context import DispatchContext
 from .flow_control import dispatched_lane
 from .in_flight_tasks import DispatchTimeouts
-from .rabbitmq import (
-    DEAD_LETTER_EXCHANGE,
-    LATE_EXCHANGE,
-    OUTCOME_EXCHANGE,
-    BrokerConnection,
-    BrokerDown,
-    PublishRefused,
-    PublishUnconfirmed,
-)
+from .rabbitmq import DEAD_LETTER_EXCHANGE, LATE_EXCHANGE, OUTCOME_EXCHANGE, BrokerConnection, PublishError
 from .reconciliation import record_late_outcomes
-from .recovery import DispatcherRecovery, DispatcherTakeover
+from .recovery import DispatcherRecovery
 from .remote_executor import PREFETCH, RemoteExecutor
 from .wire_format import (
     REPORT_TYPE,
@@ -79,17 +71,17 @@ class DispatcherRuntime:
             went=self._connection_changed,
         )
         self.lanes = {queue: dispatched_lane(lane, 0) if queue in queues else lane for queue, lane in lanes.items()}
-        self._store, self._queues, self._emit, self._tokens = store, queues, emit, ClaimTokens()
         self._context = DispatchContext(
-            self._broker, store, clock, self.lanes, queues, handlers, terms, self._tokens, emit
+            self._broker, store, clock, self.lanes, queues, handlers, terms, ClaimTokens(), emit
         )
-        self.recovery = DispatcherRecovery(store, self._me, self._takeover, self._prepare)
+        self._emit = emit
+        self.recovery = DispatcherRecovery(self._context, self._me, self._prepare)
 
     async def start(self) -> None:
         """Connect. Raises Misconfigured for problems that waiting cannot fix."""
-        await self._tokens.load(self._store, self._cipher)
-        await self._broker.read(DEAD_LETTER_EXCHANGE, self._on_dead_letters, prefetch=PREFETCH)
-        await self._broker.read(LATE_EXCHANGE, self._on_late_reports, prefetch=PREFETCH)
+        await self._context.tokens.load(self._context.store, self._cipher)
+        await self._broker.read(DEAD_LETTER_EXCHANGE, one_by_one(self._return_batch), prefetch=PREFETCH)
+        await self._broker.read(LATE_EXCHANGE, one_by_one(self._record_late), prefetch=PREFETCH)
         await self._broker.start()
 
     async def stop(self) -> None:
@@ -116,29 +108,22 @@ class DispatcherRuntime:
 
     def status(self) -> Mapping[str, Any]:
         """Return the status for the node's row."""
-        unserved = [] if self._executor is None else self._executor.unserved
+        unserved = [] if self._executor is None else self._executor.flow.unserved
         idle = f"no transport accepts messages of {', '.join(unserved)}" if unserved else None
-        stuck = unserved if self._broker.problem is None else sorted(self._queues)
+        stuck = unserved if self._broker.problem is None else sorted(self._context.queues)
         state = {"broker": self._broker.problem or idle or "connected", "broker_at": self._broker.address}
         return {**state, "stuck": stuck} if stuck else state
 
     def _me(self) -> NodeId:
         return NodeId(0) if self._runner is None else self._runner.node.id
 
-    def _takeover(self, node: NodeId) -> DispatcherTakeover:
-        return DispatcherTakeover(node, self._me, self._context)
-
     async def _prepare(self) -> float:
         return 1.0 if self._executor is None else await self._executor.prepare()
 
     def _connection_changed(self) -> None:
         if self._executor is not None and self._runner is not None:
-            self._executor.update_windows()
+            self._executor.flow.set_all()  # nothing is claimed while nothing can be published
             self._runner.wake()
-
-    async def _on_dead_letters(self, batch: list[BrokerMessage]) -> None:
-        for incoming in batch:
-            await self._return_batch(incoming)
 
     async def _return_batch(self, incoming: BrokerMessage) -> None:
         """Return a dead-lettered batch to its dispatcher; if it was never delivered, it has not started."""
@@ -153,22 +138,18 @@ class DispatcherRuntime:
         body = encode_report(TransportReport(batch.channel, self._name, returned=returned))
         try:
             await self._broker.publish(OUTCOME_EXCHANGE, incoming.reply_to, body, kind=REPORT_TYPE)
-        except (BrokerDown, PublishRefused, PublishUnconfirmed):
+        except PublishError:
             return  # it is redelivered on the next connection
         await incoming.ack()
 
-    async def _on_late_reports(self, batch: list[BrokerMessage]) -> None:
-        """Record reports for an outcome queue that no longer exists as evidence: their claims are settled."""
-        for incoming in batch:
-            await self._record_late(incoming)
-
     async def _record_late(self, incoming: BrokerMessage) -> None:
+        """Record a report for an outcome queue that no longer exists as evidence: its claims are settled."""
         try:
             if incoming.kind == REPORT_TYPE:
-                report, refused = self._tokens.verify(decode_report(incoming.body))
+                report, refused = self._context.tokens.verify(decode_report(incoming.body))
                 if refused:
                     self._emit(ReportRefused(report.transport, report.channel, refused))
-                await record_late_outcomes(self._store, self._me(), report.channel, report.outcomes, emit=self._emit)
+                await record_late_outcomes(self._context, self._me(), report.channel, report.outcomes)
         except Unreadable as error:
             self._emit(ReportUnreadable(str(error)))
         await incoming.ack()

@@ -2,6 +2,10 @@
 
 The limit is set as the cap of the channel's lane. It is 0 while the window is full, while no transport
 consumes the channel's batches, and while the broker is unavailable.
+
+At most one second of work is published ahead, so that a pause takes effect quickly: the throughput of the
+last second is the window of the next one. A channel that responds faster gets a larger window each time,
+until all its slots are in use or its responses take a second.
 """
 
 from __future__ import annotations
@@ -11,7 +15,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from ..kernel.lanes import Lane
-from .adaptive_concurrency import MIN_WINDOW, next_window
+from .context import DispatchContext
+
+MIN_WINDOW = 50  # two batches: less would not allow a measurement
+
+
+def next_window(now: int, *, done: int, most_in_flight: int, slots: int) -> int:
+    """Return the next window, from the tasks done and the most in flight within the last second. Pure."""
+    least = min(MIN_WINDOW, slots)
+    if most_in_flight < now // 2 and done <= now:
+        return now  # the window was not used up, so it stays
+    return max(least, min(slots, max(done, now // 2)))
 
 
 def dispatched_lane(lane: Lane, cap: int) -> Lane:
@@ -26,21 +40,18 @@ class FlowControl:
 
     def __init__(
         self,
-        lanes: dict[str, Lane],
-        queues: Collection[str],
+        context: DispatchContext,
         limits: Mapping[str, int],  # maximum in flight by channel
         *,
-        monotonic: Callable[[], float],
         can_publish: Callable[[], bool],
         opened: Callable[[], None],  # called when a cap of 0 is raised
     ) -> None:
-        self._lanes = lanes
-        self._queues = queues
+        self._lanes, self._queues = context.lanes, context.queues
+        self._monotonic = context.clock.monotonic
         self._limits = limits
-        self._monotonic = monotonic
         self._can_publish = can_publish
         self._opened = opened
-        self._windows = {queue: min(MIN_WINDOW, limits[queue]) for queue in queues}
+        self._windows = {queue: min(MIN_WINDOW, limits[queue]) for queue in self._queues}
         self._in_flight: Counter[str] = Counter()
         self._most: Counter[str] = Counter()  # maximum in flight since the last adjustment
         self._done: Counter[str] = Counter()  # since the last adjustment
@@ -59,16 +70,13 @@ class FlowControl:
             self._set(queue)
 
     def remove(self, queue: str) -> None:
-        """Count one task less in flight."""
         self._in_flight[queue] -= 1
         self._set(queue)
 
     def note_done(self, queue: str) -> None:
-        """Count a completed attempt."""
         self._done[queue] += 1
 
     def is_served(self, queue: str) -> None:
-        """Note that a transport serves this channel."""
         self._unserved.pop(queue, None)
 
     def suspend(self, queue: str, seconds: float) -> bool:
@@ -92,7 +100,6 @@ class FlowControl:
         self.set_all()
 
     def set_all(self) -> None:
-        """Set the caps of all lanes."""
         for queue in self._queues:
             self._set(queue)
 

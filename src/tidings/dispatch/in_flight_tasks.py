@@ -51,8 +51,6 @@ class InFlightTask:
 
 
 class ReportEffect(NamedTuple):
-    """The effect of a report."""
-
     ended: list[tuple[InFlightTask, Outcome, float]]
     started: list[InFlightTask]
     returned: list[tuple[InFlightTask, ReturnReason]]  # certainly not started
@@ -74,7 +72,6 @@ class InFlightTasks:
     _reported: OrderedDict[ClaimKey, None] = field(default_factory=OrderedDict)  # to ignore repeated reports
 
     def add(self, entry: InFlightTask) -> None:
-        """Add a task that is about to be published."""
         self.held[entry.task.id] = entry
 
     def drop(self, entry: InFlightTask) -> None:

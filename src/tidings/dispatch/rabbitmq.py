@@ -48,15 +48,19 @@ _NEVER = "not connected yet"
 MessageCallback = Callable[[list[BrokerMessage]], Awaitable[None]]
 
 
-class BrokerDown(Exception):
+class PublishError(Exception):
+    """A message was not published, or not confirmed."""
+
+
+class BrokerDown(PublishError):
     """There is no connection; nothing was published."""
 
 
-class PublishRefused(Exception):
+class PublishRefused(PublishError):
     """The broker rejected the message; nothing was published."""
 
 
-class PublishUnconfirmed(Exception):
+class PublishUnconfirmed(PublishError):
     """The connection was lost before the confirm: the message counts as published."""
 
 
@@ -238,25 +242,21 @@ class BrokerConnection:
             self._exchanges = {OUTCOME_EXCHANGE: await channel.get_exchange(OUTCOME_EXCHANGE, ensure=False)}
             return
         kinds = load_aio_pika().ExchangeType
-        late = {"alternate-exchange": LATE_EXCHANGE}
+        exchanges: dict[str, tuple[Any, Any]] = {
+            LATE_EXCHANGE: (kinds.FANOUT, None),
+            DEAD_LETTER_EXCHANGE: (kinds.FANOUT, None),
+            OUTCOME_EXCHANGE: (kinds.DIRECT, {"alternate-exchange": LATE_EXCHANGE}),
+            BATCH_EXCHANGE: (kinds.DIRECT, None),
+        }
         self._exchanges = {
-            LATE_EXCHANGE: await self._exchange(channel, LATE_EXCHANGE, kinds.FANOUT),
-            DEAD_LETTER_EXCHANGE: await self._exchange(channel, DEAD_LETTER_EXCHANGE, kinds.FANOUT),
-            OUTCOME_EXCHANGE: await self._exchange(channel, OUTCOME_EXCHANGE, kinds.DIRECT, late),
-            BATCH_EXCHANGE: await self._exchange(channel, BATCH_EXCHANGE, kinds.DIRECT),
+            name: await channel.declare_exchange(name, kind, durable=True, arguments=arguments)
+            for name, (kind, arguments) in exchanges.items()
         }
         for name in (LATE_EXCHANGE, DEAD_LETTER_EXCHANGE):
             await (await self._queue(channel, name, {})).bind(self._exchanges[name])
         for name in self._channels:
             queue = await self._queue(channel, batch_queue(name), _BATCH_QUEUE)
             await queue.bind(self._exchanges[BATCH_EXCHANGE], name)
-
-    async def _exchange(
-        self, channel: AbstractChannel, name: str, kind: Any, arguments: Mapping[str, Any] | None = None
-    ) -> AbstractExchange:
-        return await channel.declare_exchange(
-            name, kind, durable=True, arguments=None if arguments is None else dict(arguments)
-        )
 
     async def _queue(self, channel: AbstractChannel, name: str, arguments: Mapping[str, Any]) -> Any:
         aio_pika = load_aio_pika()
@@ -406,12 +406,10 @@ _OUTCOME_QUEUE = {"x-single-active-consumer": True, "x-expires": _QUEUE_EXPIRY_M
 
 
 def batch_queue(channel: str) -> str:
-    """Return the name of a channel's batch queue."""
     return f"{BATCH_EXCHANGE}.{channel}"
 
 
 def outcome_queue(node: int) -> str:
-    """Return the name of a dispatcher's outcome queue."""
     return f"{OUTCOME_EXCHANGE}.{node}"
 
 

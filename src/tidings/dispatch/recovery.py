@@ -2,7 +2,7 @@
 
 The dead dispatcher's outcome queue remains in the broker and has one consumer at a time. The successor
 consumes it and settles in the dead node's name, because the claims are still that node's. When all timeouts
-have passed and a marker has come returned through the queue, tasks without a report are released, or unknown
+have passed and a marker has returned through the queue, tasks without a report are released, or unknown
 if they may have started.
 """
 
@@ -22,16 +22,15 @@ from ..model.outcome import Defer
 from ..model.task import NodeId, claimed_task
 from ..model.time import SECOND
 from ..observability.events import ReportRefused, TasksRecovered
-from ..store.port import Row, Step, Store
-from .broker_messages import BrokerMessage
+from ..store.port import Row, Step
+from .broker_messages import BrokerMessage, one_by_one
 from .context import DispatchContext
 from .in_flight_tasks import RETURN_REASONS, InFlightTask, InFlightTasks, completion_bound
-from .rabbitmq import OUTCOME_EXCHANGE, BrokerDown, PublishRefused, PublishUnconfirmed, outcome_queue
-from .reconciliation import interpret_outcome, record_late_outcomes, settle_unknown
-from .wire_format import MARKER_TYPE, Unreadable, decode_marker, decode_report, encode_marker
+from .rabbitmq import BrokerDown, outcome_queue
+from .reconciliation import OutcomeMarkers, interpret_outcome, record_late_outcomes, settle_unknown
+from .wire_format import MARKER_TYPE, Unreadable, decode_report
 
 PREFETCH = 200
-_MARKER_RETRY = 5.0  # seconds until a lost marker is sent again
 _PAGE = 1000
 
 
@@ -41,14 +40,13 @@ class DispatcherTakeover:
     def __init__(self, node: NodeId, me: Callable[[], NodeId], context: DispatchContext) -> None:
         (
             self._broker, self._store, self._clock, self._lanes, self._queues, self._handlers,
-            self._terms, self._tokens, self._emit,
+            self._terms, _, self._emit,
         ) = context  # fmt: skip
         self.node = node
-        self._me = me
+        self._context = context
         self._in_flight = InFlightTasks(context.tokens)
         self._counts = [0, 0, 0]  # ended, released, unknown
-        self._marker: tuple[int, float] | None = None
-        self._markers = 0
+        self._markers = OutcomeMarkers(context, lambda: node, me)
         self._reading = False
         dead = Node(context.store, context.clock, lease=timedelta(seconds=1))
         dead.id = node
@@ -67,12 +65,12 @@ class DispatcherTakeover:
         if not self._broker.is_up:
             return False
         if not self._reading:
-            await self._broker.read(outcome_queue(self.node), self._take, prefetch=PREFETCH, own=True)
+            await self._broker.read(outcome_queue(self.node), one_by_one(self._take), prefetch=PREFETCH, own=True)
             self._reading = True
         now = self._clock.monotonic()
         await self._settle_unknown(self._in_flight.unknown(now))
-        if self._in_flight.silent(now) and (self._marker is None or now - self._marker[1] > _MARKER_RETRY):
-            await self._ask(now)
+        if self._in_flight.silent(now):
+            await self._markers.send(now)
         return False
 
     async def leave(self) -> None:
@@ -109,26 +107,12 @@ class DispatcherTakeover:
             alone=task.crashes >= ISOLATE_AFTER,
         )
 
-    async def _ask(self, now: float) -> None:
-        self._markers += 1
-        number = self._tokens.marker(self.node, self._markers)
-        self._marker = (number, now)
-        try:
-            await self._broker.publish(
-                OUTCOME_EXCHANGE, str(self.node), encode_marker(number, self._me()), kind=MARKER_TYPE
-            )
-        except (BrokerDown, PublishRefused, PublishUnconfirmed):
-            self._marker = None
-
-    async def _take(self, batch: list[BrokerMessage]) -> None:
-        """Process reports and markers of the dead dispatcher's queue."""
-        for incoming in batch:
-            await self._take_one(incoming)
-
-    async def _take_one(self, incoming: BrokerMessage) -> None:
+    async def _take(self, incoming: BrokerMessage) -> None:
+        """Process a report or marker of the dead dispatcher's queue."""
         try:
             if incoming.kind == MARKER_TYPE:
-                await self._marked(*decode_marker(incoming.body))
+                if (sent := self._markers.returned(incoming.body)) is not None:
+                    await self._marked(sent)
             else:
                 await self._apply(incoming)
         except Unreadable:
@@ -155,14 +139,11 @@ class DispatcherTakeover:
         while self._settler.unwritten:
             await self._settler.step()
         if effect.late:
-            await record_late_outcomes(self._store, self.node, report.channel, effect.late, emit=self._emit)
+            await record_late_outcomes(self._context, self.node, report.channel, effect.late)
         self._counts[0] += len(effect.ended)
         self._counts[1] += len(effect.returned)
 
-    async def _marked(self, number: int, by: int) -> None:
-        if self._marker is None or (number, by) != (self._marker[0], self._me()):
-            return
-        sent, self._marker = self._marker[1], None
+    async def _marked(self, sent: float) -> None:
         silent = self._in_flight.silent(sent)
         for entry in silent:
             if not entry.may_have_started:
@@ -176,10 +157,7 @@ class DispatcherTakeover:
 
     async def _settle_unknown(self, entries: list[InFlightTask]) -> None:
         if entries:
-            await settle_unknown(
-                self._store, self.node, entries, self._handlers,
-                now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
-            )  # fmt: skip
+            await settle_unknown(self._context, self.node, entries)
             self._counts[2] += len(entries)
             for entry in entries:
                 self._in_flight.drop(entry)
@@ -198,15 +176,10 @@ class DispatcherRecovery:
     name = "dispatch_recovery"
 
     def __init__(
-        self,
-        store: Store,
-        me: Callable[[], NodeId],
-        create_takeover: Callable[[NodeId], DispatcherTakeover],
-        prepare: Callable[[], Awaitable[float]],
+        self, context: DispatchContext, me: Callable[[], NodeId], prepare: Callable[[], Awaitable[float]]
     ) -> None:
-        self._store = store
+        self._context = context
         self._me = me
-        self._create_takeover = create_takeover
         self._prepare = prepare
         self._open: dict[NodeId, DispatcherTakeover] = {}
 
@@ -215,13 +188,13 @@ class DispatcherRecovery:
         soon = await self._prepare()
         dead = {
             NodeId(row["id"])
-            for row in await self._store.read("node_list")
+            for row in await self._context.store.read("node_list")
             if row["state"] == "dead" and is_dispatcher(row) and row["id"] != self._me()
         }
         for node in [node for node in self._open if node not in dead]:
             await self._open.pop(node).leave()
         for node in dead:
-            takeover = self._open.setdefault(node, self._create_takeover(node))
+            takeover = self._open.setdefault(node, DispatcherTakeover(node, self._me, self._context))
             try:
                 if await takeover.step():
                     del self._open[node]

@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ..kernel.executor import LocalExecutor, ReadyTask
@@ -28,22 +29,12 @@ from .context import DispatchContext
 from .flow_control import FlowControl
 from .in_flight_tasks import RETURN_REASONS, InFlightTask, InFlightTasks, completion_bound
 from .publisher import TaskPublisher
-from .rabbitmq import OUTCOME_EXCHANGE, BrokerDown, PublishRefused, PublishUnconfirmed, outcome_queue
-from .reconciliation import interpret_outcome, record_late_outcomes, settle_unknown
-from .wire_format import (
-    MARKER_TYPE,
-    ReportedOutcome,
-    ReturnReason,
-    TransportReport,
-    Unreadable,
-    decode_marker,
-    decode_report,
-    encode_marker,
-)
+from .rabbitmq import BrokerDown, outcome_queue
+from .reconciliation import OutcomeMarkers, interpret_outcome, record_late_outcomes, settle_unknown
+from .wire_format import MARKER_TYPE, ReturnReason, TransportReport, Unreadable, decode_report
 
 PREFETCH = 200  # reports
 _SUSPEND_FACTOR = 1.5  # times the batch TTL: wait before a channel without transports is tried again
-_MARKER_RETRY = 5.0  # seconds until a lost marker is sent again
 
 
 class RemoteExecutor:
@@ -58,25 +49,20 @@ class RemoteExecutor:
         limits: Mapping[str, int],  # maximum in flight by channel
     ) -> None:
         (
-            self._broker, self._store, self._clock, self._lanes, self._queues, self._handlers,
-            self._terms, self._tokens, self._emit,
+            self._broker, self._store, self._clock, _, self._queues, self._handlers,
+            self._terms, _, self._emit,
         ) = context  # fmt: skip
+        self._context = context
         self._runner = runner
         self._node = runner.node
         self._local = local
         self._in_flight = InFlightTasks(context.tokens)
         self._publisher = TaskPublisher(context, self._node, end=self._end, spawn=self._spawn)
-        self._flow = FlowControl(
-            context.lanes,
-            context.queues,
-            limits,
-            monotonic=context.clock.monotonic,
-            can_publish=self._can_publish,
-            opened=runner.wake,
+        self.flow = FlowControl(
+            context, limits, can_publish=lambda: self._is_ready and self._broker.is_up, opened=runner.wake
         )
         self._acks: deque[tuple[BrokerMessage, list[TaskId]]] = deque()
-        self._marker: tuple[int, float] | None = None  # number, and when it was sent
-        self._markers = 0
+        self._markers = OutcomeMarkers(context, lambda: self._node.id, lambda: self._node.id)
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,7 +76,6 @@ class RemoteExecutor:
 
     @property
     def ids(self) -> Collection[TaskId]:
-        """The tasks in progress."""
         return {*self._local.ids, *self._in_flight.held}
 
     def feed(self, jobs: Sequence[ReadyTask]) -> None:
@@ -108,11 +93,10 @@ class RemoteExecutor:
             alone = job.task.crashes >= ISOLATE_AFTER
             entry = InFlightTask(job.task, job.lane, job.claimed_at, now + wait + length, job.content, alone=alone)
             self._in_flight.add(entry)
-        self._flow.add([job.task.queue for job in away])
+        self.flow.add([job.task.queue for job in away])
         self._spawn(self._publisher.publish_tasks([self._in_flight.held[job.task.id] for job in away]))
 
     async def quiet(self) -> None:
-        """Wait until no task is in progress."""
         await self._local.quiet()
         await self._quiet.wait()
 
@@ -127,7 +111,6 @@ class RemoteExecutor:
             self._ticking = asyncio.create_task(self.tick())
 
     def close(self) -> None:
-        """Close; no task may be fed afterwards."""
         self._closed = True
         self._local.close()
         for task in (*self._tasks, *([self._ticking] if self._ticking else [])):
@@ -148,11 +131,7 @@ class RemoteExecutor:
         """Acknowledge reports soon, because results were written."""
         if self._acks and not self._acking:
             self._acking = True
-            self._spawn(self._acknowledge_soon())
-
-    async def _acknowledge_soon(self) -> None:
-        self._acking = False
-        await self.acknowledge()
+            self._spawn(self.acknowledge())
 
     # -- reports
 
@@ -166,7 +145,7 @@ class RemoteExecutor:
             with suppress(BrokerDown):  # it is declared on the next connection
                 await self._broker.read(queue, self._take, prefetch=PREFETCH, own=True)
         self._is_ready = self._broker.is_settled(queue)
-        self.update_windows()
+        self.flow.set_all()
         return 1.0 if self._is_ready else 0.1
 
     async def _take(self, batch: list[BrokerMessage]) -> None:
@@ -177,10 +156,11 @@ class RemoteExecutor:
                 if incoming.kind != MARKER_TYPE:
                     reports.append((incoming, decode_report(incoming.body)))
                     continue
-                number, by = decode_marker(incoming.body)
                 await self._apply(reports)
                 reports = []
-                await self._marked(number, by)
+                sent = self._markers.returned(incoming.body)
+                if sent is not None and not self._closed:
+                    await self._marked(sent)
             except Unreadable as error:  # its tasks are still in flight and settled after their timeouts
                 self._emit(ReportUnreadable(str(error)))
             self._acks.append((incoming, []))
@@ -199,16 +179,17 @@ class RemoteExecutor:
             if effect.refused:
                 self._emit(ReportRefused(report.transport, report.channel, effect.refused))
             if effect.ended or effect.started:
-                self._flow.is_served(report.channel)
+                self.flow.is_served(report.channel)
             for entry, outcome, seconds in effect.ended:
-                self._flow.note_done(entry.task.queue)
+                self.flow.note_done(entry.task.queue)
                 self._settle(entry, interpret_outcome(self._handlers, entry, outcome), seconds)
             if any(reason is ReturnReason.EXPIRED for _, reason in effect.returned):
                 self._suspend(report.channel, now)
             for entry, reason in effect.returned:
                 self._settle(entry, Defer(entry.task.due_at, RETURN_REASONS[reason]))
             if effect.late:
-                await self._record_late(report.channel, effect.late)
+                late = partial(record_late_outcomes, self._context, self._node.id, report.channel, effect.late)
+                await self._write_persistently(late)
             ids = [e.task.id for e, *_ in effect.ended] + [e.task.id for e, _ in effect.returned]
             self._acks.append((incoming, ids))
 
@@ -216,18 +197,8 @@ class RemoteExecutor:
         """Suspend a channel that no transport serves."""
         if now - self._broker.up_since < self._terms.ttl:
             return  # the batch expired while the broker was away: that says nothing about transports
-        if self._flow.suspend(channel, _SUSPEND_FACTOR * self._terms.ttl):
+        if self.flow.suspend(channel, _SUSPEND_FACTOR * self._terms.ttl):
             self._emit(NoTransport(channel))
-
-    @property
-    def unserved(self) -> list[str]:
-        """The channels whose messages no transport accepts."""
-        return self._flow.unserved
-
-    async def _record_late(self, channel: str, late: list[ReportedOutcome]) -> None:
-        await self._write_persistently(
-            lambda: record_late_outcomes(self._store, self._node.id, channel, late, emit=self._emit)
-        )
 
     async def _write_persistently(self, write: Callable[[], Awaitable[object]]) -> None:
         """Retry a write until the database responds: the next step depends on it."""
@@ -243,6 +214,7 @@ class RemoteExecutor:
 
     async def acknowledge(self) -> None:
         """Acknowledge reports whose results are durable."""
+        self._acking = False
         if not self._acks:
             return
         unwritten = self._runner.unwritten
@@ -256,28 +228,13 @@ class RemoteExecutor:
     async def tick(self) -> None:
         """Once a second: adjust windows, settle unknown tasks, send a marker for silent ones."""
         now = self._clock.monotonic()
-        self._flow.adjust()
+        self.flow.adjust()
         await self.acknowledge()
         await self._settle_unknown(self._in_flight.unknown(now))
-        asked = self._marker is not None and now - self._marker[1] <= _MARKER_RETRY
-        if not asked and self._in_flight.silent(now):
-            await self._ask(now)
+        if self._in_flight.silent(now):
+            await self._markers.send(now)
 
-    async def _ask(self, now: float) -> None:
-        """Send a marker behind all reports that may already be in the queue."""
-        self._markers += 1
-        number = self._tokens.marker(self._node.id, self._markers)
-        self._marker = (number, now)
-        body = encode_marker(number, self._node.id)
-        try:
-            await self._broker.publish(OUTCOME_EXCHANGE, str(self._node.id), body, kind=MARKER_TYPE)
-        except (BrokerDown, PublishRefused, PublishUnconfirmed):
-            self._marker = None
-
-    async def _marked(self, number: int, by: int) -> None:
-        if self._closed or self._marker is None or (number, by) != (self._marker[0], self._node.id):
-            return
-        sent, self._marker = self._marker[1], None
+    async def _marked(self, sent: float) -> None:
         silent = self._in_flight.silent(sent)
         await self._settle_unknown([entry for entry in silent if entry.may_have_started])
         for entry in silent:
@@ -288,10 +245,7 @@ class RemoteExecutor:
         if not entries:
             return
         try:
-            decisions = await settle_unknown(
-                self._store, self._node.id, entries, self._handlers,
-                now=self._clock.now(), quarantine_after=self._terms.quarantine_after,
-            )  # fmt: skip
+            decisions = await settle_unknown(self._context, self._node.id, entries)
         except TemporaryError as error:
             self._emit(StoreError.of("settle", error))
             return
@@ -299,13 +253,6 @@ class RemoteExecutor:
             self._give_up(entry)
         quarantined = sum(decision.what.startswith("failed") for decision in decisions)
         self._emit(TransportLost(self._node.id, len(entries) - quarantined, quarantined))
-
-    def update_windows(self) -> None:
-        """Set all windows; nothing is claimed while nothing can be published."""
-        self._flow.set_all()
-
-    def _can_publish(self) -> bool:
-        return self._is_ready and self._broker.is_up
 
     # -- ends
 
@@ -327,7 +274,7 @@ class RemoteExecutor:
             self._runner.release(entry.task)
 
     def _forget(self, entry: InFlightTask) -> None:
-        self._flow.remove(entry.task.queue)
+        self.flow.remove(entry.task.queue)
         if not self._in_flight.held:
             self._quiet.set()
 

@@ -43,7 +43,6 @@ class Partition:
     of: int
 
     def has(self, name: str) -> bool:
-        """Whether this name is in this partition."""
         return partition_of(name, self.of) == self.number - 1
 
 
@@ -72,7 +71,6 @@ class ProcessShare:
 
     @property
     def needs_database(self) -> bool:
-        """Whether it needs a database."""
         return bool(self.roles & DATABASE_ROLES)
 
 

@@ -28,7 +28,7 @@ from ..model.outcome import Done, Outcome, Unknown, raised
 from ..model.task import Task, TaskId
 from ..observability.events import AttemptError, BatchUnreadable, Emit, TransportAttempts
 from .broker_messages import BrokerMessage
-from .rabbitmq import OUTCOME_EXCHANGE, BrokerConnection, BrokerDown, PublishRefused, PublishUnconfirmed, batch_queue
+from .rabbitmq import OUTCOME_EXCHANGE, BrokerConnection, PublishError, PublishRefused, batch_queue
 from .wire_format import (
     REPORT_TYPE,
     ClaimKey,
@@ -84,13 +84,13 @@ class Transport:
         *,
         slots: int,
         emit: Emit,
-        name: str | None = None,
     ) -> None:
         self._senders = senders
         self._clock = clock
         self._emit = emit
-        self._name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self._broker = connect(self._came, self._went)
+        self._name = f"{socket.gethostname()}:{os.getpid()}"
+        self._news = asyncio.Event()
+        self._broker = connect(self._news.set, self._went)
         self._count = slots
         self._busy = 0
         self._executor = LocalExecutor(slots, self._attempt)
@@ -98,7 +98,6 @@ class Transport:
         self._in_progress: dict[ClaimKey, tuple[_ReadyItem, _ReceivedBatch]] = {}
         self._started: set[ClaimKey] = set()
         self._results: deque[tuple[str, str, _ReportEntry]] = deque()  # reply to, channel, entry
-        self._news = asyncio.Event()
         self._stopping = False
         self._numbers = count(1)
         self._loops: list[asyncio.Task[None]] = []
@@ -119,7 +118,6 @@ class Transport:
     # -- start and stop
 
     async def start(self) -> None:
-        """Start to consume."""
         for channel in self._senders:
             await self._broker.read(batch_queue(channel), self._take, prefetch=self._count)
         await self._broker.start()
@@ -150,9 +148,6 @@ class Transport:
     async def _until(self, condition: Callable[[], bool], deadline: float) -> None:
         while not condition() and self._clock.monotonic() < deadline:  # noqa: ASYNC110  (a few times, at the end)
             await asyncio.sleep(0.01)
-
-    def _came(self) -> None:
-        self._news.set()
 
     def _went(self) -> None:
         """Drop tasks that have not started: they are redelivered, here or elsewhere."""
@@ -239,7 +234,7 @@ class Transport:
         report = TransportReport(channel, self._name, started=[ready.item.key for ready in group])
         try:
             await self._broker.publish(OUTCOME_EXCHANGE, reply_to, encode_report(report), kind=REPORT_TYPE)
-        except (BrokerDown, PublishRefused, PublishUnconfirmed):
+        except PublishError:
             self._busy -= len(group)
             for ready in filter(self._is_current, group):
                 del self._in_progress[ready.item.key]  # not started, and it is redelivered
@@ -320,7 +315,7 @@ class Transport:
         report = TransportReport(channel, self._name, outcomes=outcomes, returned=returned)
         try:
             await self._broker.publish(OUTCOME_EXCHANGE, reply_to, encode_report(report), kind=REPORT_TYPE)
-        except (BrokerDown, PublishRefused, PublishUnconfirmed) as error:
+        except PublishError as error:
             # Outcomes must be reported; returned tasks are redelivered on the next connection.
             kept = news if isinstance(error, PublishRefused) else outcomes
             self._results.extendleft((reply_to, channel, one) for one in reversed(kept))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -21,12 +21,14 @@ VERSION = 1
 MAX_BATCH_SIZE = 25  # tasks per batch
 
 _LONGEST_MS = 1e9
+_KINDS: Mapping[type, str] = {int: "a whole number", str: "a string", dict: "an object"}
 _MESSAGE_FIELDS = ("id", "tenant", "recipient", "content", "accepted_at", "attempt")
 
 BATCH_TYPE = "tidings.batch"  # the AMQP property `type`
 REPORT_TYPE = "tidings.report"
 MARKER_TYPE = "tidings.marker"
 
+T = TypeVar("T")
 ClaimKey = tuple[int, int, str]  # task id, claim number and token: one attempt
 
 
@@ -45,8 +47,6 @@ class ReturnReason(StrEnum):
 
 
 class DispatchItem(NamedTuple):
-    """One task of a batch."""
-
     id: int
     claim: int
     token: str  # proof that it was dispatched; reports repeat it
@@ -70,8 +70,6 @@ class DispatchBatch(NamedTuple):
 
 
 class ReportedOutcome(NamedTuple):
-    """The outcome of one attempt."""
-
     key: ClaimKey
     outcome: Outcome
     ms: float
@@ -91,7 +89,6 @@ class TransportReport(NamedTuple):
 
 
 def encode_batch(batch: DispatchBatch) -> bytes:
-    """Encode a batch as a message body."""
     tasks = [
         {
             "id": item.id, "claim": item.claim, "token": item.token, "ask": item.ask,
@@ -104,15 +101,14 @@ def encode_batch(batch: DispatchBatch) -> bytes:
 
 
 def decode_batch(body: bytes) -> DispatchBatch:
-    """Decode a batch."""
     table = _table(body)
     try:
-        channel = _text(table["channel"])
+        channel = _checked(str, table["channel"])
         return DispatchBatch(
             channel,
             bool(table["marks_start"]),
-            _whole(table["within_ms"]),
-            _whole(table["deadline_ms"]),
+            _checked(int, table["within_ms"]),
+            _checked(int, table["deadline_ms"]),
             [_item(channel, task) for task in table["tasks"]],
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -122,13 +118,13 @@ def decode_batch(body: bytes) -> DispatchBatch:
 def _item(channel: str, task: Mapping[str, Any]) -> DispatchItem:
     fields = task["message"]
     message = Message(
-        _text(fields["id"]),
-        _text(fields["tenant"]),
+        _checked(str, fields["id"]),
+        _checked(str, fields["tenant"]),
         channel,
-        _text(fields["recipient"]),
-        _content(fields["content"]),
-        _whole(fields["accepted_at"]),
-        _whole(fields["attempt"]),
+        _checked(str, fields["recipient"]),
+        _checked(dict, fields["content"]),
+        _checked(int, fields["accepted_at"]),
+        _checked(int, fields["attempt"]),
     )
     return DispatchItem(*_key(task), message, bool(task.get("ask")))
 
@@ -137,7 +133,6 @@ def _item(channel: str, task: Mapping[str, Any]) -> DispatchItem:
 
 
 def encode_report(report: TransportReport) -> bytes:
-    """Encode a report as a message body."""
     return orjson.dumps(
         {
             "version": VERSION,
@@ -154,12 +149,11 @@ def encode_report(report: TransportReport) -> bytes:
 
 
 def decode_report(body: bytes) -> TransportReport:
-    """Decode a report."""
     table = _table(body)
     try:
         return TransportReport(
-            _text(table["channel"]),
-            _text(table["transport"]),
+            _checked(str, table["channel"]),
+            _checked(str, table["transport"]),
             [_key(entry) for entry in table.get("started", ())],
             [
                 ReportedOutcome(_key(entry), decode_outcome(entry), _duration(entry.get("ms", 0)))
@@ -179,7 +173,6 @@ def _why(word: object) -> ReturnReason:
 
 
 def encode_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Encode an outcome as a dictionary."""
     match outcome:
         case Done(receipt=receipt):
             return {"outcome": "done", "receipt": receipt}
@@ -201,28 +194,27 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def decode_outcome(entry: Mapping[str, Any]) -> Outcome:
-    """Decode an outcome."""
     try:
         match entry["outcome"]:
             case "done":
-                return Done(None if entry.get("receipt") is None else _text(entry["receipt"]))
+                return Done(None if entry.get("receipt") is None else _checked(str, entry["receipt"]))
             case "retry":
                 wait = entry.get("after_ms")
-                after = None if wait is None else timedelta(milliseconds=_whole(wait))
+                after = None if wait is None else timedelta(milliseconds=_checked(int, wait))
                 whole = bool(entry.get("whole_channel"))
-                return Retry(Category(entry["category"]), _text(entry["reason"]), after, whole)
+                return Retry(Category(entry["category"]), _checked(str, entry["reason"]), after, whole)
             case "reject":
                 whole = bool(entry.get("whole_channel"))
                 opted_out = bool(entry.get("opted_out"))
-                return Reject(Category(entry["category"]), _text(entry["reason"]), whole, opted_out)
+                return Reject(Category(entry["category"]), _checked(str, entry["reason"]), whole, opted_out)
             case "defer":
-                return Defer(_whole(entry["until"]), _text(entry["why"]))
+                return Defer(_checked(int, entry["until"]), _checked(str, entry["why"]))
             case "skip":
-                return Skip(_text(entry["why"]))
+                return Skip(_checked(str, entry["why"]))
             case "offline":
-                return Offline(_text(entry["reason"]), bool(entry.get("needs_person")))
+                return Offline(_checked(str, entry["reason"]), bool(entry.get("needs_person")))
             case "unknown":
-                return Unknown(_text(entry["evidence"]), session_failed=bool(entry.get("session_failed")))
+                return Unknown(_checked(str, entry["evidence"]), session_failed=bool(entry.get("session_failed")))
             case other:
                 raise Unreadable(f"unknown outcome {other!r}")
     except Unreadable:
@@ -243,7 +235,7 @@ def decode_marker(body: bytes) -> tuple[int, int]:
     """Decode a marker: its number, and the node that sent it."""
     table = _table(body)
     try:
-        return _whole(table["marker"]), _whole(table["by"])
+        return _checked(int, table["marker"]), _checked(int, table["by"])
     except KeyError as error:
         raise Unreadable(f"marker without {error}") from None
 
@@ -264,16 +256,16 @@ def _table(body: bytes) -> Mapping[str, Any]:
 
 
 def _key(entry: Mapping[str, Any]) -> ClaimKey:
-    return _whole(entry["id"]), _whole(entry["claim"]), _text(entry["token"])
+    return _checked(int, entry["id"]), _checked(int, entry["claim"]), _checked(str, entry["token"])
 
 
 def _key_fields(key: ClaimKey) -> dict[str, Any]:
     return {"id": key[0], "claim": key[1], "token": key[2]}
 
 
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Unreadable(f"{value!r} is not a whole number")
+def _checked(kind: type[T], value: object) -> T:
+    if type(value) is not kind:
+        raise Unreadable(f"{value!r} is not {_KINDS[kind]}")
     return value
 
 
@@ -281,15 +273,3 @@ def _duration(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LONGEST_MS:
         raise Unreadable(f"{value!r} is not a duration")
     return float(value)
-
-
-def _content(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Unreadable(f"{value!r} is not an object")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise Unreadable(f"{value!r} is not a string")
-    return value

@@ -5,8 +5,7 @@ engine_records: reads the engine's own records of the messages.
 harness: starts, kills and ends the processes of a drill.
 json_log: append-only JSON logs that survive a kill.
 parent_watch: ends a process when the drill ends.
-producer: accepts messages and logs what was acknowledged.
-producer_process: the process that runs the producer.
+producer: the process that accepts messages and logs what was acknowledged.
 receiver: the HTTP receiver that logs every copy before it answers.
 report: the figures of a drill.
 runner: runs a drill from the first process to the report.

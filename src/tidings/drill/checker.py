@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,17 +19,7 @@ SLACK = 0.05  # seconds by which a fault's window is widened on each side
 RECORD = 2.0  # seconds that a sender has to write down an answer; a kill after that excuses nothing
 
 
-_VIOLATIONS = (
-    "lost",
-    "stuck",
-    "unexpected",
-    "early",
-    "unexplained",
-    "overlap",
-    "unflagged",
-    "misrecorded",
-    "unwitnessed",
-)
+_ALLOWED = ("explained", "held", "recovered", "lateness")  # all other lists are violations
 
 
 class ReceiverAction(StrEnum):
@@ -116,30 +106,15 @@ class DrillVerdict:
     @property
     def violations(self) -> dict[str, list[str]]:
         """The non-empty classes that fail a run."""
-        return {name: found[:5] for name in _VIOLATIONS if (found := getattr(self, name))}
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: refs[:5] for name, refs in found.items() if isinstance(refs, list) and refs and name not in _ALLOWED
+        }
 
     @property
     def duplicates(self) -> int:
         """Extra copies, explained or not."""
         return len(self.explained) + len(self.unexplained)
-
-    @property
-    def counts(self) -> dict[str, float]:
-        """Every class as a number."""
-        late = {f"late_p{share}": round(percentile(self.lateness, share / 100), 2) for share in (50, 99, 100)}
-        return {
-            "delivered": self.delivered,
-            "lost": len(self.lost),
-            "unexpected": len(self.unexpected),
-            "early": len(self.early),
-            "duplicates_explained": len(self.explained),
-            "duplicates_unexplained": len(self.unexplained),
-            "overlap": len(self.overlap),
-            "unflagged": len(self.unflagged),
-            "misrecorded": len(self.misrecorded),
-            "held": len(self.held),
-            **late,
-        }
 
 
 def check_logs(
@@ -258,32 +233,25 @@ def overlaps(first: ReceivedCopy, second: ReceivedCopy, faults: Iterable[Injecte
 class CrashCoverage(NamedTuple):
     """Moments that a run must have hit at least once to prove anything."""
 
-    before_start: int = 0  # killed after the claim, before the start mark
-    before_send: int = 0  # killed after the start mark, before the first byte
-    before_record: int = 0  # killed after the send, before the result was stored
-    after_record: int = 0  # killed with its last results stored but not reported
-    between: int = 0  # killed while it held nothing
-
-    def __add__(self, other: object) -> CrashCoverage:
-        assert isinstance(other, CrashCoverage)
-        return CrashCoverage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+    before_start: int  # killed after the claim, before the start mark
+    before_send: int  # killed after the start mark, before the first byte
+    before_record: int  # killed after the send, before the result was stored
+    after_record: int  # killed with its last results stored but not reported
+    between: int  # killed while it held nothing
 
 
 def crash_coverage(copies: Iterable[ReceivedCopy], faults: Iterable[InjectedFault]) -> CrashCoverage:
     """Count the moments at which senders were killed, from the logs alone."""
     sent = {(copy.pid, copy.ref) for copy in copies}
-    total = CrashCoverage()
-    for fault in faults:
-        if fault.kind == InjectionKind.KILL:
-            unsent = [begun for ref, begun in fault.held.items() if (fault.target, ref) not in sent]
-            total += CrashCoverage(
-                before_start=unsent.count(False),
-                before_send=unsent.count(True),
-                before_record=len(fault.held) - len(unsent),
-                after_record=fault.how.startswith("settled"),
-                between=not fault.held,
-            )
-    return total
+    kills = [fault for fault in faults if fault.kind == InjectionKind.KILL]
+    held = [(begun, (kill.target, ref) in sent) for kill in kills for ref, begun in kill.held.items()]
+    return CrashCoverage(
+        before_start=held.count((False, False)),
+        before_send=held.count((True, False)),
+        before_record=sum(was_sent for _, was_sent in held),
+        after_record=sum(kill.how.startswith("settled") for kill in kills),
+        between=sum(not kill.held for kill in kills),
+    )
 
 
 def percentile(values: Sequence[float], share: float) -> float:

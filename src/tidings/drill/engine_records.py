@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from .checker import EngineRecord
@@ -18,26 +17,18 @@ class StatementReader(Protocol):
     async def read(self, name: str, **params: Any) -> list[Row]: ...
 
 
-async def _pages(database: StatementReader) -> AsyncIterator[Row]:
+async def read_engine_records(database: StatementReader) -> dict[str, EngineRecord]:
+    """Return the engine's record of every message."""
+    records: dict[str, EngineRecord] = {}
     after = 0
     while rows := await database.read("drill_books", after=after, limit=_PAGE):
         for row in rows:
-            yield row
+            settled_at = None if row["settled_at"] is None else row["settled_at"] / 1e6
+            records[row["recipient"]] = EngineRecord(
+                row["state"], bool(row["unknown"]), row["crashes"], row["message"], settled_at
+            )
         after = rows[-1]["id"]
-
-
-async def read_engine_records(database: StatementReader) -> dict[str, EngineRecord]:
-    """Return the engine's record of every message."""
-    return {
-        row["recipient"]: EngineRecord(
-            row["state"],
-            bool(row["unknown"]),
-            row["crashes"],
-            row["message"],
-            None if row["settled_at"] is None else row["settled_at"] / 1e6,
-        )
-        async for row in _pages(database)
-    }
+    return records
 
 
 async def in_flight_messages(database: StatementReader, pid: int) -> dict[str, bool]:
@@ -49,9 +40,3 @@ async def in_flight_messages(database: StatementReader, pid: int) -> dict[str, b
 async def count_unfinished(database: StatementReader) -> int:
     """Return how many messages are pending or processing."""
     return int((await database.read("drill_open"))[0]["n"])
-
-
-async def settle_times(database: StatementReader) -> dict[str, float]:
-    """Return when each message last left the state processing, in seconds since 1970."""
-    records = await read_engine_records(database)
-    return {ref: record.settled_at for ref, record in records.items() if record.settled_at is not None}

@@ -15,54 +15,31 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Protocol
-
-import orjson
+from typing import Any
 
 from ..model.errors import OperatorError
-from .checker import DrillVerdict, InjectedFault, InjectionKind, ProducerEntry, ReceivedCopy, check_logs
-from .engine_records import StatementReader, count_unfinished, in_flight_messages, read_engine_records
+from .checker import InjectedFault, InjectionKind, ProducerEntry, ReceivedCopy
+from .engine_records import StatementReader, in_flight_messages
 from .json_log import JsonLog, LogTail, read_log
 
 _LOOK = 0.005  # seconds between two reads of a log
-_LOOK_AT_DATABASE = 0.05
-
-
-class ProcessHandle(Protocol):
-    """What a harness uses of a process; `subprocess.Popen` provides it."""
-
-    pid: int
-    stdin: IO[bytes] | None
-    stdout: IO[bytes] | None
-    returncode: int | Any
-
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def send_signal(self, sig: int, /) -> None: ...
-    def kill(self) -> None: ...
 
 
 class DrillProcess:
     """One process and its log file."""
 
-    def __init__(self, process: ProcessHandle, log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process = process
         self.pid = process.pid
         self.log = log
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is running."""
         return self.process.poll() is None
 
     def facts(self, event: str) -> int:
         """Return how often it logged an event."""
         return self.log.read_bytes().count(f'"event":"{event}"'.encode())
-
-    def reasons(self, event: str) -> list[str]:
-        """Return the reasons of an event in its log."""
-        mark = f'"event":"{event}"'.encode()
-        return [orjson.loads(line)["reason"] for line in self.log.read_bytes().splitlines() if mark in line]
 
     def end(self) -> None:
         """Kill it if it is running, and close its pipes."""
@@ -92,15 +69,13 @@ class DrillHarness:
         database: StatementReader,
         *,
         port: int,
-        deadline: float,
-        spawn: Callable[..., ProcessHandle] = spawn,
+        spawn: Callable[..., subprocess.Popen[bytes]] = spawn,
     ) -> None:
         self._spawn, self.folder, self.port = spawn, folder, port
         self.began = time.monotonic()
         self.faults: list[InjectedFault] = []
         self.senders: list[DrillProcess] = []
         self._books = database
-        self._deadline = deadline
         self._journal = JsonLog(folder / "injector.jsonl")
         self._arrived = LogTail(folder / "receiver.jsonl")
 
@@ -120,13 +95,8 @@ class DrillHarness:
     async def note_death(self, sender: DrillProcess, begin: float, how: str) -> InjectedFault:
         """Log the death of a process that was alive at `begin`."""
         end = time.time()
-        if not any(other.is_alive for other in self.senders):
-            await self.left_alone()
         held = await in_flight_messages(self._books, sender.pid)
         return self.note(InjectedFault(InjectionKind.KILL, sender.pid, begin, end, how, held))
-
-    async def left_alone(self) -> None:
-        """Called when no process is left; tests override it."""
 
     def end(self) -> None:
         """End all running processes, each by its pid."""
@@ -153,27 +123,10 @@ class DrillHarness:
         """Return how many copies have arrived."""
         return self._arrived.count()
 
-    async def until_seen(self, count: int, *, within: float = 60) -> bool:
-        """Wait until `count` copies have arrived."""
-        return await wait_until(lambda: self.seen() >= count or self.has_failed(), within)
-
-    async def idle(self, within: float) -> bool:
-        """Wait until no message is pending or processing."""
-        give_up = time.monotonic() + within
-        while await count_unfinished(self._books):
-            if time.monotonic() > give_up or self.has_failed():
-                return False
-            await asyncio.sleep(_LOOK_AT_DATABASE)
-        return True
-
     def tried(self) -> list[ProducerEntry]:
         """Read the producer's log, the latest line of each message."""
         last = {line["ref"]: {"acked": None, **line} for line in read_log(self.folder / "producer.jsonl")}
         return [ProducerEntry(**line) for line in last.values()]
-
-    def acknowledged(self) -> int:
-        """Return how many messages were accepted."""
-        return sum(line.acked is not None for line in self.tried())
 
     def repeated(self) -> int:
         """Return how many messages were requested more than once after a lost answer."""
@@ -184,15 +137,10 @@ class DrillHarness:
         """Read the receiver's log."""
         return [ReceivedCopy(**line) for line in read_log(self.folder / "receiver.jsonl")]
 
-    async def verdict(self) -> DrillVerdict:
-        """Check the logs."""
-        records = await read_engine_records(self._books)
-        return check_logs(self.tried(), self.copies(), self.faults, records, deadline=self._deadline)
-
 
 @contextlib.contextmanager
 def run_receiver(
-    log: Path, behavior: Mapping[str, Any], *, spawn: Callable[..., ProcessHandle] = spawn, **how: Any
+    log: Path, behavior: Mapping[str, Any], *, spawn: Callable[..., subprocess.Popen[bytes]] = spawn, **how: Any
 ) -> Iterator[int]:
     """Run the receiver process during a drill; yields its port."""
     errors = log.with_suffix(".log")
@@ -213,8 +161,3 @@ async def wait_until(condition: Callable[[], bool], within: float) -> bool:
         if time.monotonic() > give_up:
             return False
         await asyncio.sleep(_LOOK)
-
-
-def message_refs(prefix: str, count: int) -> list[str]:
-    """Return the references of a drill's messages."""
-    return [f"{prefix}-{number:05}" for number in range(count)]

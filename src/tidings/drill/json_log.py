@@ -25,7 +25,6 @@ class JsonLog:
         os.write(self._file, b"\n" + b"".join(orjson.dumps(line) + b"\n" for line in lines))
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
 

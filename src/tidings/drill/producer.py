@@ -1,25 +1,31 @@
-"""The producer of a drill: accepts messages, and logs what was attempted and acknowledged.
+"""The producer process of a drill: accepts messages at their times, and logs what was attempted and acknowledged.
 
 Each call has an idempotency key; a call whose answer was lost is repeated with the same key, as a client
-should.
+should. A restarted process continues where its log ends.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tidings.app import App
-from tidings.model.errors import InProgress, TemporaryError
-from tidings.model.message import Draft
-from tidings.model.time import SECOND
-
-from .json_log import JsonLog
+from ..app import App, build
+from ..config import load
+from ..model.errors import InProgress, TemporaryError
+from ..model.message import Draft
+from ..model.time import SECOND
+from .json_log import JsonLog, read_log
+from .parent_watch import end_with_parent
 from .receiver import digest
+from .workload import CHANNEL, SETTINGS_FILE, PlannedMessage, plan_messages
 
+PRODUCER_LOG = "producer.jsonl"
 _BATCH = 50
 
 
@@ -38,29 +44,16 @@ class DrillProducer:
         self._journal = JsonLog(log)
         self.unknown = 0  # calls without an answer
 
-    async def produce(self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()) -> None:
-        """Accept messages in bulk or one by one; `delays` are cycled through for their due times."""
-        now = time.time()
-        late = [delays[i % len(delays)] if delays else 0.0 for i in range(len(refs))]
-        wanted = [MessageRequest(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)]
-        if single:
-            await self.accept_each(wanted)
-            return
-        for start in range(0, len(wanted), _BATCH):
-            await self._accept(wanted[start : start + _BATCH], single=False)
-
     async def accept_each(self, wanted: Sequence[MessageRequest]) -> None:
         """Accept messages one by one, some concurrently."""
         for start in range(0, len(wanted), _BATCH):
             async with asyncio.TaskGroup() as group:
                 for one in wanted[start : start + _BATCH]:
-                    group.create_task(self._accept([one], single=True))
+                    group.create_task(self._accept([one], self._accept_one))
 
-    def _draft(self, one: MessageRequest) -> Draft:
-        at = None if one.due is None else round((one.due + self._skew) * SECOND)
-        return Draft(self._channel, one.ref, f"{one.ref} {'x' * 100}", at=at)
-
-    async def _accept(self, wanted: Sequence[MessageRequest], *, single: bool) -> None:
+    async def _accept(
+        self, wanted: Sequence[MessageRequest], call: Callable[[Sequence[Draft]], Awaitable[None]]
+    ) -> None:
         tried = time.time()
         drafts = [self._draft(one) for one in wanted]
         lines = [
@@ -70,7 +63,7 @@ class DrillProducer:
         self._journal.write(*lines)
         while True:
             try:
-                await (self._one(drafts[0]) if single else self._many(drafts))
+                await call(drafts)
                 break
             except (TemporaryError, InProgress):
                 self.unknown += 1
@@ -78,19 +71,52 @@ class DrillProducer:
         acked = time.time()
         self._journal.write(*({**line, "acked": acked} for line in lines))
 
-    async def _one(self, draft: Draft) -> None:
-        await self._app.messages.accept(draft, key=f"key {draft.to}")
+    def _draft(self, one: MessageRequest) -> Draft:
+        at = None if one.due is None else round((one.due + self._skew) * SECOND)
+        return Draft(self._channel, one.ref, f"{one.ref} {'x' * 100}", at=at)
 
-    async def _many(self, drafts: Sequence[Draft]) -> None:
-        async def stream() -> AsyncIterator[tuple[int, Draft]]:
-            for number, draft in enumerate(drafts):
-                yield number, draft
-
-        async for lines in self._app.messages.accept_many(stream(), key=f"bulk {drafts[0].to}"):
-            for line in lines:
-                if line.error is not None:
-                    raise line.error
+    async def _accept_one(self, drafts: Sequence[Draft]) -> None:
+        await self._app.messages.accept(drafts[0], key=f"key {drafts[0].to}")
 
     def close(self) -> None:
-        """Close the log."""
         self._journal.close()
+
+
+async def feed(options: dict[str, Any]) -> None:
+    """Accept all planned messages."""
+    answered = {line["ref"] for line in read_log(Path(PRODUCER_LOG)) if "acked" in line}
+    todo = deque(line for line in plan_messages(**options["plan"]) if line.ref not in answered)
+    app = build(load(SETTINGS_FILE))
+    try:
+        await app.open()
+        producer = DrillProducer(app, PRODUCER_LOG, CHANNEL, skew=options["skew"])
+        begin = began(Path("begin"))
+        while todo:
+            ready = _ready(todo, time.time() - begin)
+            await producer.accept_each([MessageRequest(line.ref, begin + line.due) for line in ready])
+            if todo:
+                await asyncio.sleep(max(0.0, begin + todo[0].accept - time.time()))
+    finally:
+        await app.close()
+
+
+def began(file: Path) -> float:
+    """Return when the first producer started; now if this is the first."""
+    if not file.exists():
+        written = file.with_suffix(".new")
+        written.write_text(str(time.time()))
+        written.rename(file)
+    return float(file.read_text())
+
+
+def _ready(todo: deque[PlannedMessage], now: float) -> list[PlannedMessage]:
+    """Remove and return the messages that are due, up to a limit."""
+    ready: list[PlannedMessage] = []
+    while todo and len(ready) < _BATCH and todo[0].accept <= now:
+        ready.append(todo.popleft())
+    return ready
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    asyncio.run(feed(json.loads(sys.argv[1])))

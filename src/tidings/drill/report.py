@@ -35,8 +35,6 @@ class DrillEvidence(NamedTuple):
 
 
 class DrillFigure(NamedTuple):
-    """One row of the table."""
-
     name: str
     value: str
     behind: str
@@ -45,8 +43,6 @@ class DrillFigure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrillReport:
-    """The result of a drill."""
-
     course: DrillOptions
     lease: float
     seconds: float
@@ -79,7 +75,6 @@ class DrillReport:
 
 
 def build_report(evidence: DrillEvidence, course: DrillOptions, *, lease: float, seconds: float) -> DrillReport:
-    """Build the report from the evidence."""
     verdict, books = evidence.verdict, evidence.books
     silent = {*verdict.unexplained, *verdict.unflagged, *verdict.overlap}
     lateness = _lateness(evidence)
@@ -149,7 +144,6 @@ def _named(ref: str, books: Mapping[str, EngineRecord]) -> str:
 
 
 def report_figures(found: DrillReport) -> list[DrillFigure]:
-    """Return the rows of the table."""
     slow = ", ".join(f"{name} {_seconds(found.lateness, share)}" for name, share in _SHARES.items())
     moments = ", ".join(f"{count:,} {name}" for name, count in found.moments.items() if count)
     killed = " and ".join(f"{n} {who if n != 1 else who[:-1]}" for who, n in found.killed.items())
@@ -189,7 +183,6 @@ def _seconds(values: Sequence[float], share: float) -> str:
 
 
 def as_json(found: DrillReport) -> dict[str, Any]:
-    """Return the report as one JSON object."""
     late = {name: round(percentile(found.lateness, share), 3) for name, share in _SHARES.items()}
     return {
         "ok": found.is_clean,

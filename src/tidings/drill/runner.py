@@ -21,7 +21,7 @@ from .checker import check_logs
 from .engine_records import count_unfinished, in_flight_messages, read_engine_records
 from .harness import DrillHarness, DrillProcess, run_receiver, wait_until
 from .json_log import LogTail
-from .producer_process import PRODUCER_LOG
+from .producer import PRODUCER_LOG
 from .report import PRODUCER, DrillEvidence, DrillReport, build_report
 from .scratch import DrillScratch
 from .workload import ATTEMPT_DEADLINE, SETTINGS_FILE, DrillOptions, PlannedKill, plan_kills, settings_file
@@ -32,8 +32,6 @@ _END = 20.0  # seconds for a graceful shutdown
 
 
 class DrillProgress(NamedTuple):
-    """The progress of a drill."""
-
     seconds: float
     accepted: int
     arrived: int
@@ -67,12 +65,10 @@ async def run(course: DrillOptions, settings: Settings, place: DrillScratch, tol
 
 
 class DrillRun:
-    """One running drill."""
-
     def __init__(
         self, course: DrillOptions, settings: Settings, folder: Path, store: Store, port: int, told: ProgressCallback
     ) -> None:
-        self.rig = DrillHarness(folder, store, port=port, deadline=ATTEMPT_DEADLINE)
+        self.rig = DrillHarness(folder, store, port=port)
         self._course = course
         self._lease = settings.node_timeout.total_seconds()
         self._give_up_after = _START + 4 * self._lease
@@ -110,7 +106,7 @@ class DrillRun:
         wanted = {"messages": course.messages, "seconds": course.seconds, "seed": course.seed}
         options = {"plan": wanted, "skew": self._skew}
         log = self._folder / "producer.log"
-        return self.rig.start("tidings.drill.producer_process", options, log, **_process_options(self._folder))
+        return self.rig.start("tidings.drill.producer", options, log, **_process_options(self._folder))
 
     async def _kill_planned(self, kill: PlannedKill) -> None:
         """Kill a process and start another in its place."""
@@ -125,15 +121,11 @@ class DrillRun:
             return
         if self._course.aimed:
             await self._until(self._is_busy)
-        victim = await self._victim()
+        busy = await self._busy() if self._course.aimed else []
+        victim = self._chance.choice(busy or self._killable)
         await self.rig.kill(victim)
         self._workers.remove(victim)
         self._start_worker()
-
-    async def _victim(self) -> DrillProcess:
-        """Choose a worker with messages in flight, if there is one, else any."""
-        busy = await self._busy() if self._course.aimed else []
-        return self._chance.choice(busy or self._killable)
 
     @property
     def _killable(self) -> list[DrillProcess]:

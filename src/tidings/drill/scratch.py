@@ -36,7 +36,7 @@ class DrillScratch:
     def where(self) -> str:
         """The database without secrets, for display."""
         path = self.database.removeprefix("sqlite:///")
-        return path if path != self.database else f"the schema {_schema(self.id)}"
+        return path if path != self.database else f"the schema {_schemas().PREFIX}{self.id}"
 
 
 @contextlib.asynccontextmanager
@@ -58,7 +58,8 @@ async def scratch_space(settings: Settings, *, keep: bool) -> AsyncIterator[Dril
 
 @contextlib.asynccontextmanager
 async def _schema_of(place: DrillScratch, url: str) -> AsyncIterator[None]:
-    schemas, name = _schemas(), _schema(place.id)
+    schemas = _schemas()
+    name = f"{schemas.PREFIX}{place.id}"
     async with schemas.scratch_schema(url, name) as place.database:
         try:
             yield
@@ -112,12 +113,6 @@ def _is_left(folder: Path) -> bool:
         return lock.take()
     finally:
         lock.free()
-
-
-def _schema(id_: str) -> str:
-    from ..store.scratch_schemas import PREFIX
-
-    return f"{PREFIX}{id_}"
 
 
 def _schemas() -> ModuleType:

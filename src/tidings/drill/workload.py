@@ -21,8 +21,6 @@ _EVERY = 4  # one message in 4 is accepted early, one kill in 4 hits the produce
 
 @dataclass(frozen=True, slots=True)
 class DrillOptions:
-    """How hard the drill is."""
-
     messages: int
     kills: int
     workers: int

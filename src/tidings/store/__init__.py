@@ -7,13 +7,11 @@ postgres_enqueue: enqueues tasks with their rows and idempotency keys.
 postgres_steps: runs named statements on a PostgreSQL connection.
 postgres_notify: wake-up hints by LISTEN and NOTIFY.
 sqlite: the store on one SQLite file.
-sqlite_connections: opens durable connections to the file.
-sqlite_files: work lock, wake-up socket and network file system check.
+sqlite_files: durable connections, work lock, wake-up socket and network file system check.
 sqlite_claims: claims tasks on SQLite.
 sqlite_steps: runs named statements on a SQLite connection.
 group_commit: many writes, one fsync, on SQLite.
 request_batches: shares one round trip among concurrent requests.
-claim_order: which due tasks to claim: priority, due time, fairness.
 rate_limits: reserves send times within a rate limit (pure).
 rate_limit_steps: the statements of rate limits.
 task_rows: new tasks as rows.

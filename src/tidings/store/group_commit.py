@@ -162,9 +162,10 @@ class GroupWriter:
 
 def _translate(error: BaseException, *, started: bool = True, folder: Path | None = None) -> Exception:
     """Translate a driver error; a refusal after the start is an outage, not a wrong database."""
+    is_full = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE  # no space for the WAL index
+    if is_full or isinstance(error, apsw.FullError):
+        return StoreFull("the disk under the database is full", remedy="free space; work resumes automatically")
     match error:
-        case apsw.FullError():
-            return StoreFull("the disk under the database is full", remedy="free space; work resumes automatically")
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable("another process holds the database", remedy="retry shortly")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
@@ -175,8 +176,6 @@ def _translate(error: BaseException, *, started: bool = True, folder: Path | Non
             return StoreUnusable(problem, remedy=remedy)
         case apsw.NotADBError() | apsw.CorruptError():
             return StoreUnusable("the database file is damaged or not a database", remedy="restore a backup")
-        case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:  # the WAL index
-            return StoreFull("the disk under the database is full", remedy="free space; work resumes automatically")
         case apsw.IOError():
             problem = f"the disk reported an error ({error})"
             return StoreRefused(problem, remedy="check the disk", reason="disk error")

@@ -124,18 +124,15 @@ class PostgresStore:
     # -- statements
 
     async def read(self, name: str, **params: Any) -> list[Row]:
-        """Run a read statement."""
         async with self._connection() as connection:
             return await self._steps.run(connection, Step(name, params))
 
     async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
-        """Run a read statement for many ids."""
         async with self._connection() as connection:
             rows: Sequence[Sequence[Any]] = await connection.fetch(self._sql[name].sql, ids)
             return rows
 
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
-        """Run statements in one transaction."""
         async with self._connection() as connection:
             if len(steps) == 1 and not steps[0].needed:
                 done = [await self._steps.run(connection, steps[0])]
@@ -146,7 +143,6 @@ class PostgresStore:
         return done
 
     async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
-        """Run `write` while locking these ordering keys, and free their next tasks."""
         async with self._connection() as connection, connection.transaction():
             await self._steps.hold(connection, keys)
             done = await self._steps.run_all(connection, steps)
@@ -234,13 +230,11 @@ class PostgresStore:
             return turns
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
-        """Return when a task of these queues can next be claimed."""
         async with self._connection() as connection:
             [row] = await self._fetch(connection, "next_due", queues=list(queues))
             return NextDue(row["now"], row["next_at"])
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
-        """Write start marks."""
         async with self._connection() as connection:
             ids, claims = [task.id for task in tasks], [task.claim_no for task in tasks]
             rows = await self._fetch(connection, "start", node=node, ids=ids, claims=claims)

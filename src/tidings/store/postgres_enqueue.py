@@ -40,7 +40,6 @@ class PostgresEnqueue:
         self._together: RequestBatcher[EnqueueRequest, EnqueueResult] = RequestBatcher(self._enqueue_all, at_once=2)
 
     async def enqueue(self, one: EnqueueRequest, *, once: IdempotencyRecord | None, together: bool) -> EnqueueResult:
-        """See `Store.enqueue`."""
         if together and once is None and len(one.tasks) < BULK_SIZE:
             return await self._together.ask(one)
         if _is_single(one):
@@ -60,7 +59,6 @@ class PostgresEnqueue:
             return EnqueueResult(ids)
 
     async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
-        """COPY the domain's rows under new ids; their tasks are created later."""
         async with self._connection() as connection, connection.transaction():
             await self._steps.run_all(connection, also)
             ids, _ = await self._take_ids(connection, len(rows.values))

@@ -22,7 +22,6 @@ class PostgresSteps:
         return None if self._now is None else self._now()
 
     async def run(self, connection: asyncpg.Connection, step: Step) -> list[Row]:
-        """Run one step."""
         statement = self.sql[step.name]
         rows = await connection.fetch(statement.sql, *statement.bind({"now": self.time(), **step.params}))
         return [dict(row) for row in rows]
@@ -39,10 +38,7 @@ class PostgresSteps:
 
     async def hold(self, connection: asyncpg.Connection, keys: Collection[OrderingKey]) -> None:
         """Lock these ordering keys until the transaction ends."""
-        if keys:
-            statement = self.sql["lock_keys"]
-            names = {"queues": [k[0] for k in keys], "ordering_keys": [k[1] for k in keys]}
-            await connection.fetch(statement.sql, *statement.bind(names))
+        await self._run_for_keys(connection, "lock_keys", keys)
 
     async def pass_turn(self, connection: asyncpg.Connection, keys: Collection[OrderingKey], *, demote: bool) -> None:
         """Make the first task of each ordering key claimable; `demote`: another may have been first."""
@@ -51,7 +47,10 @@ class PostgresSteps:
             await connection.executemany(
                 statement.sql, [statement.bind({"queue": q, "ordering_key": k}) for q, k in sorted(keys)]
             )
+        await self._run_for_keys(connection, "promote_all", keys)
+
+    async def _run_for_keys(self, connection: asyncpg.Connection, name: str, keys: Collection[OrderingKey]) -> None:
         if keys:
-            statement = self.sql["promote_all"]
+            statement = self.sql[name]
             names = {"queues": [k[0] for k in keys], "ordering_keys": [k[1] for k in keys]}
             await connection.fetch(statement.sql, *statement.bind(names))

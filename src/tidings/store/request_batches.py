@@ -19,6 +19,8 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 
+_ENOUGH = 20  # requests for a second group at once
+
 
 class RequestBatcher(Generic[Q, A]):
     """Runs requests in groups, few at once; `answer` returns a result or an error for each."""
@@ -29,11 +31,9 @@ class RequestBatcher(Generic[Q, A]):
         *,
         most: int = 100,  # per group
         at_once: int = 1,  # groups; a second one starts only if there are enough requests
-        enough: int = 20,
     ) -> None:
         self._answer = answer
         self._most = most
-        self._enough = enough
         self._at_once = at_once
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._running: set[asyncio.Task[None] | None] = set()
@@ -42,7 +42,7 @@ class RequestBatcher(Generic[Q, A]):
         """Return the result, or raise the error."""
         asked: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, asked))
-        many = not self._running or len(self._waiting) >= self._enough
+        many = not self._running or len(self._waiting) >= _ENOUGH
         if many and len(self._running) < self._at_once:
             self._running.add(asyncio.create_task(self._run()))
         return await asked
@@ -90,11 +90,8 @@ class BatchedLookup(Generic[K, A]):
 
 def split_ids_by_request(group: Sequence[EnqueueRequest], ids: Sequence[TaskId]) -> list[Sequence[TaskId]]:
     """Assign the ids to the tasks of each request."""
-    found, first = [], 0
-    for one in group:
-        found.append(ids[first : first + len(one.tasks)])
-        first += len(one.tasks)
-    return found
+    left = iter(ids)
+    return [list(islice(left, len(one.tasks))) for one in group]
 
 
 def merge_rows(

@@ -34,8 +34,7 @@ from .port import (
 from .rate_limit_steps import read_free_times, read_rate_limit, reserve_steps
 from .rate_limits import SlotAssignment, assign_slots
 from .sqlite_claims import SqliteClaims
-from .sqlite_connections import connect, keep_private, refuse_unwritable
-from .sqlite_files import FileLock, WakeSocket
+from .sqlite_files import FileLock, WakeSocket, connect, keep_private, refuse_unwritable
 from .sqlite_steps import SqliteSteps, int_array
 from .statements import load_statements
 from .task_rows import task_rows
@@ -123,20 +122,16 @@ class SqliteStore:
             return self._steps.rows(self._reader, name, params)
 
     async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
-        """Run a read statement for many ids."""
         assert self._reader is not None
         with translate_sqlite_errors():
             rows: Sequence[Sequence[Any]] = self._reader.execute(self._sql[name].sql, (int_array(ids),)).fetchall()
             return rows
 
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
-        """Run statements in one transaction."""
         answer: list[list[Row]] = await self._run(lambda connection: self._steps.run_all(connection, steps))
         return answer
 
     async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
-        """Run `write`, and free the next tasks of these ordering keys."""
-
         def work(connection: apsw.Connection) -> list[list[Row]]:
             done = self._steps.run_all(connection, steps)
             self._steps.pass_turn(connection, keys, demote=True)
@@ -172,9 +167,7 @@ class SqliteStore:
             now, ids = self._now(), self._next_ids(connection, len(tasks))
             connection.executemany(self._sql["enqueue_one"].sql, task_rows(tasks, ids, now))
             for own, its_ids in split_task_ids(rows, ids):
-                connection.executemany(
-                    _insert(own), [(id_, *values) for id_, values in zip(its_ids, own.values, strict=True)]
-                )
+                _insert(connection, own, its_ids)
             self._steps.pass_turn(connection, ordering_keys(tasks), demote=True)
             self._steps.run_all(connection, also)
             if once is not None:
@@ -198,9 +191,7 @@ class SqliteStore:
             ids = self._next_ids(connection, len(rows.values))
             if ids:
                 connection.execute(self._sql["keep_ids"].sql, (ids[-1],))
-                connection.executemany(
-                    _insert(rows), [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)]
-                )
+                _insert(connection, rows, ids)
             return ids
 
         answer: Sequence[TaskId] = await self._run(work)
@@ -231,14 +222,11 @@ class SqliteStore:
         return await self._run(work)
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
-        """Return when a task of these queues can next be claimed."""
         assert self._reader is not None
         with translate_sqlite_errors():
             return self._claiming.next_due(self._reader, queues)
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
-        """Write start marks."""
-
         def work(connection: apsw.Connection) -> set[TaskId]:
             now, sql = self._now(), self._sql["start_one"].sql
             return {
@@ -256,8 +244,6 @@ class SqliteStore:
         tally: Sequence[AttemptTally] = (),
         also: Sequence[Step] = (),
     ) -> list[SettleResult]:
-        """Settle claimed tasks in one transaction."""
-
         def work(connection: apsw.Connection) -> list[SettleResult]:
             now, before = self._now(), connection.total_changes()
             answers = self._settle_plain(connection, node, moves, now) or [
@@ -346,8 +332,9 @@ class SqliteStore:
                 destination.close()
 
 
-def _insert(rows: TableRows) -> str:
-    """Compose an insert: names come from the domain's code, never from a caller."""
+def _insert(connection: apsw.Connection, rows: TableRows, ids: Sequence[TaskId]) -> None:
+    """Insert a domain's rows: names come from the domain's code, never from a caller."""
     columns = ("task", *rows.columns)
     marks = ", ".join("?" * len(columns))
-    return f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"  # noqa: S608
+    sql = f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"  # noqa: S608
+    connection.executemany(sql, [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)])

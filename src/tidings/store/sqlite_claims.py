@@ -1,19 +1,37 @@
-"""Claims on SQLite: selects the next tasks of a file. PostgreSQL does it in one statement, `claim.sql`."""
+"""Claims on SQLite: selects the next tasks of a file, by priority, then due time, and a share for the oldest.
+
+PostgreSQL does it in one statement, `claim.sql`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, cast
 
 import apsw
 
-from ..model.task import NodeId, Task
-from .claim_order import ClaimCandidate, choose_candidates
+from ..model.task import NodeId, Task, TaskId
 from .port import ClaimRequest, ClaimResult, NextDue
 from .rate_limits import MAX_AHEAD, RateLimitState, reserve_slots
 from .sqlite_steps import SqliteSteps, int_array
 
 _LINKED = (None, "connected")  # no session, or one that can send
+_START_ORDER = attrgetter("priority", "due_at", "id")
+_AGE = attrgetter("due_at", "id")
+
+
+def choose_tasks(near: Sequence[Task], rooms: Mapping[str, int], room: int, fair: int) -> list[Task]:
+    """Choose at most `room` tasks, and `rooms` per queue; `fair` of them are the oldest due."""
+    left, taken = dict(rooms), dict[TaskId, Task]()
+    for order, most in ((_AGE, min(fair, room)), (_START_ORDER, room)):
+        for task in sorted(near, key=order) if most else ():
+            if len(taken) >= most:
+                break
+            if left[task.queue] > 0 and task.id not in taken:
+                left[task.queue] -= 1
+                taken[task.id] = task
+    return sorted(taken.values(), key=_START_ORDER)
 
 
 class SqliteClaims:
@@ -24,7 +42,6 @@ class SqliteClaims:
         self._now = now
 
     def is_anything_due(self, connection: apsw.Connection, request: ClaimRequest) -> bool:
-        """Whether a claim may find a task."""
         now = self._now()
         return any(due_at <= now and queue in request.rooms for queue, _, due_at in self._heads(connection))
 
@@ -35,11 +52,7 @@ class SqliteClaims:
         paces = self._rate_limit_states(connection, request, rooms, now)
         near, of_one_kind = self._near(connection, rooms, request.room, now)
         if not of_one_kind:
-            chosen = choose_candidates(
-                [ClaimCandidate(t.priority, t.due_at, t.id, t.queue) for t in near], rooms, request.room, request.fair
-            )
-            taken = {candidate.id for candidate in chosen}
-            near = sorted((t for t in near if t.id in taken), key=lambda t: (t.priority, t.due_at, t.id))
+            near = choose_tasks(near, rooms, request.room, request.fair)
         late = [task for task in near if task.expires_at is not None and task.expires_at <= now]
         gone = {task.id for task in late}
         tasks = [task for task in near if task.id not in gone] if late else near
@@ -53,7 +66,6 @@ class SqliteClaims:
         return ClaimResult(tasks, [task._replace(attempts=task.attempts - 1, claim_no=-1) for task in late])
 
     def next_due(self, connection: apsw.Connection, queues: Collection[str]) -> NextDue:
-        """Return when a task of these queues can next be claimed."""
         now = self._now()
         open_from: dict[str, int] = {}
         for row in self._steps.rows(connection, "queue_list", {}):

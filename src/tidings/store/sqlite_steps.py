@@ -21,7 +21,6 @@ class SqliteSteps:
         self._columns: dict[str, list[str]] = {}  # of statements that have returned rows
 
     def rows(self, connection: apsw.Connection, name: str, params: Mapping[str, Any]) -> list[Row]:
-        """Run one statement."""
         statement = self.sql[name]
         cursor = connection.execute(statement.sql, statement.bind({"now": self._now(), **params}))
         names = self._columns.get(name)

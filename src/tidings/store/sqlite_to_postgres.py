@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,8 +32,6 @@ ProgressCallback = Callable[[str, int], None]  # a table, and the number of its 
 
 
 class CopiedTable(NamedTuple):
-    """One table of both databases."""
-
     name: str
     columns: tuple[str, ...]
     flags: frozenset[int]  # indexes of columns that are boolean in PostgreSQL, and 1 or 0 in SQLite
@@ -45,7 +44,6 @@ class TableChecksum(NamedTuple):
     digest: int = 0
 
     def plus(self, row: Sequence[Any]) -> TableChecksum:
-        """Return the checksum with one more row."""
         mark = hashlib.blake2b(orjson.dumps(list(row), default=_plain), digest_size=8).digest()
         return TableChecksum(self.rows + 1, (self.digest + int.from_bytes(mark)) & ((1 << 64) - 1))
 
@@ -197,8 +195,8 @@ async def _copy(
 ) -> None:
     if table.name == "history":
         await _create_partitions(source, target)
-    done = 0
-    for page in _pages(_rows(source, table)):
+    done, rows = 0, _rows(source, table)
+    while page := list(islice(rows, PAGE)):
         try:
             await target.copy_records_to_table(table.name, records=page, columns=table.columns)
         except asyncpg.DataError as error:
@@ -272,17 +270,6 @@ def _rows(source: apsw.Connection, table: CopiedTable) -> Iterator[Sequence[Any]
             yield tuple(
                 bool(value) if place in table.flags and value is not None else value for place, value in enumerate(row)
             )
-
-
-def _pages(rows: Iterator[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    page: list[Sequence[Any]] = []
-    for row in rows:
-        page.append(row)
-        if len(page) == PAGE:
-            yield page
-            page = []
-    if page:
-        yield page
 
 
 def _plain(value: object) -> str:

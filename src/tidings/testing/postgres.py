@@ -25,8 +25,7 @@ from typing import Any, Self
 
 from tidings.model.errors import Misconfigured, OperatorError
 
-from .private_server import PrivateServer, wait_until
-from .watchdog import Watchdog
+from .private_server import PrivateServer, find_programs, wait_until
 
 OLDEST = 14
 """The oldest major version of PostgreSQL that Tidings supports."""
@@ -56,9 +55,8 @@ class PostgresCluster(PrivateServer):
         fsync: bool = True,
         settings: Mapping[str, str | int] | None = None,
     ) -> None:
+        super().__init__(folder, parent)
         self.port = port
-        self._folder = folder
-        self._parent = parent
         self._binaries = binaries
         self._settings: dict[str, str | int] = {
             "max_connections": 200,
@@ -66,10 +64,7 @@ class PostgresCluster(PrivateServer):
             "timezone": "UTC",
             **(settings or {}),
         }
-        self._home: Path | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._account = _nobody() if os.geteuid() == 0 else {}
-        self._watchdog = Watchdog()
 
     @staticmethod
     def find() -> Path | None:
@@ -78,13 +73,8 @@ class PostgresCluster(PrivateServer):
         The order is: the system's server, the PATH, the development wheel. `TIDINGS_TEST_PG_BIN` overrides
         them.
         """
-        asked = os.environ.get("TIDINGS_TEST_PG_BIN")
-        if asked and not _usable(Path(asked)):
-            raise Misconfigured(
-                f"TIDINGS_TEST_PG_BIN is {asked}, which contains no working PostgreSQL {OLDEST} or newer",
-                remedy=f"Set it to the folder with {', '.join(_NEEDED)}, or unset it",
-            )
-        return Path(asked) if asked else next(filter(_usable, _candidates()), None)
+        content = f"working PostgreSQL {OLDEST} or newer"
+        return find_programs("TIDINGS_TEST_PG_BIN", content, ", ".join(_NEEDED), _usable, _candidates())
 
     @property
     def home(self) -> Path:
@@ -95,12 +85,7 @@ class PostgresCluster(PrivateServer):
 
     @property
     def pid(self) -> int:
-        """The server's process id."""
         return self._running().pid
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
 
     def dsn(self, database: str = "postgres") -> str:
         """Return the URL of a database for asyncpg and libpq."""
@@ -113,17 +98,9 @@ class PostgresCluster(PrivateServer):
         if self.is_running:
             return self
         self._prepare()
-        with (self.home / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._program("postgres"), "-D", self._data, *self._flags()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # an interrupt of the tests must not reach the server first
-                **self._surroundings(),
-            )
-        self._watch()
-        wait_until(self._is_settled, timeout)
+        command: list[str | Path] = [self._program("postgres"), "-D", self._data, *self._flags()]
+        self._launch(command, self.home / "log", **self._surroundings())
+        wait_until(lambda: self._is_ready() or not self.is_running, timeout)
         if not self._is_ready():
             self.kill()
             raise OperatorError("PostgreSQL did not start", remedy=f"Its log ends with:\n{self.log()[-2000:]}")
@@ -191,7 +168,6 @@ class PostgresCluster(PrivateServer):
         self._call("dropdb", *self._address(), "--force", "--if-exists", name)
 
     def log(self) -> str:
-        """Return the server's log."""
         return (self.home / "log").read_text(errors="replace")
 
     def _running(self) -> subprocess.Popen[bytes]:
@@ -297,9 +273,6 @@ class PostgresCluster(PrivateServer):
             lines = (self._data / "postmaster.pid").read_text().splitlines()
             return self.is_running and lines[:1] == [str(self.pid)] and lines[7:8] == ["ready   "]
         return False
-
-    def _is_settled(self) -> bool:
-        return self._is_ready() or not self.is_running
 
 
 def _nobody() -> dict[str, Any]:

@@ -22,8 +22,8 @@ from typing import Self
 
 from tidings.model.errors import Misconfigured, OperatorError
 
-from .private_server import PrivateServer, wait_until
-from .watchdog import Watchdog, listening_processes
+from .private_server import PrivateServer, find_programs, wait_until
+from .watchdog import listening_processes
 
 _NEEDED = ("rabbitmq-server", "rabbitmqctl")
 
@@ -35,34 +35,19 @@ class RabbitBroker(PrivateServer):
     """
 
     def __init__(self, folder: Path | None = None, *, parent: Path | None = None) -> None:
-        self._folder = folder
-        self._parent = parent
-        self._home: Path | None = None
-        self._watchdog = Watchdog()
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(folder, parent)
         self.port, self._distribution, self._mapper = _free_ports(3)
         self._name = f"tidings{self.port}@localhost"
 
     @staticmethod
     def find() -> Path | None:
         """Return the folder with RabbitMQ's programs, or None. `TIDINGS_TEST_RABBIT_BIN` overrides it."""
-        asked = os.environ.get("TIDINGS_TEST_RABBIT_BIN")
-        if asked and not _usable(Path(asked)):
-            raise Misconfigured(
-                f"TIDINGS_TEST_RABBIT_BIN is {asked}, which contains no RabbitMQ",
-                remedy=f"Set it to the folder with {' and '.join(_NEEDED)}, or unset it",
-            )
-        return Path(asked) if asked else next(filter(_usable, _candidates()), None)
+        return find_programs("TIDINGS_TEST_RABBIT_BIN", "RabbitMQ", " and ".join(_NEEDED), _usable, _candidates())
 
     @property
     def url(self) -> str:
         """The AMQP URL, on loopback only."""
         return f"amqp://guest:guest@127.0.0.1:{self.port}/"
-
-    @property
-    def is_running(self) -> bool:
-        """Whether its process is alive."""
-        return self._process is not None and self._process.poll() is None
 
     def start(self, timeout: float = 90) -> Self:
         """Start it (on existing data, if any) and wait until it accepts connections."""
@@ -72,17 +57,7 @@ class RabbitBroker(PrivateServer):
         if binaries is None:
             raise Misconfigured("No RabbitMQ was found", remedy="Install the package rabbitmq-server")
         home = self._made_home()
-        with (home / "out").open("ab") as out:
-            self._process = subprocess.Popen(
-                [binaries / "rabbitmq-server"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                cwd=home,
-                env=self._environment(home),
-                start_new_session=True,
-            )
-        self._watch()
+        self._launch([binaries / "rabbitmq-server"], home / "out", cwd=home, env=self._environment(home))
         if not wait_until(lambda: self._answers() or not self.is_running, timeout) or not self.is_running:
             self.kill()
             output = (home / "out").read_text(errors="replace")[-2000:]
@@ -137,7 +112,6 @@ class RabbitBroker(PrivateServer):
         return self._home
 
     def _watch(self) -> None:
-        """Clean up if this process dies."""
         folders = [self._home] if self._home is not None and self._folder is None else []
         group = self._process.pid if self._process is not None else None
         self._watchdog.watch(folders=folders, group=group, port=self._mapper)

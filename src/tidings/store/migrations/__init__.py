@@ -18,15 +18,12 @@ MOVED_NUMBER = 1_000_000  # marks a file that was moved; every release rejects i
 
 
 class SchemaMigration(NamedTuple):
-    """One schema migration."""
-
     number: int
     name: str
     sql: str
 
     @property
     def checksum(self) -> str:
-        """The checksum of the file."""
         return hashlib.sha256(self.sql.encode()).hexdigest()[:32]
 
 
@@ -67,12 +64,12 @@ def pending_migrations(dialect: str, applied: dict[int, tuple[str, str]], *, upg
     return todo
 
 
-async def migrate_postgres(connection: Any, schema: str, *, upgrade: bool, create: bool = True) -> list[str]:
+async def migrate_postgres(connection: Any, schema: str, *, upgrade: bool, create: bool = True) -> None:
     """Create the schema in an empty PostgreSQL database; upgrade an old one only if asked."""
     quoted = '"' + schema.replace('"', '""') + '"'
     known = await connection.fetchval("select to_regclass($1)", f"{quoted}.schema_migrations") is not None
     if known and not pending_migrations("postgres", await _applied(connection), upgrade=upgrade):
-        return []  # the usual start: nothing to do, no lock taken
+        return  # the usual start: nothing to do, no lock taken
     if not known and not create:
         raise _empty()
     async with connection.transaction():
@@ -91,7 +88,6 @@ async def migrate_postgres(connection: Any, schema: str, *, upgrade: bool, creat
             )
         if todo:
             await connection.execute("select tidings_history_partitions(tidings_now(), 7)")
-    return [migration.name for migration in todo]
 
 
 async def _applied(connection: Any) -> dict[int, tuple[str, str]]:
@@ -99,7 +95,7 @@ async def _applied(connection: Any) -> dict[int, tuple[str, str]]:
     return {row["number"]: (row["name"], row["checksum"]) for row in rows}
 
 
-def migrate_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[str]:
+def migrate_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> None:
     """Migrate a SQLite file, inside the caller's transaction."""
     if not create and not list(connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")):
         raise _empty()
@@ -108,15 +104,13 @@ def migrate_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> li
     applied = {
         row[0]: (row[1], row[2]) for row in connection.execute("select number, name, checksum from schema_migrations")
     }
-    todo = pending_migrations("sqlite", applied, upgrade=upgrade)
-    for migration in todo:
+    for migration in pending_migrations("sqlite", applied, upgrade=upgrade):
         for _ in connection.execute(migration.sql):
             pass
         connection.execute(
             "insert into schema_migrations (number, name, checksum) values (?, ?, ?)",
             (migration.number, migration.name, migration.checksum),
         )
-    return [migration.name for migration in todo]
 
 
 def _empty() -> StoreUnusable:
