@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.errors import Invalid
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderRequest, json_object, provider_route
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, json_object, provider_route, retry_after
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson, read_body, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
@@ -51,9 +50,10 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return WAHA's routes, and one to set the state of a session."""
     waha = _WahaProvider(world)
     return [
-        provider_route(world, "/waha/api/sendText", partial(waha.read, is_text=True), waha.answer),
-        provider_route(world, "/waha/api/sendImage", partial(waha.read, is_text=False), waha.answer),
-        provider_route(world, "/waha/api/sendFile", partial(waha.read, is_text=False), waha.answer),
+        *(
+            provider_route(world, f"/waha/api/{send}", ProviderMethod(read, waha.answer, waha.error))
+            for send, read in (("sendText", waha.read_text), ("sendImage", waha.read), ("sendFile", waha.read))
+        ),
         Route("/waha/ping", waha.ping, methods=["GET"]),
         Route("/waha/health", waha.health, methods=["GET"]),
         Route("/waha/api/server/version", waha.version, methods=["GET"]),
@@ -212,8 +212,12 @@ class _WahaProvider:
         """Return an id for a message."""
         return self._missing(request) or SandboxJson({"id": f"3EB0{uuid4().hex[:18].upper()}"})
 
-    def read(self, asked: ProviderRequest, *, is_text: bool) -> ProviderArrival:
-        """Parse a text, an image or a file."""
+    def read_text(self, asked: ProviderRequest) -> ProviderArrival:
+        """Parse a text."""
+        return self.read(asked, is_text=True)
+
+    def read(self, asked: ProviderRequest, *, is_text: bool = False) -> ProviderArrival:
+        """Parse an image or a file."""
         fields, to = asked.fields or {}, asked.text("chatId")[:256]
         problem = _problem(asked, is_text=is_text)
         if problem is None and self._state(asked.text("session") or "default") != "WORKING":
@@ -224,16 +228,21 @@ class _WahaProvider:
         arrival = asked.arrival(CHANNEL, to, text, data, problem, fault=fault)
         return arrival._replace(id=asked.text("id")[:256] or arrival.id)
 
-    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+    def answer(self, asked: ProviderRequest, _: ProviderArrival, entry: SandboxEntry) -> Response:
         """Answer a message, and send its receipts."""
         name = asked.text("session") or "default"
         target = self._world.callbacks.target(CHANNEL, name)
-        if entry.delivered and target is not None:
+        if target is not None:
             origin = ReceiptOrigin(CHANNEL, name, str(sent_message(entry, name)["id"]), entry.to, *target)
             self._world.callbacks.took(entry.n, origin)
-        fault = entry.code.upper() if entry.did is FaultKind.REFUSED and entry.code.upper() in STATES else None
-        unfit = self._unfit(name, fault) if fault or arrival.problem == _NOT_WORKING else None
-        return _locked(asked.headers) or unfit or _answer(entry, arrival, name)
+        return SandboxJson(sent_message(entry, name), status_code=201)
+
+    def error(self, asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+        """Answer a message that is not sent."""
+        fault = code.upper() if entry.did is FaultKind.REFUSED and code.upper() in STATES else None
+        is_unfit = fault or code == _NOT_WORKING
+        unfit = self._unfit(asked.text("session") or "default", fault) if is_unfit else None
+        return _locked(asked.headers) or unfit or _error(entry, code)
 
     def _state(self, name: str) -> str | None:
         return self._sessions.state(CHANNEL, name)
@@ -280,30 +289,27 @@ def _problem(asked: ProviderRequest, *, is_text: bool) -> str | None:
     return None
 
 
-def _answer(entry: SandboxEntry, arrival: ProviderArrival, session: str) -> Response:
+def _error(entry: SandboxEntry, code: str) -> Response:
     match entry.did:
         case FaultKind.INVALID:
-            return _wrong(arrival.problem or "")
+            return _wrong(code)
         case FaultKind.THROTTLED:
-            headers = {"retry-after": f"{entry.wait:g}"}
             body = {"message": "Too Many Requests", "statusCode": 429}
-            return SandboxJson(body, status_code=429, headers=headers)
+            return SandboxJson(body, status_code=429, headers=retry_after(entry))
         case FaultKind.ERROR:
-            return _exception("Evaluation failed: the page has crashed", arrival)
+            return _exception("Evaluation failed: the page has crashed", entry)
         case FaultKind.GONE:
-            return _exception("No LID for user", arrival)
-        case FaultKind.REFUSED:
-            return _wrong("The feature is not in this engine", 422)
+            return _exception("No LID for user", entry)
         case _:
-            return SandboxJson(sent_message(entry, session), status_code=201)
+            return _wrong("The feature is not in this engine", 422)
 
 
-def _exception(words: str, arrival: ProviderArrival) -> Response:
+def _exception(words: str, entry: SandboxEntry) -> Response:
     body = {
         "statusCode": 500,
         "timestamp": "2026-11-15T12:00:00.000Z",
         "exception": {"message": words, "name": "Error", "stack": f"Error: {words}\n    at sandbox"},
-        "request": {"path": "/api/sendText", "method": "POST", "body": {"chatId": arrival.to}, "query": {}},
+        "request": {"path": "/api/sendText", "method": "POST", "body": {"chatId": entry.to}, "query": {}},
         "version": environment_of(),
     }
     return SandboxJson(body, status_code=500)

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, provider_route
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -30,6 +30,11 @@ TYPES = frozenset(
      "interactive", "reaction"}
 )  # fmt: skip
 
+_FAULTS = {FaultKind.ERROR: "131000", FaultKind.THROTTLED: "130429", FaultKind.GONE: "131026"}
+_DETAILS = {
+    FaultKind.THROTTLED: "Cloud API message throughput has been reached.",
+    FaultKind.GONE: "The recipient is not on WhatsApp.",
+}
 _UNNAMED = count(1)
 _GROUP = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
@@ -118,19 +123,18 @@ class WhatsAppRejection(NamedTuple):
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes of a number and its messages."""
 
-    def answered(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+    def answer(asked: ProviderRequest, _: ProviderArrival, entry: SandboxEntry) -> Response:
         body, number = asked.fields or {}, asked.path["phone_number_id"]
         target = world.callbacks.target(CHANNEL, number)
-        if entry.delivered and target is not None:
+        if target is not None:
             echo = body.get("biz_opaque_callback_data")
             origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), _recipient(body), *target)
             world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
-        wrong = _problem(body)
-        return _error(*wrong) if wrong is not None else _answer(entry, body)
+        return SandboxJson(_accepted(entry, body))
 
     number = "/v{version:int}.0/{phone_number_id:int}"
     return [
-        Route(f"{number}/messages", ProviderEndpoint(world, read, answered, _early), methods=["POST"]),
+        provider_route(world, f"{number}/messages", ProviderMethod(read, answer, _refused, _FAULTS, _early)),
         Route(number, _number, methods=["GET"]),
     ]
 
@@ -211,18 +215,10 @@ def _shown(kind: str, given: object) -> tuple[str, object]:
     return str(said), {kind: given}
 
 
-def _answer(entry: SandboxEntry, body: Mapping[str, Any]) -> Response:
-    match entry.did:
-        case FaultKind.THROTTLED:
-            return _error(130429, "Cloud API message throughput has been reached.")
-        case FaultKind.ERROR:
-            return _error(131000, "")
-        case FaultKind.GONE:
-            return _error(131026, "The recipient is not on WhatsApp.")
-        case FaultKind.REFUSED:
-            return _error(int(entry.code) if entry.code.isdigit() else 131000, "")
-        case _:
-            return SandboxJson(_accepted(entry, body))
+def _refused(asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+    if (wrong := _problem(asked.fields or {})) is not None:
+        return _error(*wrong)
+    return _error(int(code) if code.isdigit() else 131000, _DETAILS.get(entry.did, ""))
 
 
 def _recipient(body: Mapping[str, Any]) -> str:
