@@ -95,12 +95,9 @@ class AffinityQuotas:
     def headers(self, seconds: int) -> dict[str, str]:
         """Return the headers of every answer."""
         return {
-            "x-ratelimit-limit-user": str(self.per_minute),
-            "x-ratelimit-limit-user-remaining": str(max(0, self.per_minute - self._used)),
-            "x-ratelimit-limit-user-reset": str(60 - seconds % 60),
-            "x-ratelimit-limit-org": str(self.per_month),
-            "x-ratelimit-limit-org-remaining": str(max(0, self.per_month - self.used_in_month)),
-            "x-ratelimit-limit-org-reset": str(_MONTH_SECONDS - seconds % _MONTH_SECONDS),
+            f"x-ratelimit-limit-{whose}{suffix}": str(quota[name])
+            for whose, quota in self.described(seconds, "org", "user").items()
+            for suffix, name in (("", "limit"), ("-remaining", "remaining"), ("-reset", "reset"))
         }
 
     def described(self, seconds: int, month: str, minute: str) -> dict[str, Any]:
@@ -273,16 +270,12 @@ def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[s
     shown = partial(as_version_1, call.kind, query=asked.query, alone=False)
     if call.kind == "lists" or (call.kind == "list_entries" and "page_size" not in asked.query):
         return list(map(shown, held))
-    size, start = _size(asked.query.get("page_size"), 500), 0
     token = asked.query.get("page_token")
-    if token is not None:
-        start, said = _start(token), sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
-        if start < 0 or _token(start, "&".join(said)) != token:
-            raise AffinityError(422, "page_token")
-    following = None
-    if start + size < len(held):
-        said = sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
-        following = _token(start + size, "&".join(said))
+    size, start = _size(asked.query.get("page_size"), 500), _start(token)
+    said = "&".join(sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token"))
+    if start < 0 or (token is not None and _token(start, said) != token):
+        raise AffinityError(422, "page_token")
+    following = _token(start + size, said) if start + size < len(held) else None
     name = call.path.rpartition("/")[2].replace("-", "_")
     return {name: list(map(shown, held[start : start + size])), "next_page_token": following}
 

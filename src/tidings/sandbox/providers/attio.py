@@ -117,13 +117,12 @@ class _AttioProvider:
         """Return the content, or counts alone with `?counts`."""
         content, full = self._content, "counts" not in request.query_params
         shelves = {**content.objects, **{f"lists/{slug}": shelf for slug, shelf in content.lists.items()}}
-        items = {"notes": content.notes, **content.items}
         counts = {name: len(shelf.held) for name, shelf in shelves.items()}
-        counts |= {name: len(held) for name, held in items.items()}
+        counts |= {name: len(held) for name, held in content.items.items()}
         found: dict[str, Any] = {"counts": counts, "refused": self._refused}
         if full:
             found["content"] = {name: [_dumped(one) for one in shelf.held.values()] for name, shelf in shelves.items()}
-            found["content"] |= {name: list(held.values()) for name, held in items.items()}
+            found["content"] |= {name: list(held.values()) for name, held in content.items.items()}
         return SandboxJson(found)
 
     async def tell(self, request: Request) -> Response:

@@ -59,7 +59,6 @@ class _EvolutionProvider:
         self._world, self._sessions = world, world.sessions
 
     async def state(self, request: Request) -> Response:
-        """Return the state of an instance."""
         name = request.path_params["instance"]
         return self._refusal(name, request.headers.get("apikey", "")) or SandboxJson(self._shown(name))
 
@@ -76,7 +75,6 @@ class _EvolutionProvider:
         return SandboxJson({"pairingCode": None, "code": self._sessions.code(name), "base64": "", "count": 1})
 
     async def put_into(self, request: Request) -> Response:
-        """Set the state of an instance."""
         name = request.path_params["instance"]
         state, seconds = asked_state(await read_command(request, '{"state": "close"}'), "state", STATES)
         then = "qr" if state == "qr" and seconds is None else "open"
@@ -84,7 +82,6 @@ class _EvolutionProvider:
         return SandboxJson(self._shown(name))
 
     def read(self, asked: ProviderRequest) -> ProviderArrival:
-        """Parse a message."""
         to, text = asked.text("number"), asked.text("text") or asked.text("caption")
         problem = None if to and (text or asked.text("media")) else "number and text or media are required"
         if self._sessions.state(CHANNEL, asked.path["instance"]) != "open" or is_wrong(asked.headers.get("apikey", "")):
@@ -94,7 +91,6 @@ class _EvolutionProvider:
         return asked.arrival(CHANNEL, to, text, data, problem, fault=fault)
 
     def error(self, asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
-        """Answer a message that is not sent."""
         if refused := self._refusal(asked.path["instance"], asked.headers.get("apikey", "")):
             return refused
         if entry.did is FaultKind.GONE:

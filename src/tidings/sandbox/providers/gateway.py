@@ -58,7 +58,6 @@ class _GatewayProvider:
         return SandboxJson({"isReady": state == READY, "connectionState": state, **code})
 
     def read(self, asked: ProviderRequest) -> ProviderArrival:
-        """Parse a message."""
         phone, words = asked.text("phone"), asked.text("message")
         problem = None if phone and words else "phone and message must be non-empty texts"
         if problem is None and self._state != READY:
@@ -66,14 +65,12 @@ class _GatewayProvider:
         return asked.arrival(CHANNEL, phone, words, None, problem)
 
     async def put_into(self, request: Request) -> Response:
-        """Change the state."""
         body = await read_command(request, '{"connectionState": "OPENING"}')
         state, seconds = asked_state(body, "connectionState", STATES)
         self._world.put_session(CHANNEL, NAME, state, seconds=seconds, then=READY)
         return await self.status(request)
 
     def error(self, _: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
-        """Answer a message that is not sent."""
         words = _MESSAGES.get(entry.did, code if entry.did is FaultKind.INVALID else code.replace("_", " "))
         status = 500 if entry.did is FaultKind.ERROR else 429 if entry.did is FaultKind.THROTTLED else 200
         if entry.did is FaultKind.INVALID:

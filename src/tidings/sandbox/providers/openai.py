@@ -138,7 +138,6 @@ class _OpenAIProvider:
         self._script: tuple[ScriptedReply, ...] = ()
 
     def answer(self, asked: ProviderRequest, _: ProviderArrival, entry: SandboxEntry) -> Response:
-        """Return a completion."""
         question = _question(asked)
         line = self._take(question)
         said = (_completion if question.is_chat else _response)(question, _spend(question, line), entry)
@@ -147,7 +146,6 @@ class _OpenAIProvider:
         return respond(orjson.dumps(said), media_type="application/json", headers=headers)
 
     async def show(self, _: Request) -> Response:
-        """Return the script."""
         return SandboxJson({"script": [_described(line) for line in self._script], "errors": list(ERRORS)})
 
     async def tell(self, request: Request) -> Response:
@@ -158,7 +156,6 @@ class _OpenAIProvider:
         return SandboxJson({"lines": len(self._script)}, status_code=201)
 
     async def forget(self, _: Request) -> Response:
-        """Clear the script."""
         forgotten, self._script = len(self._script), ()
         return SandboxJson({"forgotten": forgotten})
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -40,6 +41,12 @@ STATES = (
     "FAILED",
 )
 START_SECONDS = 1.0  # how long a session is STARTING
+ABOUT: Mapping[str, Mapping[str, Any]] = {
+    "/ping": {"message": "pong"},
+    "/health": {"status": "ok", "info": {}, "error": {}, "details": {}},
+    "/api/server/version": environment_of(),
+    "/api/server/environment": {"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions"},  # sessions are files
+}
 ACTIONS = ("start", "restart", "stop", "logout")
 
 _CHAT = re.compile(r"[0-9-]{5,49}@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
@@ -54,10 +61,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
             provider_route(world, f"/waha/api/{send}", ProviderMethod(read, waha.answer, waha.error))
             for send, read in (("sendText", waha.read_text), ("sendImage", waha.read), ("sendFile", waha.read))
         ),
-        Route("/waha/ping", waha.ping, methods=["GET"]),
-        Route("/waha/health", waha.health, methods=["GET"]),
-        Route("/waha/api/server/version", waha.version, methods=["GET"]),
-        Route("/waha/api/server/environment", waha.environment, methods=["GET"]),
+        *(Route(f"/waha{path}", partial(_about, about), methods=["GET"]) for path, about in ABOUT.items()),
         Route("/waha/api/sessions", waha.list, methods=["GET"]),
         Route("/waha/api/sessions", with_error_response(waha.create), methods=["POST"]),
         Route("/waha/api/sessions/{session}", waha.show, methods=["GET"]),
@@ -80,22 +84,6 @@ class _WahaProvider:
         self._world = world
         self._sessions = world.sessions
         self._numbers = itertools.count(1)
-
-    async def ping(self, _: Request) -> Response:
-        """Return pong."""
-        return SandboxJson({"message": "pong"})
-
-    async def health(self, _: Request) -> Response:
-        """Return the health."""
-        return SandboxJson({"status": "ok", "info": {}, "error": {}, "details": {}})
-
-    async def version(self, request: Request) -> Response:
-        """Return the version."""
-        return _locked(request.headers) or SandboxJson(environment_of())
-
-    async def environment(self, request: Request) -> Response:
-        """Return WAHA's own environment variables: sessions are files."""
-        return _locked(request.headers) or SandboxJson({"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions"})
 
     async def list(self, request: Request) -> Response:
         """Return all sessions; stopped ones only with `all`."""
@@ -143,7 +131,6 @@ class _WahaProvider:
         return None
 
     async def show(self, request: Request) -> Response:
-        """Return one session."""
         return self._missing(request) or SandboxJson(self._shown(request.path_params["session"]))
 
     async def delete(self, request: Request) -> Response:
@@ -154,7 +141,6 @@ class _WahaProvider:
         return Response(status_code=200)
 
     async def me(self, request: Request) -> Response:
-        """Return the session's account."""
         return self._missing(request) or SandboxJson(self._shown(request.path_params["session"]).get("me"))
 
     async def move(self, request: Request) -> Response:
@@ -193,7 +179,6 @@ class _WahaProvider:
         return _locked(request.headers) or self._unfit(session) or SandboxJson(found)
 
     async def lid(self, request: Request) -> Response:
-        """Return the phone number of a lid."""
         session, lid = request.path_params["session"], request.path_params["lid"]
         return _locked(request.headers) or self._unfit(session) or SandboxJson(number_of(lid))
 
@@ -209,11 +194,9 @@ class _WahaProvider:
         return SandboxJson({"value": self._sessions.code(name)})
 
     async def new_id(self, request: Request) -> Response:
-        """Return an id for a message."""
         return self._missing(request) or SandboxJson({"id": f"3EB0{uuid4().hex[:18].upper()}"})
 
     def read_text(self, asked: ProviderRequest) -> ProviderArrival:
-        """Parse a text."""
         return self.read(asked, is_text=True)
 
     def read(self, asked: ProviderRequest, *, is_text: bool = False) -> ProviderArrival:
@@ -274,6 +257,12 @@ class _WahaProvider:
         words = "Session status is not as expected. Try again later or restart the session"
         body = {"error": words, "session": name, "status": state or self._state(name), "expected": [expected]}
         return SandboxJson(body, status_code=422)
+
+
+async def _about(about: Mapping[str, Any], request: Request) -> Response:
+    """Return facts about the server; those below /api need the key."""
+    locked = _locked(request.headers) if "/waha/api/" in request.url.path else None
+    return locked or SandboxJson(about)
 
 
 def _problem(asked: ProviderRequest, *, is_text: bool) -> str | None:

@@ -9,7 +9,7 @@ import re
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -113,11 +113,7 @@ ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 
-class WhatsAppRejection(NamedTuple):
-    """Why a request was rejected before any fault."""
-
-    code: int
-    details: str
+Rejection = tuple[int, str]  # code and details of a request that is rejected before any fault
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
@@ -164,43 +160,43 @@ def read(asked: ProviderRequest) -> ProviderArrival:
     wrong, kind = _problem(body), str(body.get("type") or "text")
     said, data = _shown(kind, body.get(kind))
     id_ = asked.headers.get("x-request-id") or body.get("biz_opaque_callback_data") or f"unnamed-{next(_UNNAMED)}"
-    problem = None if wrong is None else wrong.details
+    problem = None if wrong is None else wrong[1]
     return ProviderArrival(CHANNEL, str(id_)[:256], _shown_recipient(body)[:256], said, data=data, problem=problem)
 
 
-def _stranger(headers: Mapping[str, str]) -> WhatsAppRejection | None:
+def _stranger(headers: Mapping[str, str]) -> Rejection | None:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip() or token.startswith("wrong"):
-        return WhatsAppRejection(190, "Invalid OAuth access token - Cannot parse access token")
+        return 190, "Invalid OAuth access token - Cannot parse access token"
     return None
 
 
-def _problem(body: Mapping[str, Any]) -> WhatsAppRejection | None:
+def _problem(body: Mapping[str, Any]) -> Rejection | None:
     if body.get("messaging_product") != "whatsapp":
-        return WhatsAppRejection(100, "The parameter messaging_product is required.")
+        return 100, "The parameter messaging_product is required."
     to, kind = _recipient(body), body.get("type", "text")
     if not to:
-        return WhatsAppRejection(100, "The parameter to is required.")
+        return 100, "The parameter to is required."
     pattern = _GROUP if body.get("recipient_type") == "group" else _NUMBER if body.get("to") else USER_ID
     if not pattern.fullmatch(to):
-        return WhatsAppRejection(100, f"Invalid parameter: {'to' if body.get('to') else 'recipient'}")
+        return 100, f"Invalid parameter: {'to' if body.get('to') else 'recipient'}"
     if kind not in TYPES:
-        return WhatsAppRejection(131051, f"Message type {str(kind)[:40]} is not supported")
+        return 131051, f"Message type {str(kind)[:40]} is not supported"
     if not body.get(kind):
-        return WhatsAppRejection(131008, f"The parameter {kind} is required.")
+        return 131008, f"The parameter {kind} is required."
     if kind == "text":
         return _wrong_text(body[kind])
     if kind == "template" and not (isinstance(body[kind], dict) and body[kind].get("name")):
-        return WhatsAppRejection(131008, "The parameter template['name'] is required.")
+        return 131008, "The parameter template['name'] is required."
     return None
 
 
-def _wrong_text(text: object) -> WhatsAppRejection | None:
+def _wrong_text(text: object) -> Rejection | None:
     said = text.get("body") if isinstance(text, dict) else None
     if not isinstance(said, str) or not said.strip():
-        return WhatsAppRejection(131008, "The parameter text['body'] is required.")
+        return 131008, "The parameter text['body'] is required."
     if len(said) > MAX_TEXT:
-        return WhatsAppRejection(100, f"Param text['body'] must be at most {MAX_TEXT} characters long.")
+        return 100, f"Param text['body'] must be at most {MAX_TEXT} characters long."
     return None
 
 
