@@ -8,9 +8,8 @@ app: the ASGI application.
 attio_routes: routes of the simulated Attio.
 attio_schema: attributes of the simulated Attio, and the values they accept.
 attio_workspace: records of the simulated Attio, with Attio's rules.
-callback_commands: commands that set a callback address or send a receipt.
 callbacks: webhooks sent by the simulated providers.
-control_routes: routes for the ledger, conversations and faults.
+control_routes: routes for the ledger, conversations, faults, callbacks and messages of people.
 conversations: messages per recipient, as the phone shows them.
 duplicate_counts: counts of requests, refusals and duplicates.
 environment: clock, randomness and sleep, replaceable in tests.

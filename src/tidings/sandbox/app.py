@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from . import control_routes, group_chats, phone_page
+from . import control_routes, phone_page
 from .access import LOCAL, SandboxAccess
 from .environment import SandboxEnvironment
 from .providers import PROVIDERS
@@ -70,4 +70,4 @@ def sandbox_routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes alone, for embedding the sandbox into another application."""
     # Providers come first: they take the load, and routes are matched in order.
     found = [route for provider in PROVIDERS for route in provider(world)]
-    return [*found, *group_chats.routes(world), *control_routes.routes(world), *phone_page.routes(world)]
+    return [*found, *control_routes.routes(world), *phone_page.routes(world)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from .attio_schema import ACTOR, MEMBERS, WORKSPACE, AttioCollection, AttioError, AttioRecord
+from .attio_schema import ACTOR, MEMBERS, WORKSPACE, AttioCollection, AttioError, AttioRecord, invalid
 from .attio_workspace import AttioWorkspace
 from .provider_endpoint import ProviderRequest
 
@@ -27,7 +27,7 @@ class AttioRoute(NamedTuple):
 def _data(asked: ProviderRequest) -> Mapping[str, Any]:
     found = (asked.fields or {}).get("data")
     if not isinstance(found, dict):
-        raise AttioError(400, "validation_type", "Body payload validation error.", ("data",))
+        raise invalid("Body payload validation error.", "data")
     return found
 
 
@@ -63,16 +63,13 @@ def _delete(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return {}
 
 
-def _delete_note(content: AttioWorkspace, asked: ProviderRequest) -> Any:
-    content.delete_note(asked.path["id"])
+def _delete_item(content: AttioWorkspace, asked: ProviderRequest, *, kind: str) -> Any:
+    content.delete_item(kind, asked.path["id"])
     return {}
 
 
-def _item(content: AttioWorkspace, asked: ProviderRequest, *, kind: str, delete: bool = False) -> Any:
-    found = content.item(kind, asked.path["id"])
-    if delete:
-        del content.items[kind][asked.path["id"]]
-    return {} if delete else found
+def _item(content: AttioWorkspace, asked: ProviderRequest, *, kind: str) -> Any:
+    return content.item(kind, asked.path["id"])
 
 
 def _tasks(content: AttioWorkspace, asked: ProviderRequest) -> Any:
@@ -117,12 +114,13 @@ def _entry(content: AttioWorkspace, asked: ProviderRequest, *, assert_: bool) ->
 def _notes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     limit, offset = (asked.query.get(name, usual) for name, usual in (("limit", "10"), ("offset", "0")))
     if not (limit.isdigit() and offset.isdigit() and 1 <= int(limit) <= 50):
-        raise AttioError(400, "validation_type", "limit must be from 1 to 50.")
-    ids: Sequence[str] = list(content.notes)
+        raise invalid("limit must be from 1 to 50.")
+    notes = content.items["notes"]
+    ids: Sequence[str] = list(notes)
     if "parent_record_id" in asked.query:
         parent = (asked.query.get("parent_object", ""), asked.query["parent_record_id"])
         ids = content.notes_by_parent.get(parent, [])
-    return [content.notes[id_] for id_ in ids[int(offset) : int(offset) + int(limit)]]
+    return [notes[id_] for id_ in ids[int(offset) : int(offset) + int(limit)]]
 
 
 def _attributes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
@@ -133,8 +131,8 @@ def _attributes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
 def _options(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     slot = _shelf(content, asked).slots.get(asked.path["attribute"])
     if slot is None:
-        reason = "not_found"
-        raise AttioError(404, reason, f'Could not find attribute with slug/ID "{asked.path["attribute"]}".')
+        said = f'Could not find attribute with slug/ID "{asked.path["attribute"]}".'
+        raise AttioError(404, "not_found", said)
     return [slot.option(_shelf(content, asked).slug, title) for title in slot.options]
 
 
@@ -185,39 +183,38 @@ CALLS: Sequence[AttioRoute] = (
     AttioRoute(f"{_OBJECT}/records", "PUT", True, _assert),
     AttioRoute(f"{_OBJECT}/records", "POST", True, _create),
     AttioRoute(f"{_OBJECT}/records/query", "POST", False, _query),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "GET", False, _get),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PUT", True, partial(_changed, append=False)),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "PATCH", True, partial(_changed, append=True)),
-    AttioRoute(f"{_OBJECT}/records/{{id}}", "DELETE", True, _delete),
     AttioRoute(f"{_OBJECT}/records/{{id}}/entries", "GET", False, _entries_of),
-    AttioRoute(f"{_OBJECT}/attributes", "GET", False, _attributes),
-    AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/options", "GET", False, _options),
-    AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/statuses", "GET", False, _options),
+    *(
+        AttioRoute(f"{place}/attributes{rest}", "GET", False, work)
+        for place in (_OBJECT, _LIST)
+        for rest, work in (("", _attributes), ("/{attribute}/options", _options), ("/{attribute}/statuses", _options))
+    ),
+    *(
+        AttioRoute(f"{place}/{{id}}", method, method != "GET", work)
+        for place in (f"{_OBJECT}/records", f"{_LIST}/entries")
+        for method, work in (
+            ("GET", _get),
+            ("PUT", partial(_changed, append=False)),
+            ("PATCH", partial(_changed, append=True)),
+            ("DELETE", _delete),
+        )
+    ),
     AttioRoute(f"{_LIST}/entries", "POST", True, partial(_entry, assert_=False)),
     AttioRoute(f"{_LIST}/entries", "PUT", True, partial(_entry, assert_=True)),
     AttioRoute(f"{_LIST}/entries/query", "POST", False, _query),
-    AttioRoute(f"{_LIST}/entries/{{id}}", "GET", False, _get),
-    AttioRoute(f"{_LIST}/entries/{{id}}", "PUT", True, partial(_changed, append=False)),
-    AttioRoute(f"{_LIST}/entries/{{id}}", "PATCH", True, partial(_changed, append=True)),
-    AttioRoute(f"{_LIST}/entries/{{id}}", "DELETE", True, _delete),
-    AttioRoute(f"{_LIST}/attributes", "GET", False, _attributes),
-    AttioRoute(f"{_LIST}/attributes/{{attribute}}/options", "GET", False, _options),
-    AttioRoute(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
     AttioRoute("/notes", "GET", False, _notes),
     AttioRoute("/notes", "POST", True, lambda content, asked: content.add_note(_data(asked))),
-    AttioRoute("/notes/{id}", "GET", False, lambda content, asked: content.note(asked.path["id"])),
     AttioRoute(
         "/notes/{id}", "PATCH", True, lambda content, asked: content.change_note(asked.path["id"], _data(asked))
     ),
-    AttioRoute("/notes/{id}", "DELETE", True, _delete_note),
     AttioRoute("/tasks", "GET", False, _tasks),
     AttioRoute("/tasks", "POST", True, lambda content, asked: content.add_task(_data(asked))),
     AttioRoute("/meetings", "GET", False, _meetings),
     AttioRoute("/meetings", "POST", True, lambda content, asked: content.add_meeting(_data(asked))),
     *(
-        AttioRoute(f"/{kind}/{{id}}", method, delete, partial(_item, kind=kind, delete=delete))
-        for kind in ("tasks", "meetings")
-        for method, delete in (("GET", False), ("DELETE", True))
+        AttioRoute(f"/{kind}/{{id}}", method, method == "DELETE", partial(work, kind=kind))
+        for kind in ("notes", "tasks", "meetings")
+        for method, work in (("GET", _item), ("DELETE", _delete_item))
     ),
     AttioRoute("/workspace_members", "GET", False, _members),
     AttioRoute("/objects", "GET", False, lambda content, _: [_described_object(slug) for slug in content.objects]),

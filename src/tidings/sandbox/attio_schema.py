@@ -37,6 +37,11 @@ class AttioError(Exception):
         self.status, self.code, self.message, self.path = status, code, message, path
 
 
+def invalid(message: str, *path: str) -> AttioError:
+    """Return the error about a body or value that Attio rejects."""
+    return AttioError(400, "validation_type", message, path)
+
+
 class AttioAttribute(NamedTuple):
     """An attribute of an object or a list."""
 
@@ -87,8 +92,7 @@ class AttioAttribute(NamedTuple):
             return value
         made = _stored(self.type, value)
         if made is None:
-            said = f'Invalid value was passed to attribute with slug "{self.slug}".'
-            raise AttioError(400, "validation_type", said, (self.slug,))
+            raise invalid(f'Invalid value was passed to attribute with slug "{self.slug}".', self.slug)
         return made
 
     def shown(self, owner: str, value: Any, since: str) -> dict[str, Any]:

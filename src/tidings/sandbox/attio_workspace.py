@@ -21,6 +21,7 @@ from .attio_schema import (
     AttioCollection,
     AttioError,
     AttioRecord,
+    invalid,
     standard_lists,
     standard_objects,
 )
@@ -35,9 +36,8 @@ class AttioWorkspace:
         self._wall = wall
         self._numbers = itertools.count(2)
         self.objects, self.lists = standard_objects(), standard_lists()
-        self.notes: dict[str, dict[str, Any]] = {}
+        self.items: dict[str, dict[str, dict[str, Any]]] = {"notes": {}, "tasks": {}, "meetings": {}}
         self.notes_by_parent: dict[tuple[str, str], list[str]] = {}
-        self.items: dict[str, dict[str, dict[str, Any]]] = {"tasks": {}, "meetings": {}}
         self.auto_companies = True
 
     def shelf(self, place: str, slug: str) -> AttioCollection:
@@ -51,15 +51,13 @@ class AttioWorkspace:
         """Upsert by a unique attribute."""
         slot = shelf.slots.get(matching)
         if slot is None or not slot.unique:
-            reason = f'The attribute "{matching}" cannot be matched by: it is not unique.'
-            raise AttioError(400, "validation_type", reason)
+            raise invalid(f'The attribute "{matching}" cannot be matched by: it is not unique.')
         values = self._checked(shelf, given)
         if not values.get(matching):
-            reason = f'Required value for attribute "{matching}" is missing.'
-            raise AttioError(400, "validation_type", reason, (matching,))
+            raise invalid(f'Required value for attribute "{matching}" is missing.', matching)
         ids = {shelf.taken.get((matching, _key(one))) for one in values[matching]} - {None}
         if len(ids) > 1:
-            raise AttioError(400, "validation_type", "More than one record matches.")
+            raise invalid("More than one record matches.")
         if not ids:
             return self._create(shelf, values)
         held = shelf.held[str(ids.pop())]
@@ -130,21 +128,16 @@ class AttioWorkspace:
         shelf.by_parent.setdefault(parent, []).append(held.id)
         return held
 
-    def note(self, id_: str) -> dict[str, Any]:
-        """Return a note by its id."""
-        if id_ not in self.notes:
-            raise AttioError(404, "not_found", "There is no such note.")
-        return self.notes[id_]
-
-    def delete_note(self, id_: str) -> None:
-        """Delete a note."""
-        note = self.note(id_)
-        del self.notes[id_]
-        self.notes_by_parent[note["parent_object"], note["parent_record_id"]].remove(id_)
+    def delete_item(self, kind: str, id_: str) -> None:
+        """Delete a note, task or meeting."""
+        found = self.item(kind, id_)
+        del self.items[kind][id_]
+        if kind == "notes":
+            self.notes_by_parent[found["parent_object"], found["parent_record_id"]].remove(id_)
 
     def change_note(self, id_: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Change title and content of a note."""
-        note = self.note(id_)
+        note = self.item("notes", id_)
         note["title"] = given.get("title", note["title"])
         text = given.get("content", note["content_plaintext"])
         note |= {"content_plaintext": text, "content_markdown": text}
@@ -155,12 +148,11 @@ class AttioWorkspace:
         parent = self._parent(given)
         for name in ("title", "content"):
             if not isinstance(given.get(name), str):
-                raise AttioError(400, "validation_type", f"{name} must be a text.", ("data", name))
+                raise invalid(f"{name} must be a text.", "data", name)
         if given.get("format") not in ("plaintext", "markdown"):
-            raise AttioError(400, "validation_type", "format must be plaintext/markdown.", ("data", "format"))
+            raise invalid("format must be plaintext/markdown.", "data", "format")
         at = given.get("created_at")
         note = {
-            "id": {"workspace_id": WORKSPACE, "note_id": self._new_id()},
             "parent_object": parent[0],
             "parent_record_id": parent[1],
             "title": given["title"],
@@ -168,18 +160,14 @@ class AttioWorkspace:
             "content_plaintext": given["content"],
             "content_markdown": given["content"],
             "tags": [],
-            "created_by_actor": ACTOR,
-            "created_at": self._past(at) if at is not None else self.now(),
         }
-        self.notes[note["id"]["note_id"]] = note
-        self.notes_by_parent.setdefault(parent, []).append(note["id"]["note_id"])
-        return note
+        made = self._add("notes", "note_id", note, self._past(at) if at is not None else None)
+        self.notes_by_parent.setdefault(parent, []).append(made["id"]["note_id"])
+        return made
 
     def add_task(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Create a task; repeating the call creates another."""
-        for name in ("content", "format", "deadline_at", "is_completed", "linked_records", "assignees"):
-            if name not in given:
-                raise AttioError(400, "validation_type", f"{name} is required.", ("data", name))
+        _require(given, "content", "format", "deadline_at", "is_completed", "linked_records", "assignees")
         links = [self._parent(_as_parent(one)) for one in given["linked_records"]]
         task = {
             "content_plaintext": given["content"],
@@ -193,32 +181,30 @@ class AttioWorkspace:
 
     def add_meeting(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Create a meeting; repeating the call creates another."""
-        for name in ("title", "description", "start", "end", "is_all_day", "participants"):
-            if name not in given:
-                raise AttioError(400, "validation_type", f"{name} is required.", ("data", name))
+        _require(given, "title", "description", "start", "end", "is_all_day", "participants")
         links = [self._parent(_as_parent(one)) for one in given.get("linked_records") or ()]
         people = [{"email_address": None, "name": None, **one} for one in given["participants"]]
         if any(set(one) != {"email_address", "name", "status", "is_organizer"} for one in people):
-            raise AttioError(400, "validation_type", "A participant has a status and is_organizer.", ("data",))
+            raise invalid("A participant has a status and is_organizer.", "data")
         meeting = {name: given[name] for name in ("title", "description", "is_all_day")}
         for name in ("start", "end"):
             meeting[name] = given[name] if given["is_all_day"] else {"timezone": None, **given[name]}
         linked = [{"object_slug": one, "object_id": one, "record_id": id_} for one, id_ in links]
         return self._add("meetings", "meeting_id", {**meeting, "participants": people, "linked_records": linked})
 
-    def _add(self, kind: str, name: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    def _add(self, kind: str, name: str, item: Mapping[str, Any], at: str | None = None) -> dict[str, Any]:
         id_ = self._new_id()
         made = {
             "id": {"workspace_id": WORKSPACE, name: id_},
             **item,
             "created_by_actor": ACTOR,
-            "created_at": self.now(),
+            "created_at": at or self.now(),
         }
         self.items[kind][id_] = made
         return made
 
     def item(self, kind: str, id_: str) -> dict[str, Any]:
-        """Return a task or meeting by its id."""
+        """Return a note, task or meeting by its id."""
         if id_ not in self.items[kind]:
             raise AttioError(404, "not_found", f"There is no such {kind[:-1]}.")
         return self.items[kind][id_]
@@ -231,11 +217,9 @@ class AttioWorkspace:
         try:
             found = datetime.fromisoformat(str(at)).astimezone(UTC)
         except ValueError:
-            reason = "validation_type"
-            raise AttioError(400, reason, "created_at is not a time.", ("data", "created_at")) from None
+            raise invalid("created_at is not a time.", "data", "created_at") from None
         if not 0 <= found.timestamp() <= self._wall() / 1_000_000:
-            reason = "validation_type"
-            raise AttioError(400, reason, "created_at must be between 1970 and now.", ("data", "created_at"))
+            raise invalid("created_at must be between 1970 and now.", "data", "created_at")
         return _spelled(found)
 
     def _parent(self, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -245,8 +229,7 @@ class AttioWorkspace:
     def _create(self, shelf: AttioCollection, values: dict[str, list[Any]]) -> AttioRecord:
         for slot in shelf.slots.values():
             if slot.required and not values.get(slot.slug):
-                said = f'Required value for attribute "{slot.slug}" is missing.'
-                raise AttioError(400, "validation_type", said, (slot.slug,))
+                raise invalid(f'Required value for attribute "{slot.slug}" is missing.', slot.slug)
         held = AttioRecord(self._new_id(), self.now())
         self._change(shelf, held, values)
         shelf.held[held.id] = held
@@ -258,7 +241,7 @@ class AttioWorkspace:
                 owner = shelf.taken.get((name, _key(one)), held.id)
                 if owner != held.id:
                     said = f'The value "{_key(one)}" for attribute "{name}" conflicts with one in the system.'
-                    raise AttioError(400, "validation_type", said, (name,))
+                    raise invalid(said, name)
         self._release(shelf, held, values)
         if shelf.slug == "people" and self.auto_companies:
             self._link_company(held, values)
@@ -287,21 +270,19 @@ class AttioWorkspace:
 
     def _checked(self, shelf: AttioCollection, given: object) -> dict[str, list[Any]]:
         if not isinstance(given, dict):
-            raise AttioError(400, "validation_type", "values must be an object.", ("data", "values"))
+            raise invalid("values must be an object.", "data", "values")
         checked: dict[str, list[Any]] = {}
         for name, value in given.items():
             slot = shelf.slots.get(name)
             if slot is None:
-                reason = "value_not_found"
-                raise AttioError(400, reason, f'Cannot find attribute with slug/ID "{name}".', (name,))
+                said = f'Cannot find attribute with slug/ID "{name}".'
+                raise AttioError(400, "value_not_found", said, (name,))
             several = value if isinstance(value, list) else [] if value is None else [value]
             if len(several) > 1 and not slot.many:
-                raise AttioError(400, "validation_type", f'The attribute "{name}" takes one value.', (name,))
-            checked[name] = [self._value(slot, one) for one in several]
+                raise invalid(f'The attribute "{name}" takes one value.', name)
+            is_reference = slot.type == "record-reference"
+            checked[name] = [self._reference(slot, one) if is_reference else slot.stored(one) for one in several]
         return checked
-
-    def _value(self, slot: AttioAttribute, value: Any) -> Any:
-        return self._reference(slot, value) if slot.type == "record-reference" else slot.stored(value)
 
     def _reference(self, slot: AttioAttribute, value: Any) -> dict[str, str]:
         shelf = self.objects.get(str(value.get("target_object"))) if isinstance(value, dict) else None
@@ -321,11 +302,13 @@ class AttioWorkspace:
 
 def _as_parent(link: Mapping[str, Any]) -> dict[str, Any]:
     """Return a linked record in the form of a parent."""
-    object_, id_ = (
-        link.get("target_object") or link.get("object"),
-        link.get("target_record_id") or link.get("record_id"),
-    )
-    return {"parent_object": object_, "parent_record_id": id_}
+    return {f"parent_{name}": link.get(f"target_{name}") or link.get(name) for name in ("object", "record_id")}
+
+
+def _require(given: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if name not in given:
+            raise invalid(f"{name} is required.", "data", name)
 
 
 def _key(value: Any) -> str:

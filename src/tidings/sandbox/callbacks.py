@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -20,16 +20,7 @@ from tidings.model.errors import Invalid, NotFound
 
 from .access import SandboxAccess
 from .environment import SandboxEnvironment
-from .receipts import (
-    RECEIPT_BUILDERS,
-    RECEIPT_KINDS,
-    CallbackRequest,
-    ReceiptOrigin,
-    meta_call,
-    telegram_call,
-    twilio_call,
-    waha_call,
-)
+from .receipts import MESSAGE_BUILDERS, RECEIPT_BUILDERS, RECEIPT_KINDS, CallbackRequest, ReceiptOrigin, waha_call
 
 MAX_ORIGINS = 20_000
 RECENT = 200
@@ -121,17 +112,10 @@ class SandboxCallbacks:
         target = self.target(channel, account)
         if target is None:
             return False
-        match channel:
-            case "telegram":
-                call = telegram_call(*target, payload)
-            case "whatsapp_cloud":
-                call = meta_call(*target, payload)
-            case "twilio":
-                call = twilio_call(*target, {name: str(value) for name, value in payload.items()})
-            case "waha":
-                call = waha_call(*target, event, account, payload, self._environment.wall())
-            case _:
-                return False
+        if channel == "waha":
+            call = waha_call(*target, event, account, payload, self._environment.wall())
+        else:
+            call = MESSAGE_BUILDERS[channel](*target, payload)
         self._queue(channel, None, event, call)
         return True
 
@@ -149,11 +133,11 @@ class SandboxCallbacks:
 
     def described(self) -> dict[str, object]:
         """Return targets and recent callbacks for the control API, without secrets."""
-        targets: Iterable[tuple[tuple[str, str], CallbackTarget]] = self._targets.items()
         return {
             "auto": list(self.auto),
             "targets": [
-                {"channel": channel, "account": account, "url": target.url} for (channel, account), target in targets
+                {"channel": channel, "account": account, "url": target.url}
+                for (channel, account), target in self._targets.items()
             ],
             "made": [made._asdict() for made in self.made],
         }

@@ -11,10 +11,14 @@ from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid, NotFound
 
-from . import callback_commands
+from .callbacks import PROVIDERS, SandboxCallbacks
 from .faults import RECIPIENT_FAULTS, FaultRule
+from .group_chats import EVENTS
+from .receipts import RECEIPT_KINDS
 from .responses import SandboxJson, read_command, with_error_response
 from .simulator import RECENT, SandboxSimulator
+
+_ADDRESS = ("channel", "account", "url", "secret", "verify_token")
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
@@ -29,6 +33,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
         Route("/sandbox/faults/{id:int}", with_error_response(control.heal_one), methods=["DELETE"]),
         Route("/sandbox/callbacks", control.callbacks, methods=["GET"]),
         Route("/sandbox/callbacks", with_error_response(control.set_callback), methods=["POST"]),
+        Route("/sandbox/said", with_error_response(control.say), methods=["POST"]),
         Route("/sandbox/receipts", with_error_response(control.tell), methods=["POST"]),
     ]
 
@@ -67,16 +72,13 @@ class _ControlRoutes:
         return SandboxJson({"faults": faults_of(self._world), "recipients": dict(RECIPIENT_FAULTS)})
 
     async def set_fault(self, request: Request) -> Response:
-        """Set a fault."""
         rule = self._world.break_(await read_command(request, 'For example {"kind": "500"}'))
         return SandboxJson(describe_fault(rule, self._world.environment.ticks()), status_code=201)
 
     async def heal(self, _: Request) -> Response:
-        """Clear all faults."""
         return SandboxJson({"healed": self._world.heal()})
 
     async def heal_one(self, request: Request) -> Response:
-        """Clear one fault."""
         id = request.path_params["id"]
         if not self._world.heal(id):
             raise NotFound(f"Unknown fault {id}", remedy="It may have expired")
@@ -88,12 +90,22 @@ class _ControlRoutes:
 
     async def set_callback(self, request: Request) -> Response:
         """Set a callback URL, or the automatic receipts."""
-        await callback_commands.set_callback_target(self._world.callbacks, await self._command(request))
+        await set_callback_target(self._world.callbacks, await self._command(request))
         return SandboxJson(self._world.callbacks.described(), status_code=201)
 
     async def tell(self, request: Request) -> Response:
         """Send a receipt of a message, by its ledger number or by the sender's id."""
-        return SandboxJson(callback_commands.send_receipt(self._world, await self._command(request)), status_code=202)
+        return SandboxJson(send_receipt(self._world, await self._command(request)), status_code=202)
+
+    async def say(self, request: Request) -> Response:
+        given = await read_command(request, '{"channel": "groupme", ...}')
+        line = self._world.say(given)
+        account = str(given.get("account") or "default")
+        if line.channel in EVENTS:
+            event, payload = EVENTS[line.channel](line, account)
+            self._world.callbacks.push(line.channel, account, payload, event)
+        shown = {name: getattr(line, name) for name in ("n", "channel", "chat", "sender", "text")}
+        return SandboxJson(shown, status_code=201)
 
     async def _command(self, request: Request) -> Mapping[str, object]:
         body = await read_command(request, "Send one JSON object")
@@ -129,3 +141,63 @@ def _limit(request: Request) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= RECENT:
         raise Invalid(f"limit must be an integer from 1 to {RECENT}", field="limit")
     return int(text)
+
+
+async def set_callback_target(callbacks: SandboxCallbacks, body: Mapping[str, object]) -> None:
+    """Set the callback URL of an account ("*" for all of a provider), or `auto`, the automatic receipts."""
+    if "auto" in body:
+        callbacks.auto = _auto(body)
+        return
+    _refuse_unknown(body, _ADDRESS)
+    given = {name: _text(body, name) for name in _ADDRESS}
+    if given["channel"] not in PROVIDERS:
+        remedy = f"Use one of {', '.join(PROVIDERS)}"
+        raise Invalid(f"{given['channel']!r} has no callbacks", remedy=remedy, field="channel")
+    url, token = given["url"], given["verify_token"]
+    if url and given["channel"] == "whatsapp_cloud" and not await callbacks.is_theirs(url, token):
+        problem = "The URL did not answer the challenge"
+        raise Invalid(problem, remedy="Check url, verify_token and that it is running", field="url")
+    callbacks.point(given["channel"], given["account"] or "*", url, given["secret"])
+
+
+def send_receipt(world: SandboxSimulator, body: Mapping[str, object]) -> dict[str, object]:
+    """Send a receipt: {"n": 12, "what": "read"}, or {"id": "...", "what": "failed", "code": 30003}."""
+    _refuse_unknown(body, ("n", "id", "what", "code"))
+    n, code = body.get("n"), body.get("code")
+    if n is None:
+        n = _number_of(world, _text(body, "id"))
+    if type(n) is not int or not isinstance(code, int | None) or isinstance(code, bool):
+        raise Invalid("n and code must be integers", field="n")
+    what = _text(body, "what")
+    world.callbacks.tell(n, what, code)
+    return {"n": n, "what": what}
+
+
+def _number_of(world: SandboxSimulator, id_: str) -> int:
+    """Return the newest delivered ledger entry with the sender's id."""
+    for entry in reversed(world.recent):
+        if entry.id == id_ and entry.delivered:
+            return entry.n
+    raise NotFound(f"Unknown message {id_!r}", remedy="Use its number n from the ledger", field="id")
+
+
+def _auto(body: Mapping[str, object]) -> tuple[str, ...]:
+    _refuse_unknown(body, ("auto",))
+    auto = body["auto"]
+    if not isinstance(auto, list) or not all(what in RECEIPT_KINDS for what in auto):
+        problem = "auto must be a list of receipts"
+        raise Invalid(problem, remedy=f"Use some of {', '.join(RECEIPT_KINDS)}", field="auto")
+    return tuple(auto)
+
+
+def _text(body: Mapping[str, object], field: str) -> str:
+    value = body.get(field, "")
+    if not isinstance(value, str) or len(value) > 4000:
+        raise Invalid(f"{field} must be a text", field=field)
+    return value
+
+
+def _refuse_unknown(body: Mapping[str, object], known: tuple[str, ...]) -> None:
+    unknown = sorted(set(body) - set(known))
+    if unknown:
+        raise Invalid(f"Unknown field {unknown[0]!r}", remedy=f"Use {', '.join(known)}", field=unknown[0])

@@ -83,6 +83,10 @@ _WORD = re.compile(
     r"|(error)[-_](\w{1,64}))(?=$|@)",
     re.ASCII,
 )
+_PLAIN_FAULTS = {
+    **{"down": FaultKind.ERROR, "gone": FaultKind.GONE, "cut": FaultKind.CUT},
+    **{"html": FaultKind.HTML, "huge": FaultKind.HUGE, "banned": FaultKind.BANNED},
+}
 _CODE = re.compile(r"\w{1,64}", re.ASCII)
 
 
@@ -172,18 +176,12 @@ def recipient_fault(call: FaultContext) -> SandboxFault | None:
             return SandboxFault(FaultKind.THROTTLED, math.ceil(left)) if left > 0 else NONE
         case "slow" | "drip" as word:
             return SandboxFault(FaultKind(word), min(float(number), MAX_SLOW))
-        case "html" | "huge" | "banned" as word:
-            return SandboxFault(FaultKind(word))
         case "lost":
             return SandboxFault(FaultKind.LOST) if match[2] is None or call.attempt < number else NONE
-        case "down":
-            return SandboxFault(FaultKind.ERROR)
-        case "cut":
-            return SandboxFault(FaultKind.CUT)
         case "error":
             return SandboxFault(FaultKind.REFUSED, code=match[5])
-        case _:
-            return SandboxFault(FaultKind.GONE)
+        case word:
+            return SandboxFault(_PLAIN_FAULTS[word])
 
 
 def _applies(rule: FaultRule, call: FaultContext, now: float) -> bool:
@@ -223,11 +221,9 @@ def spend(rules: FaultRules, used: FaultRule, now: float = 0.0) -> FaultRules:
             return rules
         taken = replace(used, free_at=max(used.free_at, now) + 1 / used.per_second)
         return tuple(taken if rule.id == used.id else rule for rule in rules)
-    if used.times is None:
-        return rules
-    if used.times <= 1:
+    if used.times == 1:
         return without_rule(rules, used.id)
-    left = replace(used, times=used.times - 1)
+    left = used if used.times is None else replace(used, times=used.times - 1)
     return tuple(left if rule.id == used.id else rule for rule in rules)
 
 

@@ -8,18 +8,12 @@ so messages of people and of the engine are in one order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from typing import Any
 
 from tidings.model.errors import Invalid, NotFound
 
-from .callbacks import SandboxCallbacks
-from .responses import SandboxJson, read_command, with_error_response
 from .waha_payloads import said_event
 from .whatsapp_webhooks import contact, is_user_id, message, user_id_of, webhook
 
@@ -98,33 +92,6 @@ def _earlier(chats: GroupChats, channel: str, name: str, given: object) -> int |
     return given
 
 
-class ChatSimulator(Protocol):
-    """What the route needs of the simulator."""
-
-    callbacks: SandboxCallbacks
-
-    def say(self, given: object) -> ChatMessage:
-        """Add a message."""
-
-
-def routes(world: ChatSimulator) -> Sequence[BaseRoute]:
-    """Return the route that sends a message as a person."""
-
-    async def said(request: Request) -> Response:
-        """Send a message as a person."""
-        given = await read_command(request, '{"channel": "groupme", ...}')
-        line = world.say(given)
-        account = str(given.get("account") or "default")
-        if line.channel == "waha":
-            event, payload = said_event(line, account)
-            world.callbacks.push(line.channel, account, payload, event)
-        elif line.channel in _TOLD:
-            world.callbacks.push(line.channel, account, _TOLD[line.channel](line, account))
-        return SandboxJson(describe_message(line), status_code=201)
-
-    return [Route("/sandbox/said", with_error_response(said), methods=["POST"])]
-
-
 def _meta(line: ChatMessage, number: str) -> dict[str, object]:
     """The message as a webhook of WhatsApp Cloud."""
     return webhook(number, [contact(line.sender, line.name)], messages=[message(line)])
@@ -143,9 +110,9 @@ def _twilio(line: ChatMessage, account: str) -> dict[str, object]:
     return fields | ({"ExternalUserId": user_id_of(person), "ProfileName": line.name} if on_whatsapp else {})
 
 
-_TOLD: Mapping[str, Callable[[ChatMessage, str], dict[str, object]]] = {"whatsapp_cloud": _meta, "twilio": _twilio}
-
-
-def describe_message(line: ChatMessage) -> Mapping[str, Any]:
-    """Return a message as the route answers it."""
-    return {"n": line.n, "channel": line.channel, "chat": line.chat, "sender": line.sender, "text": line.text}
+EVENTS: Mapping[str, Callable[[ChatMessage, str], tuple[str, dict[str, Any]]]] = {
+    "waha": said_event,
+    "whatsapp_cloud": lambda line, number: ("message", _meta(line, number)),
+    "twilio": lambda line, account: ("message", _twilio(line, account)),
+}
+"""The event and the payload of the webhook about a message, by channel."""

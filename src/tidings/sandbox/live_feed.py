@@ -7,6 +7,8 @@ missed, and reloads everything.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .ledger import SandboxEntry
@@ -24,19 +26,12 @@ class FeedBatch:
 
 
 class FeedListener:
-    """One open page. Leave the `with` block to stop listening."""
+    """One open page."""
 
     def __init__(self, feed: LiveFeed) -> None:
         self._feed = feed
         self._batch = FeedBatch()
         self._wake = asyncio.Event()
-
-    def __enter__(self) -> FeedListener:
-        self._feed.listeners.add(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._feed.listeners.discard(self)
 
     def tell(self, entry: SandboxEntry | None) -> None:
         """Buffer one entry; None means that the faults have changed."""
@@ -46,10 +41,6 @@ class FeedListener:
             self._batch.entries.append(entry)
         else:
             self._batch.missed = True
-        self._wake.set()
-
-    def wake(self) -> None:
-        """End the wait without an update."""
         self._wake.set()
 
     async def next(self, patience: float) -> FeedBatch | None:
@@ -78,12 +69,17 @@ class LiveFeed:
         for listener in self.listeners:
             listener.tell(entry)
 
-    def listen(self) -> FeedListener:
-        """Return a listener for a new page; use it in a `with` block."""
-        return FeedListener(self)
+    @contextmanager
+    def listen(self) -> Iterator[FeedListener]:
+        """Listen as a new page within the `with` block."""
+        listener = FeedListener(self)
+        self.listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self.listeners.discard(listener)
 
     def close(self) -> None:
         """End every stream, so that a server with open pages can stop immediately."""
         self.closed = True
-        for listener in self.listeners:
-            listener.wake()
+        self.tell(None)

@@ -42,11 +42,12 @@ class CallbackRequest(NamedTuple):
 def twilio_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
     """A status as a form; the signature covers the URL and the sorted fields."""
     failed = {"ErrorCode": str(code or 30003)} if what == "failed" else {}
+    status = "undelivered" if what == "failed" else what
     fields = {
         "MessageSid": origin.name,
         "SmsSid": origin.name,
-        "MessageStatus": "undelivered" if what == "failed" else what,
-        "SmsStatus": "undelivered" if what == "failed" else what,
+        "MessageStatus": status,
+        "SmsStatus": status,
         "AccountSid": origin.account,
         "To": origin.to,
         "ApiVersion": "2010-04-01",
@@ -55,9 +56,9 @@ def twilio_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) 
     return twilio_call(origin.url, origin.secret, fields)
 
 
-def twilio_call(url: str, secret: str, fields: Mapping[str, str]) -> CallbackRequest:
+def twilio_call(url: str, secret: str, fields: Mapping[str, object]) -> CallbackRequest:
     """Any webhook of Twilio."""
-    text = url + "".join(name + fields[name] for name in sorted(fields))
+    text = url + "".join(f"{name}{fields[name]}" for name in sorted(fields))
     signed = b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
     headers = {"content-type": "application/x-www-form-urlencoded", "x-twilio-signature": signed}
     return CallbackRequest(url, headers, urlencode(fields).encode())
@@ -133,3 +134,10 @@ RECEIPT_BUILDERS: Mapping[str, Callable[[ReceiptOrigin, str, int | None, int], C
     "waha": waha_receipt,
 }
 """How each provider reports the fate of a message."""
+
+MESSAGE_BUILDERS: Mapping[str, Callable[[str, str, Mapping[str, object]], CallbackRequest]] = {
+    "twilio": twilio_call,
+    "whatsapp_cloud": meta_call,
+    "telegram": telegram_call,
+}
+"""How a provider sends a person's message."""

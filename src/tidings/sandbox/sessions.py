@@ -98,18 +98,12 @@ class SandboxSessions:
 
 
 def asked_state(body: object, field: str, states: Collection[str]) -> tuple[str, float | None]:
-    """Return the state that a command sets, and for how long."""
-    state, seconds = body.get(field) if isinstance(body, dict) else None, for_seconds(body)
+    """Return the state that a command sets, and for how long: None means until the next command."""
+    given = body if isinstance(body, dict) else {}
+    state, seconds = given.get(field), given.get("for_seconds")
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (is_number and 0 < seconds <= LONGEST):
+        raise Invalid(f"for_seconds must be greater than 0 and at most {LONGEST:g}", field="for_seconds")
     if state not in states:
         raise Invalid(f"Unknown state {state!r}", remedy=f"Use {', '.join(states)}", field=field)
-    return str(state), seconds
-
-
-def for_seconds(body: object) -> float | None:
-    """Parse the duration of a state; None means until the next command."""
-    value = body.get("for_seconds") if isinstance(body, dict) else None
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
-        raise Invalid(f"for_seconds must be greater than 0 and at most {LONGEST:g}", field="for_seconds")
-    return float(value)
+    return str(state), None if seconds is None else float(seconds)

@@ -1,8 +1,7 @@
 """Simulated providers, one module each.
 
-A provider is a function `routes(world)`. It parses its wire format into a `ProviderArrival`, calls
-`world.receive` and answers through `responses.respond`. To add one, write the module
-and list its function in `PROVIDERS`.
+A provider is a function `routes(world)`; most give a `ProviderMethod` for each route. To add one, write the
+module and list it in `PROVIDERS`.
 
 affinity: Affinity, versions 1 and 2, with quotas.
 attio: Attio, with rate limits.
@@ -50,19 +49,7 @@ from . import (
 
 Provider = Callable[[SandboxSimulator], Sequence[BaseRoute]]
 
-PROVIDERS: tuple[Provider, ...] = (
-    phone.routes,
-    telegram.routes,
-    whatsapp_cloud.routes,
-    twilio.routes,
-    slack.routes,
-    discord.routes,
-    groupme.routes,
-    waha.routes,
-    gateway.routes,
-    evolution.routes,
-    shift_calendar.routes,
-    openai.routes,
-    affinity.routes,
-    attio.routes,
+_CHATS = (phone, telegram, whatsapp_cloud, twilio, slack, discord, groupme, waha, gateway, evolution)
+PROVIDERS: tuple[Provider, ...] = tuple(
+    provider.routes for provider in (*_CHATS, shift_calendar, openai, affinity, attio)
 )

@@ -10,7 +10,7 @@ is an HTTP status, or `month` for an exhausted monthly quota.
 from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -34,7 +34,7 @@ from tidings.sandbox.affinity_data import (
 )
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -55,7 +55,6 @@ _WORDS = {
     429: ("rate-limit", "Too many requests"),
     500: ("server", "Something went wrong"),
 }
-_FAULTS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
 _MONTH_SECONDS = 30 * 86_400
 
 
@@ -96,12 +95,9 @@ class AffinityQuotas:
     def headers(self, seconds: int) -> dict[str, str]:
         """Return the headers of every answer."""
         return {
-            "x-ratelimit-limit-user": str(self.per_minute),
-            "x-ratelimit-limit-user-remaining": str(max(0, self.per_minute - self._used)),
-            "x-ratelimit-limit-user-reset": str(60 - seconds % 60),
-            "x-ratelimit-limit-org": str(self.per_month),
-            "x-ratelimit-limit-org-remaining": str(max(0, self.per_month - self.used_in_month)),
-            "x-ratelimit-limit-org-reset": str(_MONTH_SECONDS - seconds % _MONTH_SECONDS),
+            f"x-ratelimit-limit-{whose}{suffix}": str(quota[name])
+            for whose, quota in self.described(seconds, "org", "user").items()
+            for suffix, name in (("", "limit"), ("-remaining", "remaining"), ("-reset", "reset"))
         }
 
     def described(self, seconds: int, month: str, minute: str) -> dict[str, Any]:
@@ -117,11 +113,8 @@ class AffinityQuotas:
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return Affinity's routes, and those for controlling it."""
     crm = _AffinityProvider(world)
-    found = [
-        provider_route(world, f"/affinity{call.path}", crm.reader(call), crm.answerer(call), "GET") for call in CALLS
-    ]
     return [
-        *found,
+        *(provider_route(world, f"/affinity{call.path}", crm.method(call), "GET") for call in CALLS),
         Route("/affinity/rate-limit", crm.rate_limit, methods=["GET"]),
         Route("/affinity/v2/rate-limit", crm.rate_limit_2, methods=["GET"]),
         Route("/sandbox/affinity", crm.show, methods=["GET"]),
@@ -137,11 +130,11 @@ class _AffinityProvider:
         self._quotas = AffinityQuotas()
         self._errors = 0
 
-    def reader(self, call: AffinityRoute) -> Callable[[ProviderRequest], ProviderArrival]:
-        """Return the function that parses a request."""
+    def method(self, call: AffinityRoute) -> ProviderMethod:
+        """Return how a route reads its requests and answers them."""
 
         def read(asked: ProviderRequest) -> ProviderArrival:
-            said = orjson.dumps([call.path, asked.path, asked.query]).decode()
+            said = orjson.dumps([call.path, asked.path, dict(asked.query)]).decode()
             problem, fault = None, None
             if is_wrong(_key(asked, call.version)):
                 problem = "401"
@@ -149,39 +142,22 @@ class _AffinityProvider:
                 fault = SandboxFault(FaultKind.THROTTLED, 60.0 - self._seconds % 60)
             return asked.arrival(CHANNEL, call.kind, said, problem=problem, fault=fault)
 
-        return read
-
-    def answerer(self, call: AffinityRoute) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
-        """Return the function that answers with a page of records or an error."""
-
-        def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+        def answer(asked: ProviderRequest, _arrival: ProviderArrival, _entry: SandboxEntry) -> Response:
             headers = self._quotas.headers(self._seconds)
-            if entry.did is FaultKind.INVALID:
-                return self._error(call, int(arrival.problem or 400), headers)
-            if entry.did is FaultKind.REFUSED and entry.code == MONTH:
-                return self._error(call, 429, {**headers, "x-ratelimit-limit-org-remaining": "0"})
-            if entry.did is FaultKind.REFUSED:
-                return self._error(call, http_status(entry.code) or 400, headers)
-            if entry.did is FaultKind.THROTTLED:
-                headers |= {"x-ratelimit-limit-user-reset": f"{max(1, round(entry.wait))}"}
-                return self._error(call, 429, headers)
-            if entry.did in _FAULTS:
-                return self._error(call, _FAULTS[entry.did], headers)
-            if not entry.delivered:
-                return Response()
             try:
-                if "{id}" not in call.path:
-                    return SandboxJson(self._page(call, asked), headers=headers)
-                one = self._one(call, asked)
-                if call.version == 2:
-                    types, version = asked.lists.get("fieldTypes", ()), asked.headers.get(VERSION_HEADER, "")
-                    shown = as_version_2(call.kind, one, types, version, self._context(call, one))
-                    return SandboxJson(shown, headers=headers)
-                return SandboxJson(as_version_1(call.kind, one, asked.query, alone=True), headers=headers)
+                return SandboxJson((self._one if "{id}" in call.path else self._page)(call, asked), headers=headers)
             except AffinityError as failed:
                 return self._error(call, failed.status, headers, failed.param)
 
-        return answer
+        def error(_: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+            headers = self._quotas.headers(self._seconds)
+            if code == MONTH:
+                code, headers["x-ratelimit-limit-org-remaining"] = "429", "0"
+            elif entry.did is FaultKind.THROTTLED:
+                headers["x-ratelimit-limit-user-reset"] = f"{max(1, round(entry.wait))}"
+            return self._error(call, http_status(code) or 400, headers)
+
+        return ProviderMethod(read, answer, error)
 
     async def rate_limit(self, _: Request) -> Response:
         """Return the quotas; not counted."""
@@ -224,7 +200,10 @@ class _AffinityProvider:
         found = next((one for one in self._content[call.kind] if str(one["id"]) == asked.path["id"]), None)
         if found is None:
             raise AffinityError(404)
-        return found
+        if call.version == 1:
+            return as_version_1(call.kind, found, asked.query, alone=True)
+        types, version = asked.query.getlist("fieldTypes"), asked.headers.get(VERSION_HEADER, "")
+        return as_version_2(call.kind, found, types, version, self._context(call, found))
 
     def _page(self, call: AffinityRoute, asked: ProviderRequest) -> Any:
         if "list" in asked.path and not any(str(one["id"]) == asked.path["list"] for one in self._content["lists"]):
@@ -240,13 +219,13 @@ class _AffinityProvider:
         for name in ("person_id", "organization_id", "opportunity_id") if call.version == 1 else ():
             if name in asked.query:
                 held = [one for one in held if asked.query[name] in map(str, [one.get(name), *one.get(f"{name}s", ())])]
-        if ids := asked.lists.get("ids"):
+        if ids := asked.query.getlist("ids"):
             held = [one for one in held if str(one["id"]) in ids]
         return (_first if call.version == 1 else self._second)(call, asked, held)
 
     def _second(self, call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[str, Any]]) -> Any:
         size, start = _size(asked.query.get("limit"), 100), _start(asked.query.get("cursor"))
-        rest = {name: values for name, values in asked.lists.items() if name != "cursor"}
+        rest = {name: asked.query.getlist(name) for name in asked.query if name != "cursor"}
         version = asked.headers.get(VERSION_HEADER, OLDEST_VERSION)
         types = rest.get("fieldTypes", ())
         if not {*types} <= {*FIELD_TYPES, *(["list"] if "list" in asked.path else [])}:
@@ -291,16 +270,12 @@ def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[s
     shown = partial(as_version_1, call.kind, query=asked.query, alone=False)
     if call.kind == "lists" or (call.kind == "list_entries" and "page_size" not in asked.query):
         return list(map(shown, held))
-    size, start = _size(asked.query.get("page_size"), 500), 0
     token = asked.query.get("page_token")
-    if token is not None:
-        start, said = _start(token), sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
-        if start < 0 or _token(start, "&".join(said)) != token:
-            raise AffinityError(422, "page_token")
-    following = None
-    if start + size < len(held):
-        said = sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
-        following = _token(start + size, "&".join(said))
+    size, start = _size(asked.query.get("page_size"), 500), _start(token)
+    said = "&".join(sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token"))
+    if start < 0 or (token is not None and _token(start, said) != token):
+        raise AffinityError(422, "page_token")
+    following = _token(start + size, said) if start + size < len(held) else None
     name = call.path.rpartition("/")[2].replace("-", "_")
     return {name: list(map(shown, held[start : start + size])), "next_page_token": following}
 

@@ -8,7 +8,7 @@ object, `notes` or `lists/<list>`, of a read the same with the prefix `read:`. A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from typing import Any
 
@@ -23,7 +23,7 @@ from tidings.sandbox.attio_schema import AttioAttribute, AttioCollection, AttioE
 from tidings.sandbox.attio_workspace import AttioWorkspace
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -66,12 +66,8 @@ class AttioRateWindow:
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return Attio's routes, and those for controlling it."""
     crm = _AttioProvider(world)
-    found = [
-        provider_route(world, f"/attio/v2{call.path}", crm.reader(call), crm.answerer(call), call.method)
-        for call in CALLS
-    ]
     return [
-        *found,
+        *(provider_route(world, f"/attio/v2{call.path}", crm.method(call), call.method) for call in CALLS),
         Route("/sandbox/attio", crm.show, methods=["GET"]),
         Route("/sandbox/attio", with_error_response(crm.tell), methods=["POST"]),
         Route("/sandbox/attio", crm.forget, methods=["DELETE"]),
@@ -85,12 +81,12 @@ class _AttioProvider:
         self._reads, self._writes = AttioRateWindow(READS_PER_SECOND), AttioRateWindow(WRITES_PER_SECOND)
         self._refused = 0
 
-    def reader(self, call: AttioRoute) -> Callable[[ProviderRequest], ProviderArrival]:
-        """Return the function that parses a request."""
+    def method(self, call: AttioRoute) -> ProviderMethod:
+        """Return how a route reads its requests and executes them."""
 
         def read(asked: ProviderRequest) -> ProviderArrival:
             to = _recipient(call, asked)
-            said = orjson.dumps([call.method, call.path, asked.path, asked.query, asked.fields]).decode()
+            said = orjson.dumps([call.method, call.path, asked.path, dict(asked.query), asked.fields]).decode()
             token = asked.headers.get("authorization", "").removeprefix("Bearer").strip()
             problem, fault = ("unauthorized" if is_wrong(token) else None), None
             window = self._writes if call.writes else self._reads
@@ -99,23 +95,7 @@ class _AttioProvider:
                 fault = SandboxFault(FaultKind.THROTTLED, 1.0)
             return asked.arrival(CHANNEL, to, said, problem=problem, fault=fault)
 
-        return read
-
-    def answerer(self, call: AttioRoute) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
-        """Return the function that executes a request, unless a fault prevents it, and answers it."""
-
-        def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-            if entry.did is FaultKind.INVALID:
-                return _error(arrival.problem or "validation_type")
-            if entry.did is FaultKind.REFUSED:
-                return _error(entry.code)
-            if entry.did is FaultKind.THROTTLED:
-                until = formatdate(self._world.environment.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True)
-                return _error("rate_limit_exceeded", headers={"retry-after": until})
-            if entry.did in _FAULTS:
-                return _error(_FAULTS[entry.did])
-            if not entry.delivered:
-                return Response()
+        def answer(asked: ProviderRequest, _arrival: ProviderArrival, _entry: SandboxEntry) -> Response:
             try:
                 made = call.work(self._content, asked)
             except AttioError as wrong:
@@ -125,19 +105,24 @@ class _AttioProvider:
             body = made if made == {} or (isinstance(made, dict) and "pagination" in made) else {"data": made}
             return SandboxJson(body)
 
-        return answer
+        def error(_: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+            if entry.did is not FaultKind.THROTTLED:
+                return _error(code)
+            until = formatdate(self._world.environment.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True)
+            return _error(code, headers={"retry-after": until})
+
+        return ProviderMethod(read, answer, error, _FAULTS)
 
     async def show(self, request: Request) -> Response:
         """Return the content, or counts alone with `?counts`."""
         content, full = self._content, "counts" not in request.query_params
         shelves = {**content.objects, **{f"lists/{slug}": shelf for slug, shelf in content.lists.items()}}
-        items = {"notes": content.notes, **content.items}
         counts = {name: len(shelf.held) for name, shelf in shelves.items()}
-        counts |= {name: len(held) for name, held in items.items()}
+        counts |= {name: len(held) for name, held in content.items.items()}
         found: dict[str, Any] = {"counts": counts, "refused": self._refused}
         if full:
             found["content"] = {name: [_dumped(one) for one in shelf.held.values()] for name, shelf in shelves.items()}
-            found["content"] |= {name: list(held.values()) for name, held in items.items()}
+            found["content"] |= {name: list(held.values()) for name, held in content.items.items()}
         return SandboxJson(found)
 
     async def tell(self, request: Request) -> Response:

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.time import iso
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong, request_of
+from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderMethod, ProviderRequest, http_status, is_wrong
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -42,6 +42,7 @@ ERRORS: Mapping[int, tuple[int, str]] = {
     220003: (400, "Webhooks can only create threads in forum channels"),
 }
 
+_FAULTS = {FaultKind.ERROR: "500", FaultKind.THROTTLED: "429", FaultKind.GONE: "10003"}
 _AUTHOR = {
     **{"bot": True, "avatar": None, "discriminator": "0000", "public_flags": 0, "flags": 0},
     **{"global_name": None, "primary_guild": None},
@@ -57,7 +58,7 @@ _LIMITS = {
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the webhook routes, with and without the API version in the path."""
-    endpoint = ProviderEndpoint(world, read, answer)
+    endpoint = ProviderEndpoint(world, ProviderMethod(read, answer, error, _FAULTS))
     paths = ("/api/webhooks/{id}/{token}", "/api/v{version:int}/webhooks/{id}/{token}")
     return [
         route
@@ -75,19 +76,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
 
 
 def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """Return the message, 204, or a Discord error."""
-    if entry.did is FaultKind.THROTTLED:
-        return _throttled(entry.wait)
-    if entry.did is FaultKind.ERROR:
-        return SandboxJson({"message": "500: Internal Server Error", "code": 0}, status_code=500)
-    if entry.did is FaultKind.GONE:
-        return _error(10003)
-    if entry.did is FaultKind.INVALID:
-        return _error(int(arrival.problem or 50035))
-    if entry.did is FaultKind.REFUSED:
-        status = http_status(entry.code)
-        code = int(entry.code) if entry.code.isdigit() else 50035
-        return _error(code) if status is None else Response("", status_code=status, media_type="text/html")
+    """Return the message, or 204."""
     if asked.query.get("wait", "").lower() not in ("true", "1"):
         return Response(status_code=204, headers=_LIMITS)
     fields = _fields(asked)
@@ -111,6 +100,17 @@ def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry
         "webhook_id": asked.path["id"],
     }
     return SandboxJson(made, headers=_LIMITS)
+
+
+def error(_: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+    """Return a Discord error."""
+    if entry.did is FaultKind.THROTTLED:
+        return _throttled(entry.wait)
+    if entry.did is FaultKind.ERROR:
+        return SandboxJson({"message": "500: Internal Server Error", "code": 0}, status_code=500)
+    if (status := http_status(code)) is not None:
+        return Response("", status_code=status, media_type="text/html")
+    return _error(int(code) if code.isdigit() else 50035)
 
 
 def _problem(asked: ProviderRequest, text: str) -> int | None:
@@ -149,7 +149,7 @@ def _refusal(asked: ProviderRequest) -> int | None:
 
 
 async def _about(request: Request) -> Response:
-    asked = request_of(request.scope)
+    asked = ProviderRequest(request.scope)
     refused = _refusal(asked)
     if refused is not None:
         return _error(refused)

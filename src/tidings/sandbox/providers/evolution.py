@@ -18,7 +18,14 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.time import SECOND
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route
+from tidings.sandbox.provider_endpoint import (
+    ProviderMethod,
+    ProviderRequest,
+    http_status,
+    is_wrong,
+    provider_route,
+    retry_after,
+)
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -27,14 +34,17 @@ CHANNEL = "evolution"
 STATES = ("open", "connecting", "close", "qr")
 CONNECT_SECONDS = 1.0
 
+_MESSAGES = {FaultKind.ERROR: "Error: Timed Out", FaultKind.THROTTLED: "rate-overlimit"}
+
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes of the API, and one to set the state of an instance."""
     evolution = _EvolutionProvider(world)
+    method = ProviderMethod(evolution.read, _answer, evolution.error)
     base = "/evolution/instance"
     return [
         *(
-            provider_route(world, f"/evolution/message/{send}/{{instance}}", evolution.read, evolution.answer)
+            provider_route(world, f"/evolution/message/{send}/{{instance}}", method)
             for send in ("sendText", "sendMedia")
         ),
         Route(f"{base}/connectionState/{{instance}}", evolution.state, methods=["GET"]),
@@ -49,7 +59,6 @@ class _EvolutionProvider:
         self._world, self._sessions = world, world.sessions
 
     async def state(self, request: Request) -> Response:
-        """Return the state of an instance."""
         name = request.path_params["instance"]
         return self._refusal(name, request.headers.get("apikey", "")) or SandboxJson(self._shown(name))
 
@@ -66,7 +75,6 @@ class _EvolutionProvider:
         return SandboxJson({"pairingCode": None, "code": self._sessions.code(name), "base64": "", "count": 1})
 
     async def put_into(self, request: Request) -> Response:
-        """Set the state of an instance."""
         name = request.path_params["instance"]
         state, seconds = asked_state(await read_command(request, '{"state": "close"}'), "state", STATES)
         then = "qr" if state == "qr" and seconds is None else "open"
@@ -74,7 +82,6 @@ class _EvolutionProvider:
         return SandboxJson(self._shown(name))
 
     def read(self, asked: ProviderRequest) -> ProviderArrival:
-        """Parse a message."""
         to, text = asked.text("number"), asked.text("text") or asked.text("caption")
         problem = None if to and (text or asked.text("media")) else "number and text or media are required"
         if self._sessions.state(CHANNEL, asked.path["instance"]) != "open" or is_wrong(asked.headers.get("apikey", "")):
@@ -83,25 +90,12 @@ class _EvolutionProvider:
         data = {"media": asked.text("media")} if asked.text("media") else None
         return asked.arrival(CHANNEL, to, text, data, problem, fault=fault)
 
-    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-        """Answer a message."""
+    def error(self, asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
         if refused := self._refusal(asked.path["instance"], asked.headers.get("apikey", "")):
             return refused
-        jid = f"{arrival.to.partition('@')[0]}@s.whatsapp.net"
-        match entry.did:
-            case FaultKind.INVALID:
-                return _error(400, [arrival.problem])
-            case FaultKind.GONE:
-                return _error(400, [{"exists": False, "jid": jid, "number": arrival.to}])
-            case FaultKind.THROTTLED:
-                return _error(429, ["rate-overlimit"], {"retry-after": f"{entry.wait:g}"})
-            case FaultKind.ERROR:
-                return _error(500, ["Error: Timed Out"])
-            case FaultKind.REFUSED:
-                return _error(http_status(entry.code) or 400, [entry.code])
-        key = {"remoteJid": jid, "fromMe": True, "id": f"3EB0{entry.n:016X}"}
-        body = {"key": key, "status": "PENDING", "message": {"conversation": arrival.text}}
-        return SandboxJson({**body, "messageTimestamp": entry.at // SECOND, "source": "unknown"}, status_code=201)
+        if entry.did is FaultKind.GONE:
+            return _error(400, [{"exists": False, "jid": _jid(entry), "number": entry.to}])
+        return _error(http_status(code) or 400, [_MESSAGES.get(entry.did, code)], retry_after(entry))
 
     def _shown(self, name: str) -> dict[str, Any]:
         state = self._sessions.state(CHANNEL, name)
@@ -114,6 +108,16 @@ class _EvolutionProvider:
         return _error(404, [f'The "{name}" instance does not exist']) if unknown else None
 
 
+def _answer(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+    key = {"remoteJid": _jid(entry), "fromMe": True, "id": f"3EB0{entry.n:016X}"}
+    body = {"key": key, "status": "PENDING", "message": {"conversation": arrival.text}}
+    return SandboxJson({**body, "messageTimestamp": entry.at // SECOND, "source": "unknown"}, status_code=201)
+
+
+def _jid(entry: SandboxEntry) -> str:
+    return f"{entry.to.partition('@')[0]}@s.whatsapp.net"
+
+
 def _error(status: int, message: Any, headers: dict[str, str] | None = None) -> Response:
     body = {"status": status, "error": HTTPStatus(status).phrase, "response": {"message": message}}
-    return SandboxJson(body, status_code=status, headers=headers or {})
+    return SandboxJson(body, status_code=status, headers=headers)

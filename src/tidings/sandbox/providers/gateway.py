@@ -8,7 +8,7 @@ Fault by code: the text of the error, with _ for spaces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderRequest, provider_route
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, provider_route, retry_after
 from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -26,11 +26,10 @@ STATES = ("CONNECTED", "OPENING", "PAIRING", "TIMEOUT", "CONFLICT", "UNPAIRED", 
 READY = "CONNECTED"
 NAME = "default"
 
-_ERRORS: Mapping[FaultKind, tuple[int, str]] = {
-    FaultKind.ERROR: (500, "Evaluation failed"),
-    FaultKind.THROTTLED: (429, "rate limit"),
-    FaultKind.GONE: (200, "The number is not registered on WhatsApp"),
-    FaultKind.REFUSED: (200, "The message was refused"),
+_MESSAGES = {
+    FaultKind.ERROR: "Evaluation failed",
+    FaultKind.THROTTLED: "rate limit",
+    FaultKind.GONE: "The number is not registered on WhatsApp",
 }
 
 
@@ -38,7 +37,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the gateway's two routes, and one to change its state."""
     gateway = _GatewayProvider(world)
     return [
-        provider_route(world, "/gateway/send", gateway.read, gateway.answer),
+        provider_route(world, "/gateway/send", ProviderMethod(gateway.read, _answer, gateway.error)),
         Route("/gateway/status", gateway.status, methods=["GET"]),
         Route("/sandbox/gateway", with_error_response(gateway.put_into), methods=["POST"]),
     ]
@@ -59,7 +58,6 @@ class _GatewayProvider:
         return SandboxJson({"isReady": state == READY, "connectionState": state, **code})
 
     def read(self, asked: ProviderRequest) -> ProviderArrival:
-        """Parse a message."""
         phone, words = asked.text("phone"), asked.text("message")
         problem = None if phone and words else "phone and message must be non-empty texts"
         if problem is None and self._state != READY:
@@ -67,23 +65,18 @@ class _GatewayProvider:
         return asked.arrival(CHANNEL, phone, words, None, problem)
 
     async def put_into(self, request: Request) -> Response:
-        """Change the state."""
         body = await read_command(request, '{"connectionState": "OPENING"}')
         state, seconds = asked_state(body, "connectionState", STATES)
         self._world.put_session(CHANNEL, NAME, state, seconds=seconds, then=READY)
         return await self.status(request)
 
-    def answer(self, _asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-        """Answer a message."""
-        if arrival.problem is not None:
-            return _failed(400 if self._state == READY else 503, arrival.problem)
-        if entry.did in _ERRORS:
-            status, words = _ERRORS[entry.did]
-            words = entry.code.replace("_", " ") or words
-            wait = {"retry-after": f"{entry.wait:g}"} if entry.did is FaultKind.THROTTLED else {}
-            return _failed(status, words, wait)
-        return SandboxJson({"success": True, "error": None, "messageId": f"{CHANNEL}-{entry.n}"})
+    def error(self, _: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+        words = _MESSAGES.get(entry.did, code if entry.did is FaultKind.INVALID else code.replace("_", " "))
+        status = 500 if entry.did is FaultKind.ERROR else 429 if entry.did is FaultKind.THROTTLED else 200
+        if entry.did is FaultKind.INVALID:
+            status = 400 if self._state == READY else 503
+        return SandboxJson({"success": False, "error": words}, status_code=status, headers=retry_after(entry))
 
 
-def _failed(status: int, words: str, headers: Mapping[str, str] = {}) -> Response:
-    return SandboxJson({"success": False, "error": words}, status_code=status, headers=dict(headers))
+def _answer(_asked: ProviderRequest, _arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+    return SandboxJson({"success": True, "error": None, "messageId": f"{CHANNEL}-{entry.n}"})

@@ -14,10 +14,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.time import SECOND
-from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.group_chats import ChatMessage, GroupChats
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderRequest, http_status, is_wrong, provider_route, request_of
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
@@ -43,17 +42,16 @@ ERRORS: Mapping[int, str] = {
     503: "service unavailable",
 }
 
-_FAULTS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
-
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes: three to send, two lists, and the token's owner."""
     groupme = _GroupMeProvider(world)
+    bot = ProviderMethod(read_bot, lambda *_: Response(status_code=202), _refused)
     return [
-        provider_route(world, "/v3/bots/post", read_bot, answer_bot),
-        provider_route(world, "/v3/direct_messages", groupme.read_direct, groupme.answer),
+        provider_route(world, "/v3/bots/post", bot),
+        provider_route(world, "/v3/direct_messages", ProviderMethod(groupme.read_direct, groupme.answer, _refused)),
         Route("/v3/direct_messages", groupme.list_direct, methods=["GET"]),
-        provider_route(world, "/v3/groups/{id}/messages", groupme.read_group, groupme.answer),
+        provider_route(world, "/v3/groups/{id}/messages", ProviderMethod(groupme.read_group, groupme.answer, _refused)),
         Route("/v3/groups/{id}/messages", groupme.list_group, methods=["GET"]),
         Route("/v3/users/me", _me, methods=["GET"]),
     ]
@@ -68,11 +66,6 @@ def read_bot(asked: ProviderRequest) -> ProviderArrival:
     elif (not text and not data) or len(text) > MAX_TEXT:
         problem = "400"
     return asked.arrival(CHANNEL, BOT, text, data, problem)
-
-
-def answer_bot(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """Return an empty 202, or an error."""
-    return _refusal(arrival, entry) or Response(status_code=202)
 
 
 class _GroupMeProvider:
@@ -91,18 +84,17 @@ class _GroupMeProvider:
         """Parse a message to a group."""
         return self._read(asked, _inner(asked, "message"), f"{GROUP}{asked.path['id']}")
 
-    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-        """Return the message in GroupMe's envelope, or an error."""
-        if entry.delivered:
-            self._remember(arrival.id)
+    def answer(self, _: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+        """Return the message in GroupMe's envelope."""
+        self._remember(arrival.id)
         made = _message(entry)
         # A direct message has both names: clients differ in which one they read.
         direct = {} if entry.to.startswith(GROUP) else {"direct_message": made}
-        return _refusal(arrival, entry) or _envelope({"message": made, **direct}, 201)
+        return _envelope({"message": made, **direct}, 201)
 
     async def list_direct(self, request: Request) -> Response:
         """Return the newest messages to a person."""
-        asked = request_of(request.scope)
+        asked = ProviderRequest(request.scope)
         if is_wrong(_token(asked)):
             return _error(401)
         sent = [_message(entry) for entry in self._sent(asked.query.get("other_user_id", ""))]
@@ -111,7 +103,7 @@ class _GroupMeProvider:
 
     async def list_group(self, request: Request) -> Response:
         """Return a group's messages, ours and those of people: the newest, or around one of three ids."""
-        asked = request_of(request.scope)
+        asked = ProviderRequest(request.scope)
         if is_wrong(_token(asked)):
             return _error(401)
         group, chats = asked.path["id"], self._world.chats
@@ -146,17 +138,13 @@ class _GroupMeProvider:
 
 
 async def _me(request: Request) -> Response:
-    if is_wrong(_token(request_of(request.scope))):
+    if is_wrong(_token(ProviderRequest(request.scope))):
         return _error(401)
     return _envelope({"id": "1", "name": "Sandbox", "email": "sandbox@example.com"}, 200)
 
 
-def _refusal(arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
-    if entry.did is FaultKind.INVALID:
-        return _error(int(arrival.problem or 400))
-    if entry.did is FaultKind.REFUSED:
-        return _error(http_status(entry.code) or 400)
-    return _error(_FAULTS[entry.did]) if entry.did in _FAULTS else None
+def _refused(_asked: ProviderRequest, _entry: SandboxEntry, code: str) -> Response:
+    return _error(http_status(code) or 400)
 
 
 def page_of(oldest_first: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> list[Mapping[str, Any]]:

@@ -21,7 +21,14 @@ from starlette.types import Receive, Scope, Send
 from tidings.model.errors import Invalid
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import WRONG, ProviderEndpoint, ProviderRequest, http_status, request_of
+from tidings.sandbox.provider_endpoint import (
+    WRONG,
+    ProviderMethod,
+    ProviderRequest,
+    http_status,
+    provider_route,
+    retry_after,
+)
 from tidings.sandbox.providers.openai_models import SHUTDOWN_DATES, OpenAIErrorReply, reasoning_tokens, rejection
 from tidings.sandbox.responses import SandboxJson, cut_connection, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -57,7 +64,6 @@ _FAULTS = {
     FaultKind.ERROR: "server_error",
     FaultKind.THROTTLED: "rate_limit_exceeded",
     FaultKind.GONE: "model_not_found",
-    FaultKind.INVALID: "invalid_request",
 }
 
 
@@ -97,9 +103,10 @@ class CompletionRequest(NamedTuple):
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the model's routes, and those for scripting it."""
     model = _OpenAIProvider(world)
+    method = ProviderMethod(read, model.answer, _refused, _FAULTS)
     return [
-        Route("/openai/v1/chat/completions", ProviderEndpoint(world, read, model.answer), methods=["POST"]),
-        Route("/openai/v1/responses", ProviderEndpoint(world, read, model.answer), methods=["POST"]),
+        provider_route(world, "/openai/v1/chat/completions", method),
+        provider_route(world, "/openai/v1/responses", method),
         Route("/openai/v1/models", _list, methods=["GET"]),
         Route("/sandbox/openai", model.show, methods=["GET"]),
         Route("/sandbox/openai", with_error_response(model.tell), methods=["POST"]),
@@ -119,10 +126,8 @@ def read(asked: ProviderRequest) -> ProviderArrival:
         problem = "unsupported_stream"
     elif rejection(asked.fields or {}, is_chat=question.is_chat):
         problem = "rejected_parameter"
-    id_ = asked.id(question.model, question.text)
-    return ProviderArrival(
-        CHANNEL, id_, question.model[:256], question.text, subject=question.name, sender=asked.sender, problem=problem
-    )
+    arrival = asked.arrival(CHANNEL, question.model, question.text, None, problem, subject=question.name)
+    return arrival._replace(to=question.model[:256])
 
 
 class _OpenAIProvider:
@@ -132,11 +137,7 @@ class _OpenAIProvider:
         self._world = world
         self._script: tuple[ScriptedReply, ...] = ()
 
-    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-        """Return a completion, or an error."""
-        refused = _refusal(asked, arrival, entry)
-        if refused is not None or not entry.delivered:
-            return refused or Response()  # the connection is cut, and the script does not advance
+    def answer(self, asked: ProviderRequest, _: ProviderArrival, entry: SandboxEntry) -> Response:
         question = _question(asked)
         line = self._take(question)
         said = (_completion if question.is_chat else _response)(question, _spend(question, line), entry)
@@ -145,7 +146,6 @@ class _OpenAIProvider:
         return respond(orjson.dumps(said), media_type="application/json", headers=headers)
 
     async def show(self, _: Request) -> Response:
-        """Return the script."""
         return SandboxJson({"script": [_described(line) for line in self._script], "errors": list(ERRORS)})
 
     async def tell(self, request: Request) -> Response:
@@ -156,7 +156,6 @@ class _OpenAIProvider:
         return SandboxJson({"lines": len(self._script)}, status_code=201)
 
     async def forget(self, _: Request) -> Response:
-        """Clear the script."""
         forgotten, self._script = len(self._script), ()
         return SandboxJson({"forgotten": forgotten})
 
@@ -182,7 +181,7 @@ class _TruncatedResponse(Response):
 
 
 async def _list(request: Request) -> Response:
-    if WRONG in request_of(request.scope).headers.get("authorization", "").lower():
+    if WRONG in request.headers.get("authorization", "").lower():
         return _error("invalid_api_key")
     models = [
         {"id": id_, "object": "model", "created": 1, "owned_by": "sandbox", "shutdown_date": date}
@@ -322,25 +321,18 @@ def _response(question: CompletionRequest, line: ScriptedReply, entry: SandboxEn
     }
 
 
-def _refusal(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
+def _refused(asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+    rejected = None
     if entry.did is FaultKind.INVALID:
         rejected = rejection(asked.fields or {}, is_chat=_question(asked).is_chat)
-        return _reply(rejected) if rejected else _error(arrival.problem or "invalid_request")
-    if entry.did is FaultKind.REFUSED:
-        return _error(entry.code)
-    if entry.did is FaultKind.THROTTLED:
-        return _error(_FAULTS[entry.did], {"retry-after": f"{entry.wait:g}"})
-    return _error(_FAULTS[entry.did]) if entry.did in _FAULTS else None
+    return _error(code, rejected, retry_after(entry))
 
 
-def _error(code: str, headers: Mapping[str, str] | None = None) -> Response:
+def _error(code: str, error: OpenAIErrorReply | None = None, headers: Mapping[str, str] | None = None) -> Response:
     unlisted = OpenAIErrorReply(http_status(code) or 400, "Simulated error")
-    return _reply(ERRORS.get(code, unlisted)._replace(code=code), headers)
-
-
-def _reply(error: OpenAIErrorReply, headers: Mapping[str, str] | None = None) -> Response:
+    error = error or ERRORS.get(code, unlisted)._replace(code=code)
     body = {"message": error.message, "type": error.type, "param": error.param, "code": error.code}
-    return SandboxJson({"error": body}, status_code=error.status, headers=dict(headers or {}))
+    return SandboxJson({"error": body}, status_code=error.status, headers=headers)
 
 
 def _line(told: object) -> ScriptedReply:

@@ -19,14 +19,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
-from tidings.model.errors import TemporaryError
-from tidings.sandbox.faults import DELIVERS, FaultKind
-from tidings.sandbox.provider_endpoint import http_status
-from tidings.sandbox.responses import FaultyResponse, SandboxJson, error_response
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, http_status, provider_route
+from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "shift_calendar"
@@ -34,8 +33,6 @@ COMMANDS = ("noCrew", "addShift", "obliterateShift")
 READS = ("get_schedule_day", "list_backups")
 SILENT, STATUS = "silent", "status"
 FAILED_WRITES = ("written", "unwritten")
-
-_STATUS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
 
 Hours = dict[int, dict[int, bool]]  # hour -> squad -> whether it has a crew
 
@@ -59,50 +56,44 @@ class ShiftCalendarError(Exception):
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the command route."""
-    service = _ShiftCalendarProvider(world)
-    return [Route("/shift-calendar", service.command, methods=["GET"])]
+    service = _ShiftCalendarProvider()
+    method = ProviderMethod(_read, service.answer, service.error)
+    return [provider_route(world, "/shift-calendar", method, "GET")]
 
 
 class _ShiftCalendarProvider:
-    def __init__(self, world: SandboxSimulator) -> None:
-        self._world = world
+    def __init__(self) -> None:
         self._days: dict[str, Hours] = {}
         self._snapshots: list[ShiftCalendarBackup] = []
         self._numbers = itertools.count(1)
 
-    async def command(self, request: Request) -> Response:
-        """Execute a command from the query."""
-        asked = dict(request.query_params)
-        preview = asked.get("preview", "true").lower() in ("true", "1", "yes")
-        action = asked.get("action", "")
-        to = "read" if action in READS else "preview" if preview and action in COMMANDS else "write"
-        return self._answer(to, str(request.url.query), lambda: self._execute(asked, preview=preview))
+    def answer(self, asked: ProviderRequest, _arrival: ProviderArrival, _entry: SandboxEntry) -> Response:
+        """Execute a command and answer it."""
+        return SandboxJson(self._done(asked))
 
-    def _answer(self, to: str, said: str, work: Any) -> Response:
-        """Record a request, execute it unless a fault prevents it, and answer like the service."""
+    def error(self, asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+        """Answer a command that fails, or that does something else than it reports."""
+        if (status := http_status(code)) is not None:
+            detail = "simulated" if entry.did is FaultKind.REFUSED else code
+            headers = {"retry-after": f"{entry.wait:g}"} if status == 429 else None
+            return SandboxJson({"detail": detail}, status_code=status, headers=headers)
+        if code == SILENT:
+            return SandboxJson({"success": True, "changeId": f"s{next(self._numbers)}", "action": "", "date": ""})
+        if code in FAILED_WRITES:
+            done = self._done(asked) if code == "written" else {"changeId": f"b{next(self._numbers)}"}
+            return SandboxJson({**done, "success": False})
+        words = code.replace("_", " ")
+        return SandboxJson(
+            {"status": "error", "message": words} if code == STATUS else {"success": False, "error": words}
+        )
+
+    def _done(self, asked: ProviderRequest) -> Mapping[str, Any]:
         try:
-            entry = self._world.receive(ProviderArrival(CHANNEL, said[:256], to, said))
-        except TemporaryError as error:
-            return error_response(error)
-        body: Mapping[str, Any]
-        status = 200
-        if entry.did is FaultKind.REFUSED and (status_asked := http_status(entry.code)):
-            status, body = status_asked, {"detail": "simulated"}
-        elif entry.did is FaultKind.REFUSED and entry.code == SILENT:
-            body = {"success": True, "changeId": f"s{next(self._numbers)}", "action": "", "date": ""}
-        elif entry.did is FaultKind.REFUSED and entry.code in FAILED_WRITES:
-            done = _done(work) if entry.code == "written" else {"changeId": f"b{next(self._numbers)}"}
-            body = {**done, "success": False}
-        elif entry.did is FaultKind.REFUSED:
-            body = _refusal(entry.code)
-        elif entry.did not in DELIVERS:
-            status, body = _STATUS.get(entry.did, 500), {"detail": entry.did.value}
-        else:
-            body = _done(work)
-        headers = {"retry-after": f"{entry.wait:g}"} if status == 429 else None
-        return FaultyResponse(entry, SandboxJson(body, status_code=status, headers=headers), self._world.environment)
+            return self._execute(asked.query)
+        except ShiftCalendarError as wrong:
+            return wrong.body
 
-    def _execute(self, asked: Mapping[str, str], *, preview: bool) -> Mapping[str, Any]:
+    def _execute(self, asked: Mapping[str, str]) -> Mapping[str, Any]:
         action, date = asked.get("action", ""), asked.get("date", "")
         if not action:
             raise ShiftCalendarError({"status": "error", "message": "Missing 'action' parameter"})
@@ -121,7 +112,7 @@ class _ShiftCalendarProvider:
                 return self._roll_back(date, asked.get("change_id", ""))
             case "noCrew" | "addShift" | "obliterateShift":
                 changed = _changed(hours, asked)
-                if preview:
+                if _is_preview(asked):
                     return _shown(asked, _schedule(date, changed))
                 return self._write(date, changed, action, "&".join(f"{k}={v}" for k, v in asked.items()))
             case _:
@@ -142,6 +133,17 @@ class _ShiftCalendarProvider:
             raise ShiftCalendarError({"success": False, "error": "change_id is required for rollback action"})
         self._days[date] = _parsed(found.day)
         return {**_success("rollback", date), "changeId": id_}
+
+
+def _read(asked: ProviderRequest) -> ProviderArrival:
+    """Parse a command from the query."""
+    action, said = asked.query.get("action", ""), asked.raw_query
+    to = "read" if action in READS else "preview" if _is_preview(asked.query) and action in COMMANDS else "write"
+    return ProviderArrival(CHANNEL, said[:256], to, said)
+
+
+def _is_preview(query: Mapping[str, str]) -> bool:
+    return query.get("preview", "true").lower() in ("true", "1", "yes")
 
 
 def _changed(hours: Hours, asked: Mapping[str, str]) -> Hours:
@@ -216,19 +218,6 @@ def _parsed(text: object) -> Hours:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ShiftCalendarError({"success": False, "error": str(error)}) from None
     return hours
-
-
-def _done(work: Any) -> Mapping[str, Any]:
-    try:
-        found: Mapping[str, Any] = work()
-    except ShiftCalendarError as wrong:
-        return wrong.body
-    return found
-
-
-def _refusal(code: str) -> Mapping[str, Any]:
-    words = code.replace("_", " ")
-    return {"status": "error", "message": words} if code == STATUS else {"success": False, "error": words}
 
 
 def _success(action: str, date: str) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from starlette.routing import BaseRoute, Route
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import (
+    ProviderMethod,
     ProviderRequest,
     http_status,
     is_wrong,
     json_object,
     provider_route,
-    request_of,
 )
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -49,16 +49,19 @@ HOOK_ERRORS: Mapping[str, int] = {
     "rollup_error": 500,
 }
 
+_FAULTS = {FaultKind.ERROR: "500", FaultKind.THROTTLED: "ratelimited", FaultKind.GONE: "channel_not_found"}
+_HOOK_FAULTS = {**_FAULTS, FaultKind.ERROR: "rollup_error"}
 _HOOKS_OWN = {"account_inactive": "team_disabled", "token_revoked": "invalid_token"}
 _BOT = {"user": "sandbox", "team": "Sandbox", "team_id": "T1", "user_id": "U1", "bot_id": "B1"}
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes of the Web API and the webhooks."""
+    hook = ProviderMethod(read_hook, lambda *_: PlainTextResponse("ok"), _hook_error, _HOOK_FAULTS)
     return [
-        provider_route(world, "/api/chat.postMessage", read, answer),
+        provider_route(world, "/api/chat.postMessage", ProviderMethod(read, answer, _error, _FAULTS)),
         Route("/api/auth.test", _auth_test, methods=["POST", "GET"]),
-        provider_route(world, "/services/{team}/{service}/{secret}", read_hook, answer_hook),
+        provider_route(world, "/services/{team}/{service}/{secret}", hook),
     ]
 
 
@@ -66,23 +69,12 @@ def read(asked: ProviderRequest) -> ProviderArrival:
     """Parse a message; `problem` is Slack's error name, if it is invalid."""
     to = asked.text("channel").removeprefix("#").strip()
     text = asked.text("text")[:MAX_TEXT]
-    data = _rest(asked, "channel", "text", "token")
+    data = asked.without("channel", "text", "token")
     return asked.arrival(CHANNEL, to, text, data, _problem(asked, to, text))
 
 
 def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
     """Return the answer of the Web API."""
-    if entry.did is FaultKind.INVALID:
-        return _failed(arrival.problem or "invalid_arguments")
-    if entry.did is FaultKind.THROTTLED:
-        return _throttled(entry.wait)
-    if entry.did is FaultKind.ERROR:
-        return PlainTextResponse("Internal Server Error", status_code=500)
-    if entry.did is FaultKind.GONE:
-        return _failed("channel_not_found")
-    if entry.did is FaultKind.REFUSED:
-        status = http_status(entry.code)
-        return _failed(entry.code) if status is None else PlainTextResponse("", status_code=status)
     ts = f"{entry.at // 1_000_000}.{entry.n:06d}"
     said = {"text": arrival.text, "type": "message", "subtype": "bot_message", "ts": ts, "bot_id": "B1"}
     return SandboxJson({"ok": True, "channel": asked.text("channel"), "ts": ts, "message": said})
@@ -92,9 +84,9 @@ def read_hook(asked: ProviderRequest) -> ProviderArrival:
     """Parse a webhook request, as JSON or as a form with a `payload`."""
     payload = (asked.fields or {}).get("payload")
     if isinstance(payload, str):
-        asked = asked._replace(fields=json_object(payload))
+        asked.fields = json_object(payload)
     to = f"{asked.path['team']}/{asked.path['service']}"
-    text, data = asked.text("text"), _rest(asked, "text")
+    text, data = asked.text("text"), asked.without("text")
     problem = None
     if is_wrong(asked.path["secret"]):
         problem = "invalid_token"
@@ -105,26 +97,23 @@ def read_hook(asked: ProviderRequest) -> ProviderArrival:
     return asked.arrival(CHANNEL, to, text, data, problem)
 
 
-def answer_hook(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """Return the answer of a webhook, as plain text."""
+def _error(_: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+    if (status := http_status(code)) is not None:
+        words = "Internal Server Error" if entry.did is FaultKind.ERROR else ""
+        return PlainTextResponse(words, status_code=status)
+    return _failed(code, entry.wait or 30)
+
+
+def _hook_error(_: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
     if entry.did is FaultKind.THROTTLED:
         headers = {"retry-after": str(math.ceil(entry.wait))}
         return PlainTextResponse("rate_limited", status_code=429, headers=headers)
-    word = {
-        FaultKind.INVALID: arrival.problem or "invalid_payload",
-        FaultKind.ERROR: "rollup_error",
-        FaultKind.GONE: "channel_not_found",
-        FaultKind.REFUSED: entry.code,
-    }.get(entry.did)
-    if word is None:
-        return PlainTextResponse("ok")
-    word = _HOOKS_OWN.get(word, word)
+    word = _HOOKS_OWN.get(code, code)
     return PlainTextResponse(word, status_code=http_status(word) or HOOK_ERRORS.get(word, 400))
 
 
 async def _auth_test(request: Request) -> Response:
-    asked = request_of(request.scope)
-    refused = _refusal(_token(asked))
+    refused = _refusal(_token(ProviderRequest(request.scope)))
     return _failed(refused) if refused else SandboxJson({"ok": True, "url": "http://sandbox/", **_BOT})
 
 
@@ -153,17 +142,9 @@ def _refusal(token: str) -> str | None:
     return "invalid_auth" if is_wrong(token) or not token.startswith("xox") else None
 
 
-def _failed(error: str) -> Response:
+def _failed(error: str, wait: float = 0) -> Response:
     if error in ("ratelimited", "rate_limited"):
-        return _throttled(30)
+        headers = {"retry-after": str(math.ceil(wait))}
+        return SandboxJson({"ok": False, "error": "ratelimited"}, status_code=429, headers=headers)
     extra = {"needed": "chat:write", "provided": "identify"} if error == "missing_scope" else {}
     return SandboxJson({"ok": False, "error": error, **extra})
-
-
-def _throttled(wait: float) -> Response:
-    headers = {"retry-after": str(math.ceil(wait))}
-    return SandboxJson({"ok": False, "error": "ratelimited"}, status_code=429, headers=headers)
-
-
-def _rest(asked: ProviderRequest, *known: str) -> dict[str, object]:
-    return {name: value for name, value in (asked.fields or {}).items() if name not in known}

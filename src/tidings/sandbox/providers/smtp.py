@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage, MIMEPart
-from typing import Any, NamedTuple
+from typing import Any
 
 from tidings.model.errors import TemporaryError
 from tidings.sandbox.faults import CUTS, FaultContext, FaultKind, SandboxFault, recipient_fault
@@ -35,10 +35,11 @@ MAX_SIZE = 10 << 20
 MAX_LINE = 4_096
 MAX_RECIPIENTS = 100
 
-_SCRIPT = re.compile(r"(smtp|data)-([45]\d\d)(?:-([45]\.\d{1,3}\.\d{1,3}))?", re.ASCII)
+_REPLY = r"-([45]\d\d)(?:-([45]\.\d{1,3}\.\d{1,3}))?"
 _THREE_DIGITS = re.compile(r"[45]\d\d", re.ASCII)
 _PATH = re.compile(r"(?:FROM|TO):\s*<([^<>\s]*)>((?:\s+\S+)*)\s*", re.IGNORECASE | re.ASCII)
 
+_REPLIES = {"NOOP": "250 2.0.0 OK", "VRFY": "252 2.0.0 Cannot verify the address"}
 _FAULTS: Mapping[FaultKind, str] = {
     FaultKind.ERROR: "451 4.3.0 Internal error",
     FaultKind.THROTTLED: "450 4.7.1 Too many mails",
@@ -87,18 +88,10 @@ class _SmtpEnvelope:
     recipients: list[str] = field(default_factory=list)
 
 
-class _ScriptedSmtpReply(NamedTuple):
-    """A reply that an address or name requests."""
-
-    where: str
-    answer: str
-
-
-def _script(name: str) -> _ScriptedSmtpReply | None:
-    found = _SCRIPT.fullmatch(name.partition("@")[0])
-    if found is None:
-        return None
-    return _ScriptedSmtpReply(found[1], f"{found[2]} {found[3] + ' ' if found[3] else ''}Simulated reply")
+def _script(name: str, where: str = "smtp|data") -> str | None:
+    """Return the reply that an address or name requests at this place."""
+    found = re.fullmatch(rf"(?:{where}){_REPLY}", name.partition("@")[0], re.ASCII)
+    return None if found is None else f"{found[1]} {found[2] + ' ' if found[2] else ''}Simulated reply"
 
 
 class _SmtpConversation:
@@ -124,8 +117,6 @@ class _SmtpConversation:
             "RCPT": self._rcpt,
             "DATA": self._data,
             "RSET": self._rset,
-            "NOOP": self._noop,
-            "VRFY": self._vrfy,
         }
 
     async def run(self) -> None:
@@ -137,8 +128,10 @@ class _SmtpConversation:
                 if verb.upper() == "QUIT":
                     await self._say("221 2.0.0 Bye")
                     break
-                answer = self._commands.get(verb.upper(), self._what)
-                said = await answer(rest.strip())
+                answer = self._commands.get(verb.upper())
+                said: str | None = _REPLIES.get(verb.upper(), "502 5.5.2 Unknown command")
+                if answer is not None:
+                    said = await answer(rest.strip())
                 if said is not None:
                     await self._say(said)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ssl.SSLError):
@@ -157,23 +150,13 @@ class _SmtpConversation:
         self._writer.write(f"{answer}\r\n".encode())
         await self._writer.drain()
 
-    async def _what(self, _: str) -> str:
-        return "502 5.5.2 Unknown command"
-
-    async def _noop(self, _: str) -> str:
-        return "250 2.0.0 OK"
-
-    async def _vrfy(self, _: str) -> str:
-        return "252 2.0.0 Cannot verify the address"
-
     async def _rset(self, _: str) -> str:
         self._envelope = _SmtpEnvelope()
         return "250 2.0.0 OK"
 
     async def _ehlo(self, name: str) -> str:
-        asked = _script(name)
-        if asked is not None:
-            return asked.answer
+        if (scripted := _script(name)) is not None:
+            return scripted
         self._greeted = True
         self._envelope = _SmtpEnvelope()
         offers = ["sandbox.tidings.invalid", f"SIZE {MAX_SIZE}", "AUTH PLAIN LOGIN", "ENHANCEDSTATUSCODES"]
@@ -200,9 +183,8 @@ class _SmtpConversation:
             password = _unpacked(await self._challenge("UGFzc3dvcmQ6"))
         else:
             return "504 5.5.4 Use PLAIN or LOGIN"
-        asked = _script(user)
-        if asked is not None:
-            return asked.answer
+        if (scripted := _script(user)) is not None:
+            return scripted
         if not user or not password or password == "wrong":
             return "535 5.7.8 Invalid user name or password"
         return "235 2.7.0 Authentication successful"
@@ -215,9 +197,8 @@ class _SmtpConversation:
         found = _PATH.fullmatch(rest)
         if not self._greeted or found is None or self._envelope.sender is not None:
             return "503 5.5.1 Bad sequence of commands" if found else "501 5.5.4 Use MAIL FROM:<address>"
-        asked = _script(found[1])
-        if asked is not None and asked.where == "smtp":
-            return asked.answer
+        if (scripted := _script(found[1], "smtp")) is not None:
+            return scripted
         size = re.search(r"(?i)\bSIZE=(\d{1,12})", found[2])
         if size is not None and int(size[1]) > MAX_SIZE:
             return "552 5.3.4 The mail is too large"
@@ -239,10 +220,9 @@ class _SmtpConversation:
 
     def _refusal(self, recipient: str) -> str | None:
         """Return the reply that a recipient's name requests at RCPT; it is recorded too."""
-        asked = _script(recipient)
-        if asked is not None and asked.where == "smtp":
-            self._world.receive(ProviderArrival(CHANNEL, "", recipient, problem=asked.answer))
-            return asked.answer
+        if (scripted := _script(recipient, "smtp")) is not None:
+            self._world.receive(ProviderArrival(CHANNEL, "", recipient, problem=scripted))
+            return scripted
         fault = recipient_fault(FaultContext(CHANNEL, recipient, 1))
         if fault is not None and fault.kind is FaultKind.GONE:
             self._world.receive(ProviderArrival(CHANNEL, "", recipient))
@@ -257,13 +237,13 @@ class _SmtpConversation:
         body = await self._body()
         if body is None:
             return "552 5.3.4 The mail is too large"
-        asked = next((found for one in envelope.recipients if (found := _script(one))), None)
+        scripted = next((found for one in envelope.recipients if (found := _script(one))), None)
         try:
-            entry = self._receive(envelope, body, asked)
+            entry = self._receive(envelope, parse(body)._replace(problem=scripted))
         except TemporaryError:
             return "452 4.3.1 The ledger cannot be written"
-        if asked is not None:
-            return asked.answer
+        if scripted is not None:
+            return scripted
         if entry.did in CUTS:
             self._writer.transport.abort()
             return None
@@ -282,18 +262,15 @@ class _SmtpConversation:
                 body += line[1:] if line.startswith(b".") else line
         return bytes(body) if whole else None
 
-    def _receive(self, envelope: _SmtpEnvelope, body: bytes, asked: _ScriptedSmtpReply | None) -> SandboxEntry:
+    def _receive(self, envelope: _SmtpEnvelope, mail: ProviderArrival) -> SandboxEntry:
         """Record one entry per recipient, all with the same fault: a mail has one reply."""
-        mail = parse(body)
         several = len(envelope.recipients) > 1
         first, *others = sorted(
             envelope.recipients, key=lambda one: recipient_fault(FaultContext(CHANNEL, one, 1)) is None
         )
-        problem = asked.answer if asked else None
 
         def arrival(to: str, fault: SandboxFault | None) -> ProviderArrival:
-            id = f"{mail.id}/{to}" if several else mail.id
-            return ProviderArrival(CHANNEL, id, to, mail.text, mail.subject, mail.data, problem=problem, fault=fault)
+            return mail._replace(id=f"{mail.id}/{to}" if several else mail.id, to=to, fault=fault)
 
         entry = self._world.receive(arrival(first, None))
         for other in others:
@@ -301,17 +278,8 @@ class _SmtpConversation:
         return entry
 
 
-class ParsedMail(NamedTuple):
-    """What the phone page shows of a mail."""
-
-    id: str
-    subject: str
-    text: str
-    data: object
-
-
-def parse(body: bytes) -> ParsedMail:
-    """Parse a mail. Its id is the part of Message-ID before the @."""
+def parse(body: bytes) -> ProviderArrival:
+    """Parse a mail, without its recipient. Its id is the part of Message-ID before the @."""
     mail = message_from_bytes(body, policy=policy.default)
     id = str(mail.get("message-id", "")).strip().strip("<>").rpartition("@")[0]
     files = [
@@ -321,7 +289,7 @@ def parse(body: bytes) -> ParsedMail:
     data: dict[str, object] = {"from": str(mail.get("from", ""))}
     data |= {name: str(mail[name]) for name in ("cc", "reply-to") if mail[name]}
     data |= {"attachments": files} if files else {}
-    return ParsedMail(id, str(mail.get("subject", "")), _words(mail), data)
+    return ProviderArrival(CHANNEL, id, "", _words(mail), str(mail.get("subject", "")), data)
 
 
 def _words(mail: EmailMessage[Any, Any]) -> str:

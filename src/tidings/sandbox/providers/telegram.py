@@ -20,7 +20,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
 from tidings.model.errors import Invalid, TemporaryError, TooLarge
 from tidings.model.time import SECOND
@@ -35,7 +34,7 @@ from tidings.sandbox.providers.telegram_errors import (
     UNAUTHORIZED,
     TelegramErrorReply,
 )
-from tidings.sandbox.responses import SandboxJson, read_body, respond
+from tidings.sandbox.responses import FaultyResponse, SandboxJson, read_body
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "telegram"
@@ -53,47 +52,44 @@ _CHAT = re.compile(r"-?[0-9]{1,16}|@\w{3,64}", re.ASCII)
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return one route for all methods, as Telegram has it."""
-    return [Route("/bot{token}/{method}", _TelegramEndpoint(world), methods=["GET", "POST"])]
+    return [Route("/bot{token}/{method}", _TelegramProvider(world).call, methods=["GET", "POST"])]
 
 
-class _TelegramEndpoint:
-    """A bare ASGI endpoint, so that it can cut the connection."""
-
+class _TelegramProvider:
     def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._unnamed = count(1)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        token = _TOKEN.fullmatch(scope["path_params"]["token"])
-        method = scope["path_params"]["method"].lower()
+    async def call(self, request: Request) -> Response:
+        """Execute a method."""
+        token = _TOKEN.fullmatch(request.path_params["token"])
+        method = request.path_params["method"].lower()
         if token is None:
-            return await _refuse(NOT_FOUND)(scope, receive, send)
+            return _refuse(NOT_FOUND)
         if token[0].partition(":")[2].startswith("wrong"):
-            return await _refuse(UNAUTHORIZED)(scope, receive, send)
+            return _refuse(UNAUTHORIZED)
         bot = _bot(int(token[1]))
         if method == "getme":
-            return await _yes(_me(bot))(scope, receive, send)
-        if method == "getupdates":
-            return await _yes(updates_of(self._world.chats, await _parameters(request)))(scope, receive, send)
-        if method not in ("sendmessage", *MEDIA, *_WEBHOOK):
-            return await _refuse(NO_METHOD)(scope, receive, send)
+            return _yes(_me(bot))
+        if method not in ("sendmessage", "getupdates", *MEDIA, *_WEBHOOK):
+            return _refuse(NO_METHOD)
         try:
             given = await _parameters(request)
+            if method == "getupdates":
+                return _yes(updates_of(self._world.chats, given))
             if method in _WEBHOOK:
-                return await self._webhook(token[1], method, given)(scope, receive, send)
+                return self._webhook(token[1], method, given)
             problem = _problem(method, given)
             entry = self._world.receive(self._arrival(request, method, given, problem))
         except ClientDisconnect:
-            return None  # an incomplete request is not recorded
+            return Response()  # an incomplete request is not recorded
         except (orjson.JSONDecodeError, UnicodeDecodeError):
-            return await _refuse(TelegramErrorReply(400, BAD_REQUEST + "can't parse JSON object"))(scope, receive, send)
+            return _refuse(TelegramErrorReply(400, BAD_REQUEST + "can't parse JSON object"))
         except (TooLarge, HTTPException):
-            return await _refuse(ERRORS["too_large"])(scope, receive, send)
+            return _refuse(ERRORS["too_large"])
         except TemporaryError:
-            return await _refuse(ERRORS["restart"])(scope, receive, send)
-        answer = _answer(entry, given, method, bot, problem)
-        return await respond(entry, answer, scope, receive, send, environment=self._world.environment)
+            return _refuse(ERRORS["restart"])
+        return FaultyResponse(entry, _answer(entry, given, method, bot, problem), self._world.environment)
 
     def _webhook(self, bot: str, method: str, given: Mapping[str, Any]) -> Response:
         """Handle setWebhook, deleteWebhook and getWebhookInfo."""

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.time import moment
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong, request_of
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, http_status, is_wrong, provider_route
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -66,7 +66,7 @@ TEST_RECIPIENTS = {
 TEST_SENDERS = {"+15005550007": 21606, "+15005550008": 21611}
 
 _E164 = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
-_FAULTS = {FaultKind.ERROR: 20500, FaultKind.THROTTLED: 20429, FaultKind.GONE: 21211}
+_FAULTS = {FaultKind.ERROR: "20500", FaultKind.THROTTLED: "20429", FaultKind.GONE: "21211"}
 _CALLBACK_CODES = 30_000  # codes from here on follow after the message was accepted
 
 
@@ -79,18 +79,18 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
 
     async def listed(request: Request) -> Response:
         found = [entry for entry in reversed(world.recent) if entry.channel == CHANNEL and entry.delivered]
-        asked = request_of(request.scope)
-        messages = [_message(asked, _from(entry), entry) for entry in found[:50]]
+        asked = ProviderRequest(request.scope)
+        messages = [_message(asked, entry) for entry in found[:50]]
         return _about(request, {"messages": messages, "page": 0, "page_size": 50})
 
-    def answered(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+    def answer(asked: ProviderRequest, _: ProviderArrival, entry: SandboxEntry) -> Response:
         origin = _origin(asked, entry)
-        if entry.delivered and origin is not None:
+        if origin is not None:
             world.callbacks.took(entry.n, origin)
-        return answer(asked, arrival, entry)
+        return SandboxJson(_message(asked, entry), status_code=201)
 
     return [
-        Route(f"{ACCOUNT}/Messages.json", ProviderEndpoint(world, read, answered), methods=["POST"]),
+        provider_route(world, f"{ACCOUNT}/Messages.json", ProviderMethod(read, answer, error, _FAULTS)),
         Route(f"{ACCOUNT}/Messages.json", listed, methods=["GET"]),
         Route(f"{ACCOUNT}.json", account, methods=["GET"]),
     ]
@@ -100,8 +100,7 @@ def read(asked: ProviderRequest) -> ProviderArrival:
     """Parse a message; `problem` is Twilio's error code, if it is invalid."""
     to = asked.text("To").removeprefix("whatsapp:")
     text = asked.text("Body")
-    rest = {name: value for name, value in (asked.fields or {}).items() if name not in ("To", "Body")}
-    data = rest | ({"via": "whatsapp"} if asked.text("To").startswith("whatsapp:") else {})
+    data = asked.without("To", "Body") | ({"via": "whatsapp"} if asked.text("To").startswith("whatsapp:") else {})
     return asked.arrival(CHANNEL, to, text, data, _problem(asked, to, text))
 
 
@@ -113,22 +112,15 @@ def _origin(asked: ProviderRequest, entry: SandboxEntry) -> ReceiptOrigin | None
     return ReceiptOrigin(CHANNEL, user, _sid(entry), asked.text("To"), url, token)
 
 
-def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
-    """Return a message or an error of Twilio."""
-    if entry.did is FaultKind.INVALID:
-        return _error(int(arrival.problem or 0))
-    if entry.did is FaultKind.REFUSED:
-        status = http_status(entry.code)
-        if status is not None:
-            return _error(20_000 + status, status)
-        code = int(entry.code) if entry.code.isdigit() else 20500
-        if code >= _CALLBACK_CODES:
-            failed = {"status": "failed", "error_code": code, "error_message": "Not delivered"}
-            return SandboxJson(_message(asked, arrival, entry) | failed, status_code=201)
-        return _error(code)
-    if entry.did in _FAULTS:
-        return _error(_FAULTS[entry.did])
-    return SandboxJson(_message(asked, arrival, entry), status_code=201)
+def error(asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+    """Return an error of Twilio, or a message that fails later."""
+    if (status := http_status(code)) is not None:
+        return _error(20_000 + status, status)
+    number = int(code) if code.isdigit() else 20500
+    if number < _CALLBACK_CODES:
+        return _error(number)
+    failed = {"status": "failed", "error_code": number, "error_message": "Not delivered"}
+    return SandboxJson(_message(asked, entry) | failed, status_code=201)
 
 
 def _problem(asked: ProviderRequest, to: str, text: str) -> int | None:
@@ -164,21 +156,16 @@ def _credentials(asked: ProviderRequest) -> tuple[str, str]:
 
 
 def _about(request: Request, fields: Mapping[str, object]) -> Response:
-    asked = request_of(request.scope)
-    if is_wrong(*_credentials(asked)):
+    if is_wrong(*_credentials(ProviderRequest(request.scope))):
         return _error(20003)
     return SandboxJson({"uri": request.url.path, **fields})
-
-
-def _from(entry: SandboxEntry) -> ProviderArrival:
-    return ProviderArrival(entry.channel, entry.id, entry.to, entry.text)
 
 
 def _sid(entry: SandboxEntry) -> str:
     return f"SM{entry.n:032x}"
 
 
-def _message(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> dict[str, object]:
+def _message(asked: ProviderRequest, entry: SandboxEntry) -> dict[str, object]:
     account, sid = asked.path["account"], _sid(entry)
     uri = f"/2010-04-01/Accounts/{account}/Messages/{sid}"
     made = format_datetime(moment(entry.at // 1_000_000 * 1_000_000))
@@ -188,10 +175,10 @@ def _message(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEnt
         "account_sid": account,
         "status": "queued",
         "direction": "outbound-api",
-        "to": asked.text("To") or arrival.to,
+        "to": asked.text("To") or entry.to,
         "from": asked.text("From") or None,
-        "body": arrival.text,
-        "num_segments": str(segments(arrival.text)),
+        "body": entry.text,
+        "num_segments": str(segments(entry.text)),
         "num_media": str(len([media] if isinstance(media, str) else media)),
         "error_code": None,
         "error_message": None,

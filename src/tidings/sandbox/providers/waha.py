@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.errors import Invalid
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderRequest, json_object, provider_route
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, json_object, provider_route, retry_after
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson, read_body, read_command, with_error_response
 from tidings.sandbox.sessions import asked_state
@@ -41,6 +41,12 @@ STATES = (
     "FAILED",
 )
 START_SECONDS = 1.0  # how long a session is STARTING
+ABOUT: Mapping[str, Mapping[str, Any]] = {
+    "/ping": {"message": "pong"},
+    "/health": {"status": "ok", "info": {}, "error": {}, "details": {}},
+    "/api/server/version": environment_of(),
+    "/api/server/environment": {"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions"},  # sessions are files
+}
 ACTIONS = ("start", "restart", "stop", "logout")
 
 _CHAT = re.compile(r"[0-9-]{5,49}@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
@@ -51,13 +57,11 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return WAHA's routes, and one to set the state of a session."""
     waha = _WahaProvider(world)
     return [
-        provider_route(world, "/waha/api/sendText", partial(waha.read, is_text=True), waha.answer),
-        provider_route(world, "/waha/api/sendImage", partial(waha.read, is_text=False), waha.answer),
-        provider_route(world, "/waha/api/sendFile", partial(waha.read, is_text=False), waha.answer),
-        Route("/waha/ping", waha.ping, methods=["GET"]),
-        Route("/waha/health", waha.health, methods=["GET"]),
-        Route("/waha/api/server/version", waha.version, methods=["GET"]),
-        Route("/waha/api/server/environment", waha.environment, methods=["GET"]),
+        *(
+            provider_route(world, f"/waha/api/{send}", ProviderMethod(read, waha.answer, waha.error))
+            for send, read in (("sendText", waha.read_text), ("sendImage", waha.read), ("sendFile", waha.read))
+        ),
+        *(Route(f"/waha{path}", partial(_about, about), methods=["GET"]) for path, about in ABOUT.items()),
         Route("/waha/api/sessions", waha.list, methods=["GET"]),
         Route("/waha/api/sessions", with_error_response(waha.create), methods=["POST"]),
         Route("/waha/api/sessions/{session}", waha.show, methods=["GET"]),
@@ -80,22 +84,6 @@ class _WahaProvider:
         self._world = world
         self._sessions = world.sessions
         self._numbers = itertools.count(1)
-
-    async def ping(self, _: Request) -> Response:
-        """Return pong."""
-        return SandboxJson({"message": "pong"})
-
-    async def health(self, _: Request) -> Response:
-        """Return the health."""
-        return SandboxJson({"status": "ok", "info": {}, "error": {}, "details": {}})
-
-    async def version(self, request: Request) -> Response:
-        """Return the version."""
-        return _locked(request.headers) or SandboxJson(environment_of())
-
-    async def environment(self, request: Request) -> Response:
-        """Return WAHA's own environment variables: sessions are files."""
-        return _locked(request.headers) or SandboxJson({"WAHA_LOCAL_STORE_BASE_DIR": "/app/.sessions"})
 
     async def list(self, request: Request) -> Response:
         """Return all sessions; stopped ones only with `all`."""
@@ -143,7 +131,6 @@ class _WahaProvider:
         return None
 
     async def show(self, request: Request) -> Response:
-        """Return one session."""
         return self._missing(request) or SandboxJson(self._shown(request.path_params["session"]))
 
     async def delete(self, request: Request) -> Response:
@@ -154,7 +141,6 @@ class _WahaProvider:
         return Response(status_code=200)
 
     async def me(self, request: Request) -> Response:
-        """Return the session's account."""
         return self._missing(request) or SandboxJson(self._shown(request.path_params["session"]).get("me"))
 
     async def move(self, request: Request) -> Response:
@@ -193,7 +179,6 @@ class _WahaProvider:
         return _locked(request.headers) or self._unfit(session) or SandboxJson(found)
 
     async def lid(self, request: Request) -> Response:
-        """Return the phone number of a lid."""
         session, lid = request.path_params["session"], request.path_params["lid"]
         return _locked(request.headers) or self._unfit(session) or SandboxJson(number_of(lid))
 
@@ -209,11 +194,13 @@ class _WahaProvider:
         return SandboxJson({"value": self._sessions.code(name)})
 
     async def new_id(self, request: Request) -> Response:
-        """Return an id for a message."""
         return self._missing(request) or SandboxJson({"id": f"3EB0{uuid4().hex[:18].upper()}"})
 
-    def read(self, asked: ProviderRequest, *, is_text: bool) -> ProviderArrival:
-        """Parse a text, an image or a file."""
+    def read_text(self, asked: ProviderRequest) -> ProviderArrival:
+        return self.read(asked, is_text=True)
+
+    def read(self, asked: ProviderRequest, *, is_text: bool = False) -> ProviderArrival:
+        """Parse an image or a file."""
         fields, to = asked.fields or {}, asked.text("chatId")[:256]
         problem = _problem(asked, is_text=is_text)
         if problem is None and self._state(asked.text("session") or "default") != "WORKING":
@@ -224,16 +211,21 @@ class _WahaProvider:
         arrival = asked.arrival(CHANNEL, to, text, data, problem, fault=fault)
         return arrival._replace(id=asked.text("id")[:256] or arrival.id)
 
-    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+    def answer(self, asked: ProviderRequest, _: ProviderArrival, entry: SandboxEntry) -> Response:
         """Answer a message, and send its receipts."""
         name = asked.text("session") or "default"
         target = self._world.callbacks.target(CHANNEL, name)
-        if entry.delivered and target is not None:
+        if target is not None:
             origin = ReceiptOrigin(CHANNEL, name, str(sent_message(entry, name)["id"]), entry.to, *target)
             self._world.callbacks.took(entry.n, origin)
-        fault = entry.code.upper() if entry.did is FaultKind.REFUSED and entry.code.upper() in STATES else None
-        unfit = self._unfit(name, fault) if fault or arrival.problem == _NOT_WORKING else None
-        return _locked(asked.headers) or unfit or _answer(entry, arrival, name)
+        return SandboxJson(sent_message(entry, name), status_code=201)
+
+    def error(self, asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+        """Answer a message that is not sent."""
+        fault = code.upper() if entry.did is FaultKind.REFUSED and code.upper() in STATES else None
+        is_unfit = fault or code == _NOT_WORKING
+        unfit = self._unfit(asked.text("session") or "default", fault) if is_unfit else None
+        return _locked(asked.headers) or unfit or _error(entry, code)
 
     def _state(self, name: str) -> str | None:
         return self._sessions.state(CHANNEL, name)
@@ -267,6 +259,12 @@ class _WahaProvider:
         return SandboxJson(body, status_code=422)
 
 
+async def _about(about: Mapping[str, Any], request: Request) -> Response:
+    """Return facts about the server; those below /api need the key."""
+    locked = _locked(request.headers) if "/waha/api/" in request.url.path else None
+    return locked or SandboxJson(about)
+
+
 def _problem(asked: ProviderRequest, *, is_text: bool) -> str | None:
     if _locked(asked.headers) is not None:
         return "Unauthorized"
@@ -280,30 +278,27 @@ def _problem(asked: ProviderRequest, *, is_text: bool) -> str | None:
     return None
 
 
-def _answer(entry: SandboxEntry, arrival: ProviderArrival, session: str) -> Response:
+def _error(entry: SandboxEntry, code: str) -> Response:
     match entry.did:
         case FaultKind.INVALID:
-            return _wrong(arrival.problem or "")
+            return _wrong(code)
         case FaultKind.THROTTLED:
-            headers = {"retry-after": f"{entry.wait:g}"}
             body = {"message": "Too Many Requests", "statusCode": 429}
-            return SandboxJson(body, status_code=429, headers=headers)
+            return SandboxJson(body, status_code=429, headers=retry_after(entry))
         case FaultKind.ERROR:
-            return _exception("Evaluation failed: the page has crashed", arrival)
+            return _exception("Evaluation failed: the page has crashed", entry)
         case FaultKind.GONE:
-            return _exception("No LID for user", arrival)
-        case FaultKind.REFUSED:
-            return _wrong("The feature is not in this engine", 422)
+            return _exception("No LID for user", entry)
         case _:
-            return SandboxJson(sent_message(entry, session), status_code=201)
+            return _wrong("The feature is not in this engine", 422)
 
 
-def _exception(words: str, arrival: ProviderArrival) -> Response:
+def _exception(words: str, entry: SandboxEntry) -> Response:
     body = {
         "statusCode": 500,
         "timestamp": "2026-11-15T12:00:00.000Z",
         "exception": {"message": words, "name": "Error", "stack": f"Error: {words}\n    at sandbox"},
-        "request": {"path": "/api/sendText", "method": "POST", "body": {"chatId": arrival.to}, "query": {}},
+        "request": {"path": "/api/sendText", "method": "POST", "body": {"chatId": entry.to}, "query": {}},
         "version": environment_of(),
     }
     return SandboxJson(body, status_code=500)

@@ -9,7 +9,7 @@ import re
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from tidings.sandbox.faults import FaultKind
 from tidings.sandbox.ledger import SandboxEntry
-from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest
+from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, provider_route
 from tidings.sandbox.receipts import ReceiptOrigin
 from tidings.sandbox.responses import SandboxJson
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
@@ -30,6 +30,11 @@ TYPES = frozenset(
      "interactive", "reaction"}
 )  # fmt: skip
 
+_FAULTS = {FaultKind.ERROR: "131000", FaultKind.THROTTLED: "130429", FaultKind.GONE: "131026"}
+_DETAILS = {
+    FaultKind.THROTTLED: "Cloud API message throughput has been reached.",
+    FaultKind.GONE: "The recipient is not on WhatsApp.",
+}
 _UNNAMED = count(1)
 _GROUP = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
@@ -108,29 +113,24 @@ ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 
-class WhatsAppRejection(NamedTuple):
-    """Why a request was rejected before any fault."""
-
-    code: int
-    details: str
+Rejection = tuple[int, str]  # code and details of a request that is rejected before any fault
 
 
 def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Return the routes of a number and its messages."""
 
-    def answered(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+    def answer(asked: ProviderRequest, _: ProviderArrival, entry: SandboxEntry) -> Response:
         body, number = asked.fields or {}, asked.path["phone_number_id"]
         target = world.callbacks.target(CHANNEL, number)
-        if entry.delivered and target is not None:
+        if target is not None:
             echo = body.get("biz_opaque_callback_data")
             origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), _recipient(body), *target)
             world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
-        wrong = _problem(body)
-        return _error(*wrong) if wrong is not None else _answer(entry, body)
+        return SandboxJson(_accepted(entry, body))
 
     number = "/v{version:int}.0/{phone_number_id:int}"
     return [
-        Route(f"{number}/messages", ProviderEndpoint(world, read, answered, _early), methods=["POST"]),
+        provider_route(world, f"{number}/messages", ProviderMethod(read, answer, _refused, _FAULTS, _early)),
         Route(number, _number, methods=["GET"]),
     ]
 
@@ -160,43 +160,43 @@ def read(asked: ProviderRequest) -> ProviderArrival:
     wrong, kind = _problem(body), str(body.get("type") or "text")
     said, data = _shown(kind, body.get(kind))
     id_ = asked.headers.get("x-request-id") or body.get("biz_opaque_callback_data") or f"unnamed-{next(_UNNAMED)}"
-    problem = None if wrong is None else wrong.details
+    problem = None if wrong is None else wrong[1]
     return ProviderArrival(CHANNEL, str(id_)[:256], _shown_recipient(body)[:256], said, data=data, problem=problem)
 
 
-def _stranger(headers: Mapping[str, str]) -> WhatsAppRejection | None:
+def _stranger(headers: Mapping[str, str]) -> Rejection | None:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip() or token.startswith("wrong"):
-        return WhatsAppRejection(190, "Invalid OAuth access token - Cannot parse access token")
+        return 190, "Invalid OAuth access token - Cannot parse access token"
     return None
 
 
-def _problem(body: Mapping[str, Any]) -> WhatsAppRejection | None:
+def _problem(body: Mapping[str, Any]) -> Rejection | None:
     if body.get("messaging_product") != "whatsapp":
-        return WhatsAppRejection(100, "The parameter messaging_product is required.")
+        return 100, "The parameter messaging_product is required."
     to, kind = _recipient(body), body.get("type", "text")
     if not to:
-        return WhatsAppRejection(100, "The parameter to is required.")
+        return 100, "The parameter to is required."
     pattern = _GROUP if body.get("recipient_type") == "group" else _NUMBER if body.get("to") else USER_ID
     if not pattern.fullmatch(to):
-        return WhatsAppRejection(100, f"Invalid parameter: {'to' if body.get('to') else 'recipient'}")
+        return 100, f"Invalid parameter: {'to' if body.get('to') else 'recipient'}"
     if kind not in TYPES:
-        return WhatsAppRejection(131051, f"Message type {str(kind)[:40]} is not supported")
+        return 131051, f"Message type {str(kind)[:40]} is not supported"
     if not body.get(kind):
-        return WhatsAppRejection(131008, f"The parameter {kind} is required.")
+        return 131008, f"The parameter {kind} is required."
     if kind == "text":
         return _wrong_text(body[kind])
     if kind == "template" and not (isinstance(body[kind], dict) and body[kind].get("name")):
-        return WhatsAppRejection(131008, "The parameter template['name'] is required.")
+        return 131008, "The parameter template['name'] is required."
     return None
 
 
-def _wrong_text(text: object) -> WhatsAppRejection | None:
+def _wrong_text(text: object) -> Rejection | None:
     said = text.get("body") if isinstance(text, dict) else None
     if not isinstance(said, str) or not said.strip():
-        return WhatsAppRejection(131008, "The parameter text['body'] is required.")
+        return 131008, "The parameter text['body'] is required."
     if len(said) > MAX_TEXT:
-        return WhatsAppRejection(100, f"Param text['body'] must be at most {MAX_TEXT} characters long.")
+        return 100, f"Param text['body'] must be at most {MAX_TEXT} characters long."
     return None
 
 
@@ -211,18 +211,10 @@ def _shown(kind: str, given: object) -> tuple[str, object]:
     return str(said), {kind: given}
 
 
-def _answer(entry: SandboxEntry, body: Mapping[str, Any]) -> Response:
-    match entry.did:
-        case FaultKind.THROTTLED:
-            return _error(130429, "Cloud API message throughput has been reached.")
-        case FaultKind.ERROR:
-            return _error(131000, "")
-        case FaultKind.GONE:
-            return _error(131026, "The recipient is not on WhatsApp.")
-        case FaultKind.REFUSED:
-            return _error(int(entry.code) if entry.code.isdigit() else 131000, "")
-        case _:
-            return SandboxJson(_accepted(entry, body))
+def _refused(asked: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
+    if (wrong := _problem(asked.fields or {})) is not None:
+        return _error(*wrong)
+    return _error(int(code) if code.isdigit() else 131000, _DETAILS.get(entry.did, ""))
 
 
 def _recipient(body: Mapping[str, Any]) -> str:
