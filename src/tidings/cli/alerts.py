@@ -25,14 +25,9 @@ async def list_(
 ) -> None:
     """List open alerts, newest first."""
     page = await ctx.outbound.alerts.page(past=past, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
-    columns = [
-        *Column.plain("state", "severity", "rule", "problem"),
-        Column.time("since", "first_at", now),
-        Column("acknowledged by", lambda row: row["acknowledged_by"]),
-        Column("runbook", lambda row: row["runbook"], spare=True),
-        Column("id", lambda row: row["id"], keep=True),
-    ]
+    columns = Column.plain(
+        "state", "severity", "rule", "problem", "since=first_at:time", "acknowledged_by", "runbook:spare", "id:keep"
+    )
     ctx.listing(page.items, columns, more=page.next, nothing="no alerts")
 
 

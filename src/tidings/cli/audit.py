@@ -27,16 +27,9 @@ async def list_(
 ) -> None:
     """List changes and attempted changes, newest first."""
     page = await ctx.app.access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
-    now = ctx.app.clock.now()
-    columns = [
-        Column.time("at", "at", now),
-        *Column.plain("actor", "action"),
-        Column("target", lambda row: row["target"], keep=True),
-        Column("status", lambda row: row["status"], right=True),
-        Column("from", lambda row: row["origin"], spare=True),
-        Column("tenant", lambda row: row["tenant"], spare=True),
-        Column("detail", lambda row: row["detail"], spare=True),
-    ]
+    columns = Column.plain(
+        "at:time", "actor", "action", "target:keep", "status:right", "from=origin:spare", "tenant:spare", "detail:spare"
+    )
     ctx.listing(page.items, columns, nothing="no entries yet", more=page.next)
 
 

@@ -166,7 +166,8 @@ async def list_(
 ) -> None:
     """List broadcasts with their counts, newest first."""
     page = await ctx.outbound.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
-    columns = _columns(ctx.outbound.clock.now())
+    first = Column.plain("id:keep", "state:colored", "accepted=accepted_at:time", "channel:spare", "total:right")
+    columns = [*first, *count_columns(), *Column.plain("name")]
     ctx.listing(page.items, columns, more=page.next, nothing="no broadcasts")
 
 
@@ -281,18 +282,6 @@ def _print(app: App, row: Row) -> None:
             ("actions", ", ".join(row["actions"]), None),
         ]
     )
-
-
-def _columns(now: int) -> list[Column]:
-    return [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("accepted", "accepted_at", now),
-        Column("channel", lambda row: row["channel"], spare=True),
-        Column("total", lambda row: row["total"], right=True),
-        *count_columns(),
-        Column("name", lambda row: row["name"]),
-    ]
 
 
 def count_columns() -> list[Column]:

@@ -35,7 +35,7 @@ async def show(
     columns += [_day(place, day["date"]) for place, day in enumerate(found["days"])]
     if output.on_terminal():
         output.say((f"{found['calendar']}, {found['week']}", "bold"))
-    output.listing(rows, columns, as_json=False, nothing="no squads")
+    output.listing(rows, columns, nothing="no squads")
 
 
 @command(group, epilog=examples("tidings calendar history", "tidings calendar history --day 2027-01-15"))
@@ -47,14 +47,10 @@ async def history(
     after: After = None,
 ) -> None:
     """List changes and their results, newest first."""
-    now = ctx.app.clock.now()
     columns = [
-        Column("change", lambda row: row["id"], keep=True),
-        *Column.plain("state", "action", "squad"),
-        Column("day", lambda row: row["date"], keep=True),
+        *Column.plain("change=id:keep", "state", "action", "squad", "day=date:keep"),
         Column("hours", lambda row: f"{row['start']}-{row['end']}", keep=True),
-        Column("who", lambda row: row["who"]),
-        Column.time("requested", "planned_at", now),
+        *Column.plain("who", "requested=planned_at:time"),
         Column("evidence", lambda row: (row["evidence"] or [""])[-1], spare=True),
     ]
     page = await ctx.app.shifts.changes(day=day, limit=limit, after=after)

@@ -31,15 +31,9 @@ async def list_(
 ) -> None:
     """List cases, newest first; without --state those that are not closed."""
     page = await ctx.app.workflows.cases.page(state=state, reason=reason, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        *Column.plain("state", "reason", "issue"),
-        Column("last message", lambda row: row["text"], spare=True),
-        Column("squad", lambda row: row["squad"]),
-        Column.time("opened", "opened_at", now),
-        Column.time("due", "deadline_at", now, spare=True),
-        Column("claimed by", lambda row: row["claimed_by"]),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("state", "reason", "issue", "last message=text:spare", "squad", "opened=opened_at:time"),
+        *Column.plain("due=deadline_at:time,spare", "claimed_by", "id:keep"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no open cases")
 
@@ -94,15 +88,9 @@ async def close(
 async def notices(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List notices to admins, newest first."""
     page = await ctx.app.workflows.cases.notices(limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        *Column.plain("reason", "issue"),
-        Column("times", lambda row: row["times"], right=True),
-        Column.time("last", "last_at", now),
-        Column.time("sent", "sent_at", now),
-        Column("acknowledged by", lambda row: row["acknowledged_by"]),
-        Column("problem", lambda row: row["problem"], spare=True),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("reason", "issue", "times:right", "last=last_at:time", "sent=sent_at:time", "acknowledged_by"),
+        *Column.plain("problem:spare", "id:keep"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no notices")
 

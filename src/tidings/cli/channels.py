@@ -24,15 +24,12 @@ Name = Annotated[str, argument("NAME", "Channel name.", complete=shell_completio
 @command(group, "list", epilog=examples("tidings channels list"))
 async def list_(ctx: CommandContext) -> None:
     """List the channels with their state."""
-    now = ctx.app.clock.now()
     columns = [
-        Column("name", lambda row: row["name"], keep=True),
+        *Column.plain("name:keep"),
         Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("until", "blocked_until", now, spare=True),
-        Column("breaker", lambda row: row["breaker"]),
-        Column("per second", lambda row: row["per_second"], right=True, spare=True),
-        Column("on unknown", lambda row: row["on_unknown"], spare=True),
+        *Column.plain(
+            "state:colored", "until=blocked_until:time,spare", "breaker", "per_second:right,spare", "on_unknown:spare"
+        ),
         Column("reason", _reason),
     ]
     ctx.listing(await ctx.outbound.channels.all(), columns, nothing="no channels")

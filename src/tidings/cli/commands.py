@@ -48,7 +48,8 @@ class CommandContext(NamedTuple):
 
     def listing(self, rows: list[Any], columns: list[output.Column], *, nothing: str, more: str | None = None) -> None:
         """Print a list. `more` is the cursor of the next page; `nothing` is printed for an empty list."""
-        output.listing(rows, columns, as_json=self.as_json, more=more, nothing=nothing)
+        now = self.app.clock.now()
+        output.listing(rows, columns, as_json=self.as_json, more=more, nothing=nothing, now=now)
 
 
 def command(

@@ -36,10 +36,5 @@ def config(as_json: AsJson = False, database: Database = None, config: ConfigFil
             }
             for name, value in values[table].items()
         ]
-    columns = [
-        Column("setting", lambda row: row["name"], keep=True),
-        Column("value", lambda row: row["value"]),
-        Column("from", lambda row: row["origin"]),
-        Column("about", lambda row: row["about"]),
-    ]
-    output.listing(rows, columns, as_json=False, nothing="")
+    columns = Column.plain("setting=name:keep", "value", "from=origin", "about")
+    output.listing(rows, columns, nothing="")

@@ -198,11 +198,9 @@ def import_(
 def print_page(ctx: CommandContext, page: Page, *, nothing: str) -> None:
     """Print a page of contacts."""
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("name", lambda row: row["name"]),
+        *Column.plain("id:keep", "name"),
         Column("addresses", lambda row: " ".join(f"{c}={a}" for c, a in row["addresses"].items())),
-        Column("timezone", lambda row: row["timezone"], spare=True),
-        Column("language", lambda row: row["language"], spare=True),
+        *Column.plain("timezone:spare", "language:spare"),
         Column("tags", lambda row: " ".join(row["tags"])),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)

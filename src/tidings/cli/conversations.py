@@ -22,12 +22,7 @@ Conversation = Annotated[str, argument("CONVERSATION", "Conversation, such as cr
 async def conversations(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List conversations by their newest message."""
     page = await ctx.app.workflows.conversations.page(limit=limit, after=after)
-    now = ctx.outbound.clock.now()
-    columns = [
-        Column("conversation", lambda row: row["conversation"], keep=True),
-        Column("messages", lambda row: row["messages"], right=True),
-        Column.time("last", "last_at", now),
-    ]
+    columns = Column.plain("conversation:keep", "messages:right", "last=last_at:time")
     ctx.listing(page.items, columns, more=page.next, nothing="no conversations yet")
 
 

@@ -37,15 +37,10 @@ async def list_(
 ) -> None:
     """List dead letters with their last error, newest first."""
     page = await ctx.outbound.dead.page(channel=channel, category=category, unknown=unknown, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        Column.time("failed", "failed_at", now),
-        Column("channel", lambda row: row["channel"], spare=True),
-        Column("to", lambda row: row["to"]),
-        Column("attempts", lambda row: row["attempts"], right=True, spare=True),
+        *Column.plain("id:keep", "failed=failed_at:time", "channel:spare", "to", "attempts:right,spare"),
         Column("category", lambda row: "uncertain" if row["unknown"] else row["category"]),
-        Column("error", lambda row: row["error"]),
+        *Column.plain("error"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no dead letters")
 
@@ -53,14 +48,10 @@ async def list_(
 @command(group, epilog=examples("tidings dead groups"))
 async def groups(ctx: CommandContext) -> None:
     """Count dead letters by channel and category, with an example error."""
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("count", lambda row: row["count"], right=True),
-        Column("channel", lambda row: row["channel"]),
+        *Column.plain("count:right", "channel"),
         Column("category", lambda row: "uncertain" if row["unknown"] else row["category"]),
-        Column.time("since", "since", now),
-        Column.time("latest", "latest", now),
-        Column("error", lambda row: row["error"]),
+        *Column.plain("since:time", "latest:time", "error"),
     ]
     ctx.listing(await ctx.outbound.dead.groups(), columns, nothing="no dead letters")
 

@@ -40,15 +40,11 @@ async def list_(
     page = await ctx.app.inbound.inbox.page(
         state=state, source=source, conversation=conversation, sender=sender, limit=limit, after=after
     )
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("sent", "sent_at", now),
-        Column("conversation", lambda row: row["conversation"]),
+        *Column.plain("state:colored", "sent=sent_at:time", "conversation"),
         Column("from", lambda row: row["name"] or row["sender"]),
         Column("text", lambda row: row["text"], _text),
-        Column("reason", lambda row: row["reason"], spare=True),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("reason:spare", "id:keep"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no messages received yet")
 
@@ -87,14 +83,9 @@ async def retry(ctx: CommandContext, message: InboxMessageId) -> None:
 @command(group, epilog=examples("tidings inbox sources"))
 async def sources(ctx: CommandContext) -> None:
     """List the sources with their cursor and last error."""
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("name", lambda row: row["name"], keep=True),
-        *Column.plain("kind", "how"),
-        Column.time("read", "read_at", now),
-        Column("cursor", lambda row: row["cursor"], spare=True),
-        Column("failures", lambda row: row["consecutive_failures"], right=True),
-        Column("problem", lambda row: row["problem"]),
+        *Column.plain("name:keep", "kind", "how", "read=read_at:time", "cursor:spare"),
+        *Column.plain("failures=consecutive_failures:right", "problem"),
     ]
     nothing = "no sources are configured; see docs/how-to/inbound-sources.md"
     ctx.listing(await ctx.app.inbound.inbox.sources(), columns, nothing=nothing)

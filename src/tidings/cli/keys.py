@@ -54,16 +54,10 @@ async def list_(
 ) -> None:
     """List keys, newest first, without their secrets."""
     page = await ctx.app.access.keys.page(of=tenant, limit=limit, after=after)
-    now = ctx.app.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        *Column.plain("name", "tenant", "role"),
-        Column("state", lambda row: row["state"], output.state),
-        Column("prefix", lambda row: row["prefix"], keep=True),
+        *Column.plain("id:keep", "name", "tenant", "role", "state:colored", "prefix:keep"),
         Column("scopes", lambda row: ",".join(row["scopes"]), spare=True),
-        Column("rate", lambda row: row["rate"], right=True, spare=True),
-        Column.time("expires", "expires_at", now),
-        Column.time("last used", "last_used_at", now),
+        *Column.plain("rate:right,spare", "expires=expires_at:time", "last used=last_used_at:time"),
     ]
     nothing = "no keys yet; see: tidings keys create --help"
     ctx.listing(page.items, columns, nothing=nothing, more=page.next)

@@ -79,12 +79,7 @@ async def edit(
 async def list_all(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List the lists by name."""
     page = await ctx.outbound.audience.page(limit=limit, after=after)
-    columns = [
-        Column("name", lambda row: row["name"], keep=True),
-        Column("members", lambda row: row["members"], right=True),
-        Column("filter", lambda row: row["filter"]),
-        Column("id", lambda row: row["id"], keep=True, spare=True),
-    ]
+    columns = Column.plain("name:keep", "members:right", "filter", "id:keep,spare")
     nothing = "no lists yet; see: tidings lists add --help"
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 

@@ -112,12 +112,9 @@ def _due(app: App, row: Row) -> str | None:
 
 def _columns(now: int) -> list[Column]:
     return [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
+        *Column.plain("id:keep", "state:colored"),
         Column("when", _moment, lambda row: output.relative_time(_moment(row), now)),
-        Column("channel", lambda row: row["channel"], spare=True),
-        Column("to", lambda row: row["to"]),
-        Column("attempts", lambda row: row["attempts"], right=True, spare=True),
+        *Column.plain("channel:spare", "to", "attempts:right,spare"),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
 
@@ -165,15 +162,14 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
     output.say()
     columns = [
         Column("time", lambda line: line["at"], lambda line: _stamp(line["at"], timezone), keep=True),
-        Column("from", lambda line: line["from"]),
+        *Column.plain("from"),
         Column("to", lambda line: line["to"], lambda line: output.state({"state": line["to"]})),
-        Column("attempt", lambda line: line["attempt"], right=True),
+        *Column.plain("attempt:right"),
         Column("node", lambda line: line["node"], lambda line: line["node_name"] or output.flat(line["node"])),
-        Column("category", lambda line: line["category"]),
-        Column("detail", lambda line: line["detail"], keep=True),
+        *Column.plain("category", "detail:keep"),
     ]
     lines = [*row["history"], *map(_receipt_line, row["receipts"])]
-    output.listing(lines, columns, as_json=False, nothing="no history yet")
+    output.listing(lines, columns, nothing="no history yet")
 
 
 def _stamp(iso_time: str, timezone: Any) -> str:

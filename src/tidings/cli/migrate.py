@@ -56,15 +56,9 @@ async def list_(
     size = page_size(limit)
     before = None if after is None else decode_position(after)
     found = await ctx.app.migrations.page(state=chosen, before=before, limit=size)
-    now = ctx.app.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("changed", "changed_at", now),
-        Column("from", lambda row: row["source"], spare=True),
-        Column("to", lambda row: row["target"], spare=True),
-        Column("tenant", lambda row: row["tenant"], spare=True),
-        Column("name", lambda row: row["name"]),
+        *Column.plain("id:keep", "state:colored", "changed=changed_at:time", "from=source:spare", "to=target:spare"),
+        *Column.plain("tenant:spare", "name"),
     ]
     more = str(found[-1].n) if len(found) == size else None
     ctx.listing([serializers.job(one) for one in found], columns, more=more, nothing="no migrations")
@@ -77,8 +71,7 @@ async def lint(ctx: CommandContext, job: JobOrFile) -> int:
 
     found = [serializers.finding(one) for one in await ctx.app.migrations.lint(await _job(ctx, job))]
     columns = [
-        *Column.plain("level", "type", "field"),
-        Column("code", lambda row: row["code"], spare=True),
+        *Column.plain("level", "type", "field", "code:spare"),
         Column("text", lambda row: f"{row['text']}. {row['remedy']}"),
     ]
     ctx.listing(found, columns, nothing="no problems found")
@@ -219,7 +212,7 @@ def _print_plan(report: Row) -> None:
     rows = [{"type": type_, **found} for type_, found in report["actions"].items()]
     columns = [Column("type", lambda row: row["type"], keep=True)]
     columns += [_number(name) for name in used]
-    output.listing(rows, columns, as_json=False, nothing="the source has no records")
+    output.listing(rows, columns, nothing="the source has no records")
     for cause in report["causes"]:
         output.say((f"{cause['count']:,} {cause['type']} {cause['state']}: ", "yellow"), output.flat(cause["reason"]))
     for note in report["notes"]:
@@ -259,15 +252,12 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
         ]
     )
     columns = [
-        Column("type", lambda row: row["type"], keep=True),
-        Column("read", lambda row: row["read"], right=True),
-        Column("done", lambda row: row["done"], right=True),
-        Column("quarantined", lambda row: row["quarantined"], right=True),
+        *Column.plain("type:keep", "read:right", "done:right", "quarantined:right"),
         Column(
             "states", lambda row: row["counts"], lambda row: ", ".join(f"{n:,} {w}" for w, n in row["counts"].items())
         ),
-        Column("note", lambda row: row["note"]),
+        *Column.plain("note"),
     ]
     if output.on_terminal():
         output.say()
-    output.listing(row["types"], columns, as_json=False, nothing="no records read yet")
+    output.listing(row["types"], columns, nothing="no records read yet")

@@ -41,12 +41,8 @@ async def records(
     begin, size = 0 if after is None else decode_position(after), page_size(limit)
     found = await ctx.app.migrations.records(job, type=type_, state=chosen, after=begin, limit=size)
     columns = [
-        Column("type", lambda row: row["type"]),
-        Column("record", lambda row: row["source_id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column("target", lambda row: row["target_id"], spare=True),
-        Column("changed", lambda row: row["changed_at"], spare=True),
-        *Column.plain("field", "reason"),
+        *Column.plain("type", "record=source_id:keep", "state:colored", "target=target_id:spare"),
+        *Column.plain("changed=changed_at:spare", "field", "reason"),
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
     ctx.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
@@ -70,11 +66,8 @@ async def batches(
     chosen = parse_choice(BatchState, "state", state)
     found = await ctx.app.migrations.batches(job, state=chosen, before=after, limit=page_size(limit))
     columns = [
-        Column("batch", lambda row: row["id"], keep=True),
-        *Column.plain("type", "state", "attempt", "size", "written", "unchanged", "seconds"),
-        Column("phase", lambda row: row["phase"], spare=True),
-        Column("changed", lambda row: row["changed_at"], spare=True),
-        Column("reason", lambda row: row["reason"]),
+        *Column.plain("batch=id:keep", "type", "state", "attempt", "size", "written", "unchanged", "seconds"),
+        *Column.plain("phase:spare", "changed=changed_at:spare", "reason"),
     ]
     more = found[-1]["id"] if len(found) == page_size(limit) else None
     ctx.listing([serializers.batch(one) for one in found], columns, more=more, nothing="no batches")
@@ -98,7 +91,7 @@ async def log(
     names = ("type", "source_id", "state", "key", "target_id", "action", "failure", "field", "reason", "raw")
     output.facts([(name.replace("_", " "), row.get(name), None) for name in names])
     columns = Column.plain("at", "what", "code", "reason")
-    output.listing(row["log"], columns, as_json=False, nothing="no attempts yet")
+    output.listing(row["log"], columns, nothing="no attempts yet")
 
 
 @command(GROUP, epilog=examples("tidings migrate dead ID"))
@@ -106,15 +99,7 @@ async def dead(ctx: CommandContext, job: Id) -> None:
     """Count quarantined records by cause, most frequent first."""
     from ..migration import serializers
 
-    columns = [
-        Column("count", lambda row: row["count"], right=True),
-        Column("type", lambda row: row["type"]),
-        Column("state", lambda row: row["state"]),
-        Column("field", lambda row: row["field"]),
-        Column("example", lambda row: row["example"], spare=True),
-        Column("cause", lambda row: row["fingerprint"], keep=True),
-        Column("reason", lambda row: row["reason"]),
-    ]
+    columns = Column.plain("count:right", "type", "state", "field", "example:spare", "cause=fingerprint:keep", "reason")
     found = [serializers.cause(one) for one in await ctx.app.migrations.dead(job)]
     ctx.listing(found, columns, nothing="no quarantined records")
 
@@ -263,12 +248,7 @@ async def crosswalk(
     """Look up which record of the source is which of the target."""
     from ..migration import serializers
 
-    columns = [
-        Column("source", lambda row: row["source_id"], keep=True),
-        Column("target", lambda row: row["target_id"], keep=True),
-        Column("changed", lambda row: row["changed_at"]),
-        Column("hash", lambda row: row["hash"], spare=True),
-    ]
+    columns = Column.plain("source=source_id:keep", "target=target_id:keep", "changed=changed_at", "hash:spare")
     found = await ctx.app.migrations.crosswalk(job, type_, source_id=source, target_id=target)
     ctx.listing([serializers.row(one) for one in found], columns, nothing="no matching record")
 

@@ -33,12 +33,7 @@ async def prompts(ctx: CommandContext) -> None:
          "max_tokens": one.max_tokens, "temperature": one.temperature, "hash": one.hash}
         for one in prompt.load_prompts(settings.prompts).values()
     ]  # fmt: skip
-    columns = [
-        Column("prompt", lambda row: row["prompt"], keep=True),
-        Column("version", lambda row: row["version"], right=True),
-        *Column.plain("role", "model"),
-        Column("hash", lambda row: row["hash"], spare=True),
-    ]
+    columns = Column.plain("prompt:keep", "version:right", "role", "model", "hash:spare")
     ctx.listing(rows, columns, nothing="no prompts")
 
 
@@ -96,17 +91,12 @@ async def calls(
     journal = ModelJournal(ctx.app.store, ctx.app.clock)
     found = await (journal.newest(before=before, limit=limit) if message is None else journal.of(message))
     rows = [{**row, "at": iso(row["at"]), "cost": _money(row["cost"])} for row in found]
-    now = ctx.app.clock.now()
     columns = [
-        Column("call", lambda row: row["id"], keep=True, right=True),
-        Column.time("at", "at", now),
-        Column("message", lambda row: row["trace"]),
+        *Column.plain("call=id:keep,right", "at:time", "message=trace"),
         Column("prompt", lambda row: f"{row['prompt']} {row['version']}"),
         *Column.plain("model", "state"),
         Column("tokens", lambda row: row["tokens_in"] + row["tokens_out"], right=True),
-        Column("cost", lambda row: row["cost"], right=True),
-        Column("ms", lambda row: row["ms"], right=True),
-        Column("problem", lambda row: row["error"], spare=True),
+        *Column.plain("cost:right", "ms:right", "problem=error:spare"),
     ]
     more = str(found[-1]["id"]) if message is None and len(found) == limit else None
     ctx.listing(rows, columns, more=more, nothing="no calls yet")
@@ -129,13 +119,9 @@ async def costs(
     found = await ModelJournal(ctx.app.store, ctx.app.clock).days(first)
     rows = [{**row, "cost": _money(row["cost"])} for row in found]
     columns = [
-        Column("day", lambda row: row["day"], keep=True),
-        Column("model", lambda row: row["model"]),
+        *Column.plain("day:keep", "model"),
         Column("prompt", lambda row: f"{row['prompt']} {row['version']}"),
-        Column("calls", lambda row: row["calls"], right=True),
-        Column("tokens in", lambda row: row["tokens_in"], right=True),
-        Column("tokens out", lambda row: row["tokens_out"], right=True),
-        Column("cost", lambda row: row["cost"], right=True),
+        *Column.plain("calls:right", "tokens_in:right", "tokens_out:right", "cost:right"),
     ]
     ctx.listing(rows, columns, nothing="no calls in this period")
 

@@ -21,12 +21,10 @@ Name = Annotated[str, argument("CHANNEL", "Channel name.", complete=shell_comple
 @command(group, "list", epilog=examples("tidings rollout list"))
 async def list_(ctx: CommandContext) -> None:
     """List the channels with their mode and share."""
-    now = ctx.app.clock.now()
     columns = [
-        Column("channel", lambda row: row["channel"], keep=True),
-        Column("mode", lambda row: row["mode"]),
+        *Column.plain("channel:keep", "mode"),
         Column("share", lambda row: row["share"], lambda row: f"{row['share']} %", right=True),
-        Column.time("since", "changed_at", now),
+        *Column.plain("since=changed_at:time"),
     ]
     ctx.listing(await ctx.outbound.rollout.all(), columns, nothing="no channels")
 
@@ -116,12 +114,12 @@ async def compare(
         *Column.plain("kind", "to"),
         Column("ours", lambda row: (row["ours"] or {}).get("at"), keep=True),
         Column("theirs", lambda row: (row["theirs"] or {}).get("at"), keep=True),
-        Column("apart", lambda row: row["apart_s"], right=True),
+        *Column.plain("apart=apart_s:right"),
         Column("our ref", lambda row: (row["ours"] or {}).get("ref"), keep=True),
         Column("their ref", lambda row: (row["theirs"] or {}).get("ref")),
     ]
     output.say()
-    output.listing(found.differences, columns, as_json=False, nothing="no differences")
+    output.listing(found.differences, columns, nothing="no differences")
     if found.more and output.on_terminal():
         output.say(("more differences: raise --limit", "dim"))
 
@@ -136,10 +134,10 @@ def _print(row: Row) -> None:
     share = ("share", row["share"], f"{row['share']} %")
     output.facts([*output.fields(row, "channel", "mode"), share])
     columns = [
-        Column("time", lambda entry: entry["at"], keep=True),
+        *Column.plain("time=at:keep"),
         Column("from", lambda entry: f"{entry['mode_before']} {entry['share_before']} %"),
         Column("to", lambda entry: f"{entry['mode']} {entry['share']} %"),
-        Column("reason", lambda entry: entry["reason"]),
+        *Column.plain("reason"),
     ]
     output.say()
-    output.listing(row["past"], columns, as_json=False, nothing="no changes")
+    output.listing(row["past"], columns, nothing="no changes")

@@ -32,8 +32,7 @@ async def list_(
     """List the roster by name."""
     page = await ctx.app.inbound.roster.page(squad=squad, limit=limit, after=after)
     columns = [
-        Column("sender", lambda row: row["sender"], keep=True),
-        *Column.plain("name", "squad", "role"),
+        *Column.plain("sender:keep", "name", "squad", "role"),
         Column("source", lambda row: row["source"], lambda row: row["source"] or "all"),
     ]
     nothing = "no entries yet; see: tidings roster add --help"

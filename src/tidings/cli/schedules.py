@@ -142,15 +142,12 @@ async def add(
 async def list_(ctx: CommandContext, *, chosen: ScheduleFilterOptions, limit: Limit = 20, after: After = None) -> None:
     """List schedules, newest first."""
     page = await ctx.outbound.schedules.page(**asdict(chosen), limit=limit, after=after)
-    now = ctx.app.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("id:keep"),
         Column("state", lambda row: row["state"], _state),
-        Column.time("next", "next_at", now),
-        Column.time("last", "last_at", now),
-        Column("runs", lambda row: row["runs"], right=True, spare=True),
+        *Column.plain("next=next_at:time", "last=last_at:time", "runs:right,spare"),
         Column("rule", lambda row: row["rule_in_words"], _rule_and_zone),
-        Column("name", lambda row: row["name"]),
+        *Column.plain("name"),
     ]
     nothing = (
         "no matching schedules"
@@ -221,9 +218,9 @@ async def preview(
         if output.on_terminal() and not ctx.as_json:
             output.say((found["rule_in_words"], "dim"))
     columns = [
-        Column("at", lambda row: row["at"], keep=True),
+        *Column.plain("at:keep"),
         Column("local", lambda row: row["local"], lambda row: str(row["words"]), keep=True),
-        Column("note", lambda row: row["note"]),
+        *Column.plain("note"),
     ]
     ctx.listing(items, columns, nothing="no more runs")
 
@@ -232,13 +229,7 @@ async def preview(
 async def log(ctx: CommandContext, schedule: ScheduleId, *, limit: Limit = 20, after: After = None) -> None:
     """List past runs with their outcome, newest first."""
     page = await ctx.outbound.schedules.occurrences(schedule, limit=limit, after=after)
-    columns = [
-        Column("at", lambda line: line["at"], keep=True),
-        Column("local", lambda line: line["local"], keep=True, spare=True),
-        Column("outcome", lambda line: line["outcome"]),
-        Column("created", lambda line: line["created"], keep=True),
-        Column("detail", lambda line: line["detail"]),
-    ]
+    columns = Column.plain("at:keep", "local:keep,spare", "outcome", "created:keep", "detail")
     ctx.listing(page.items, columns, more=page.next, nothing="no runs yet")
 
 

@@ -31,9 +31,7 @@ async def sla(
         sys.stdout.buffer.write(csv_header(COLUMNS) + csv_rows(rows, COLUMNS, exact=False))
         return
     columns = [
-        *Column.plain("day", "channel"),
-        Column("sent", lambda row: row["sent"], right=True),
-        Column("on time", lambda row: row["on_time"], right=True),
+        *Column.plain("day", "channel", "sent:right", "on_time:right"),
         Column("share", lambda row: row["share"], lambda row: f"{row['share']:.2%}", right=True),
     ]
     ctx.listing(rows, columns, nothing="no messages sent in these days")

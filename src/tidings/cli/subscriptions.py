@@ -36,11 +36,10 @@ async def list_(ctx: CommandContext, *, limit: Limit = 20, after: After = None) 
     """List subscriptions with their problems, newest first."""
     page = await ctx.outbound.subscriptions.page(limit=limit, after=after)
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("id:keep"),
         Column("state", _state),
         Column("events", lambda row: ",".join(row["events"])),
-        Column("url", lambda row: row["url"], keep=True),
-        Column("problem", lambda row: row["problem"]),
+        *Column.plain("url:keep", "problem"),
     ]
     nothing = "no subscriptions yet; see: tidings subscriptions add --help"
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)

@@ -65,12 +65,10 @@ async def list_(
 ) -> None:
     """List opt-outs by address."""
     page = await ctx.outbound.suppressions.page(address=address, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("address", lambda row: row["address"], keep=True),
+        *Column.plain("address:keep"),
         Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
-        Column.time("since", "at", now),
-        Column("reason", lambda row: row["reason"]),
+        *Column.plain("since=at:time", "reason"),
         Column("evidence", lambda row: row["evidence"] or ""),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no opt-outs")

@@ -90,13 +90,10 @@ async def list_(
 ) -> None:
     """List templates by name."""
     page = await ctx.outbound.templates.page(retired=retired, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("name", lambda row: row["name"], keep=True),
-        Column("version", lambda row: row["version"], right=True),
-        Column.time("changed", "changed_at", now),
+        *Column.plain("name:keep", "version:right", "changed=changed_at:time"),
         Column("state", lambda row: "retired" if row["retired_at"] else "in use"),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("id:keep"),
     ]
     nothing = "no templates yet; save one with: tidings templates add"
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
@@ -113,10 +110,8 @@ async def show(ctx: CommandContext, name: Name, *, version: Version = None) -> N
 async def versions(ctx: CommandContext, name: Name, *, limit: Limit = 20, after: After = None) -> None:
     """List the versions of a template, newest first."""
     page = await ctx.outbound.templates.versions(name, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("version", lambda row: row["version"], right=True),
-        Column.time("saved", "saved_at", now),
+        *Column.plain("version:right", "saved=saved_at:time"),
         Column("variables", lambda row: ", ".join(row["variables"])),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
@@ -220,11 +215,8 @@ def _print(row: Row) -> None:
     )
     output.say()
     variables = [{"name": name, **rest} for name, rest in row["variables"].items()]
-    columns = [
-        Column("variable", lambda row: row["name"], keep=True),
-        *Column.plain("type", "required", "default", "example"),
-    ]
-    output.listing(variables, columns, as_json=False, nothing="no variables")
+    columns = Column.plain("variable=name:keep", "type", "required", "default", "example")
+    output.listing(variables, columns, nothing="no variables")
 
 
 def _whole(text: str | None) -> str | None:
