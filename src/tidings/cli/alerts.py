@@ -15,7 +15,7 @@ from .output import Column
 group = typer.Typer(help="List and acknowledge alerts; export the rules for Prometheus.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings alerts list", "tidings alerts list --past --json"))
+@command(group, "tidings alerts list", "tidings alerts list --past --json", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -31,7 +31,7 @@ async def list_(
     ctx.listing(page.items, columns, more=page.next, nothing="no alerts")
 
 
-@command(group, epilog=examples("tidings alerts ack 0198c2f0-… --by Ada"))
+@command(group, "tidings alerts ack 0198c2f0-… --by Ada")
 async def ack(
     ctx: CommandContext,
     alert: Annotated[str, argument("ALERT", "Alert id.")],

@@ -8,14 +8,13 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, option
 from .output import Column
 
 group = typer.Typer(help="List and verify the audit log.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings audit list", "tidings audit list --action channels.pause --json"))
+@command(group, "tidings audit list", "tidings audit list --action channels.pause --json", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -33,7 +32,7 @@ async def list_(
     ctx.listing(page.items, columns, nothing="no entries yet", more=page.next)
 
 
-@command(group, epilog=examples("tidings audit verify", "tidings audit verify --head 1238:0f3a... --json"))
+@command(group, "tidings audit verify", "tidings audit verify --head 1238:0f3a... --json")
 async def verify(
     ctx: CommandContext,
     *,

@@ -17,7 +17,7 @@ from .output import Column
 GROUP = group
 
 
-@command(GROUP, epilog=examples("tidings broadcasts recipients ID --state failed"))
+@command(GROUP, "tidings broadcasts recipients ID --state failed")
 async def recipients(
     ctx: CommandContext,
     broadcast: Id,
@@ -67,7 +67,7 @@ def export(
         output.say(("✓ ", "green"), f"wrote {people(written)} to {output_file}")
 
 
-@command(GROUP, epilog=examples("tidings broadcasts reports --xref flood-2026"))
+@command(GROUP, "tidings broadcasts reports --xref flood-2026")
 async def reports(
     ctx: CommandContext,
     *,

@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
@@ -18,7 +17,7 @@ Change = Annotated[str, argument("CHANGE", "Change id.")]
 Who = Annotated[str | None, option("--who", "NAME", "Name of the person, for the history.")]
 
 
-@command(group, epilog=examples("tidings calendar show", "tidings calendar show --week 2027-W03"))
+@command(group, "tidings calendar show", "tidings calendar show --week 2027-W03")
 async def show(
     ctx: CommandContext,
     *,
@@ -38,7 +37,7 @@ async def show(
     output.listing(rows, columns, nothing="no squads")
 
 
-@command(group, epilog=examples("tidings calendar history", "tidings calendar history --day 2027-01-15"))
+@command(group, "tidings calendar history", "tidings calendar history --day 2027-01-15")
 async def history(
     ctx: CommandContext,
     *,
@@ -57,7 +56,7 @@ async def history(
     ctx.listing(page.items, columns, nothing="no changes yet", more=page.next)
 
 
-@command(group, epilog=examples("tidings calendar change add 34 2027-01-15 1800 0600 --who Ada"))
+@command(group, "tidings calendar change add 34 2027-01-15 1800 0600 --who Ada")
 async def change(
     ctx: CommandContext,
     action: Annotated[str, typer.Argument(metavar="ACTION", help="add, no-crew or remove.")],
@@ -74,7 +73,7 @@ async def change(
     ctx.answer(made, lambda: _facts(made))
 
 
-@command(group, epilog=examples("tidings calendar undo ID --who Ada"))
+@command(group, "tidings calendar undo ID --who Ada")
 async def undo(ctx: CommandContext, change: Change, *, who: Who = None) -> None:
     """Undo a change, unless the calendar was changed since."""
     made = await ctx.app.shifts.undo(change, who=who or "by hand")

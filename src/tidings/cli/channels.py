@@ -21,7 +21,7 @@ group = typer.Typer(help="Show, pause, resume, test and link channels.", no_args
 Name = Annotated[str, argument("NAME", "Channel name.", complete=shell_completion.channels)]
 
 
-@command(group, "list", epilog=examples("tidings channels list"))
+@command(group, "tidings channels list", name="list")
 async def list_(ctx: CommandContext) -> None:
     """List the channels with their state."""
     columns = [
@@ -35,14 +35,14 @@ async def list_(ctx: CommandContext) -> None:
     ctx.listing(await ctx.outbound.channels.all(), columns, nothing="no channels")
 
 
-@command(group, epilog=examples("tidings channels show texts"))
+@command(group, "tidings channels show texts")
 async def show(ctx: CommandContext, name: Name) -> None:
     """Show a channel with its state, limits and callback URL."""
     row = await ctx.outbound.channels.one(name)
     ctx.answer(row, lambda: _facts(row, is_public=ctx.app.settings.public_url is not None))
 
 
-@command(group, epilog=examples('tidings channels pause phone --reason "the provider is down"'))
+@command(group, 'tidings channels pause phone --reason "the provider is down"')
 async def pause(
     ctx: CommandContext,
     name: Name,
@@ -53,7 +53,7 @@ async def pause(
     _answer(ctx, await ctx.outbound.channels.pause(name, reason=reason))
 
 
-@command(group, epilog=examples("tidings channels resume phone"))
+@command(group, "tidings channels resume phone")
 async def resume(ctx: CommandContext, name: Name) -> None:
     """Resume a channel: end a pause, a throttling and an open breaker."""
     _answer(ctx, await ctx.outbound.channels.resume(name))

@@ -13,6 +13,7 @@ import typer
 
 from . import engine, output
 from .command_audit import audited
+from .help import examples
 from .options import AsJson, ConfigFile, Database
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ class CommandContext(NamedTuple):
 
 
 def command(
-    group: typer.Typer, name: str | None = None, *, epilog: str | None = None, fast: bool = False
+    group: typer.Typer, *lines: str, name: str | None = None, fast: bool = False
 ) -> Callable[[Command], Command]:
-    """Register `async def name(ctx, ...)` as a command. It returns the exit code; None means 0.
+    """Register `async def name(ctx, ...)` as a command, with these examples. It returns the exit code; None means 0.
 
     Adds `--json`, `--database` and `--config`. `fast` uses uvloop if it is installed. A parameter whose type
     is a dataclass becomes one option per field.
@@ -79,7 +80,7 @@ def command(
         shown = [*(one for it in own for one in _spread(it)), *_SHARED]
         call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         call.__annotations__ = {it.name: it.annotation for it in shown}
-        group.command(name, epilog=epilog)(call)
+        group.command(name, epilog=examples(*lines))(call)
         return function
 
     return register

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from . import engine, output
-from .help import examples
 from .options import AsJson, ConfigFile, Database
 from .output import Column
 
-EXAMPLES = examples("tidings config", "TIDINGS_CONCURRENCY=50 tidings config --json")
+EXAMPLES = ("tidings config", "TIDINGS_CONCURRENCY=50 tidings config --json")
 
 
 def config(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:

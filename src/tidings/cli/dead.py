@@ -8,7 +8,6 @@ import typer
 
 from . import output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, OfChannel, Uncertain, Yes, argument, option
 from .output import Column
 
@@ -25,7 +24,7 @@ All = Annotated[bool, typer.Option("--all", help="Apply to all dead letters that
 PerSecond = Annotated[float | None, option("N", "With --all: messages per second. [no limit]")]
 
 
-@command(group, "list", epilog=examples("tidings dead list", "tidings dead list --channel phone --category permanent"))
+@command(group, "tidings dead list", "tidings dead list --channel phone --category permanent", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -45,7 +44,7 @@ async def list_(
     ctx.listing(page.items, columns, more=page.next, nothing="no dead letters")
 
 
-@command(group, epilog=examples("tidings dead groups"))
+@command(group, "tidings dead groups")
 async def groups(ctx: CommandContext) -> None:
     """Count dead letters by channel and category, with an example error."""
     columns = [
@@ -56,7 +55,7 @@ async def groups(ctx: CommandContext) -> None:
     ctx.listing(await ctx.outbound.dead.groups(), columns, nothing="no dead letters")
 
 
-@command(group, epilog=examples("tidings dead retry --all --channel phone --category temporary"))
+@command(group, "tidings dead retry --all --channel phone --category temporary")
 async def retry(
     ctx: CommandContext,
     message: Letter = None,
@@ -84,7 +83,7 @@ async def retry(
     _many(ctx, "retried", swept)
 
 
-@command(group, epilog=examples("tidings dead discard --all --category validation --yes"))
+@command(group, "tidings dead discard --all --category validation --yes")
 async def discard(
     ctx: CommandContext,
     message: Letter = None,

@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
 
@@ -17,7 +16,7 @@ group = typer.Typer(help="Inspect received messages, conversations and sources."
 InboxMessageId = Annotated[str, argument("ID", "Id of the received message.")]
 
 
-@command(group, "list", epilog=examples("tidings inbox list --state failed", "tidings inbox list --source crew"))
+@command(group, "tidings inbox list --state failed", "tidings inbox list --source crew", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -59,7 +58,7 @@ def _text(row: output.Row) -> str:
     return f"(edited) {text}" if row["kind"] == "edit" else text
 
 
-@command(group, epilog=examples("tidings inbox show ID"))
+@command(group, "tidings inbox show ID")
 async def show(ctx: CommandContext, message: InboxMessageId) -> None:
     """Show a received message with its history."""
     row = await ctx.app.inbound.inbox.show(message)
@@ -73,14 +72,14 @@ async def show(ctx: CommandContext, message: InboxMessageId) -> None:
     ctx.answer(row, in_words)
 
 
-@command(group, epilog=examples("tidings inbox retry 0198c2f0-…"))
+@command(group, "tidings inbox retry 0198c2f0-…")
 async def retry(ctx: CommandContext, message: InboxMessageId) -> None:
     """Process a failed, expired or skipped message again."""
     row = await ctx.app.inbound.inbox.retry(message)
     ctx.answer(row, lambda: output.say((row["id"], "bold"), " will be processed again"))
 
 
-@command(group, epilog=examples("tidings inbox sources"))
+@command(group, "tidings inbox sources")
 async def sources(ctx: CommandContext) -> None:
     """List the sources with their cursor and last error."""
     columns = [

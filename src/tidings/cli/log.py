@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .commands import CommandContext
-from .help import examples
 from .options import After, Limit, OfChannel, OfRecipient
 from .output import Column, Row
 
 if TYPE_CHECKING:
     from ..outbound.service import OutboundService
 
-EXAMPLES = examples("tidings log --to ada", "tidings log --csv > sent.csv")
+EXAMPLES = ("tidings log --to ada", "tidings log --csv > sent.csv")
 
 
 async def log(

@@ -10,7 +10,6 @@ import typer
 
 from . import output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, At, In, Limit, MessageId, OfChannel, OfRecipient, Past, Uncertain, option
 from .output import Column, Row
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Find, explain, cancel, retry and reschedule messages.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings messages list --state pending --channel phone"))
+@command(group, "tidings messages list --state pending --channel phone", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -48,7 +47,7 @@ async def list_(
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
+@command(group, "tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10")
 async def show(ctx: CommandContext, message: MessageId) -> None:
     """Show a message with its times, attempts, history and explanation."""
     row = await ctx.outbound.messages.show(message)
@@ -56,7 +55,7 @@ async def show(ctx: CommandContext, message: MessageId) -> None:
     ctx.answer({**row, "why": reason.answer}, lambda: _print(ctx.app, row, reason))
 
 
-@command(group, epilog=examples("tidings messages why ID"))
+@command(group, "tidings messages why ID")
 async def why(ctx: CommandContext, message: MessageId) -> None:
     """Explain what a message is waiting for, or how it ended."""
     from ..model.time import iso
@@ -70,7 +69,7 @@ async def why(ctx: CommandContext, message: MessageId) -> None:
         output.say((f"what to do: {reason.remedy}", "yellow"))
 
 
-@command(group, epilog=examples("tidings messages cancel ID"))
+@command(group, "tidings messages cancel ID")
 async def cancel(ctx: CommandContext, message: MessageId) -> None:
     """Cancel a message that has not been sent yet."""
     row = await ctx.outbound.messages.cancel(message)
@@ -79,14 +78,14 @@ async def cancel(ctx: CommandContext, message: MessageId) -> None:
     ctx.done(row, "cancelled" if is_done else at_work)
 
 
-@command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
+@command(group, "tidings messages retry ID", "tidings messages retry ID --in 10m")
 async def retry(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None, past: Past = None) -> None:
     """Retry a failed message with a full set of attempts."""
     row = await ctx.outbound.messages.retry(message, at=_when(ctx.app, {"at": at, "in": in_, "past": past}))
     ctx.done(row, f"is due {_due(ctx.app, row)}")
 
 
-@command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
+@command(group, 'tidings messages reschedule ID --at "tomorrow 9am"')
 async def reschedule(
     ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None, past: Past = None
 ) -> None:

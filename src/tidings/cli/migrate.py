@@ -9,7 +9,6 @@ import typer
 
 from . import migration_progress, output
 from .commands import CommandContext, command
-from .help import examples
 from .migration_progress import caller_name
 from .options import After, Limit, argument, option
 from .output import Column, Row
@@ -28,7 +27,7 @@ _FEW = 20  # differences listed per record type on a terminal
 OfCause = Annotated[str | None, option("--cause", "CAUSE", "Filter by cause, as listed by `dead`.")]
 
 
-@command(group, epilog=examples("tidings migrate create crm.toml"))
+@command(group, "tidings migrate create crm.toml")
 async def create(ctx: CommandContext, file: Annotated[Path, argument("FILE", "Job file.")]) -> None:
     """Create a job without running it. The same file again is the same job."""
     from ..migration import serializers
@@ -38,7 +37,7 @@ async def create(ctx: CommandContext, file: Annotated[Path, argument("FILE", "Jo
     ctx.answer(row, lambda: output.say((row["id"], "bold"), f" {row['state']}: {output.flat(row['name'])}"))
 
 
-@command(group, "list", epilog=examples("tidings migrate list", "tidings migrate list --state running"))
+@command(group, "tidings migrate list", "tidings migrate list --state running", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -64,7 +63,7 @@ async def list_(
     ctx.listing([serializers.job(one) for one in found], columns, more=more, nothing="no migrations")
 
 
-@command(group, epilog=examples("tidings migrate lint crm.toml"))
+@command(group, "tidings migrate lint crm.toml")
 async def lint(ctx: CommandContext, job: JobOrFile) -> int:
     """Check the mapping against both systems. Exit code 1 if there is an error."""
     from ..migration import serializers
@@ -78,7 +77,7 @@ async def lint(ctx: CommandContext, job: JobOrFile) -> int:
     return int(any(row["level"] == "error" for row in found))
 
 
-@command(group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-lookup"), fast=True)
+@command(group, "tidings migrate plan crm.toml", "tidings migrate plan ID --no-lookup", fast=True)
 async def plan(
     ctx: CommandContext,
     job: JobOrFile,
@@ -105,13 +104,13 @@ async def plan(
     return 0
 
 
-@command(group, epilog=examples("tidings migrate approve ID"))
+@command(group, "tidings migrate approve ID")
 async def approve(ctx: CommandContext, job: Id) -> None:
     """Approve the plan, so that `run` executes exactly that."""
     _moved(ctx, await ctx.app.migrations.approve(job, by=caller_name()), "approved")
 
 
-@command(group, epilog=examples("tidings migrate run crm.toml", "tidings migrate run ID --detach"), fast=True)
+@command(group, "tidings migrate run crm.toml", "tidings migrate run ID --detach", fast=True)
 async def run(ctx: CommandContext, job: JobOrFile, *, detach: Detach = False) -> int:
     """Copy the records: the approved plan or, without a plan, all records of the source.
 
@@ -128,7 +127,7 @@ async def run(ctx: CommandContext, job: JobOrFile, *, detach: Detach = False) ->
     return _ended(ctx, await migration_progress.follow(ctx.app, id_, is_quiet=ctx.as_json))
 
 
-@command(group, epilog=examples("tidings migrate status ID --watch"), fast=True)
+@command(group, "tidings migrate status ID --watch", fast=True)
 async def status(
     ctx: CommandContext,
     job: Id,
@@ -143,25 +142,25 @@ async def status(
     return 0
 
 
-@command(group, epilog=examples('tidings migrate pause ID --reason "the CRM is slow"'))
+@command(group, 'tidings migrate pause ID --reason "the CRM is slow"')
 async def pause(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Pause a job until it is resumed."""
     _moved(ctx, await ctx.app.migrations.pause(job, by=caller_name(), reason=reason), "paused")
 
 
-@command(group, epilog=examples("tidings migrate resume ID"))
+@command(group, "tidings migrate resume ID")
 async def resume(ctx: CommandContext, job: Id) -> None:
     """Resume a paused job."""
     _moved(ctx, await ctx.app.migrations.resume(job, by=caller_name()), "resumed")
 
 
-@command(group, epilog=examples('tidings migrate cancel ID --reason "wrong mapping"'))
+@command(group, 'tidings migrate cancel ID --reason "wrong mapping"')
 async def cancel(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Cancel a job. Records that are already written stay."""
     _moved(ctx, await ctx.app.migrations.cancel(job, by=caller_name(), reason=reason), "cancelled")
 
 
-@command(group, epilog=examples("tidings migrate verify ID"), fast=True)
+@command(group, "tidings migrate verify ID", fast=True)
 async def verify(ctx: CommandContext, job: Id) -> int:
     """Compare every record of the source with the target. Exit code 1 for unexplained differences."""
     differences = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GROUP = group
 
 
-@command(GROUP, epilog=examples("tidings migrate records ID --state rejected"))
+@command(GROUP, "tidings migrate records ID --state rejected")
 async def records(
     ctx: CommandContext,
     job: Id,
@@ -48,7 +48,7 @@ async def records(
     ctx.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
 
 
-@command(GROUP, epilog=examples("tidings migrate batches ID --state failed"))
+@command(GROUP, "tidings migrate batches ID --state failed")
 async def batches(
     ctx: CommandContext,
     job: Id,
@@ -73,7 +73,7 @@ async def batches(
     ctx.listing([serializers.batch(one) for one in found], columns, more=more, nothing="no batches")
 
 
-@command(GROUP, epilog=examples("tidings migrate log ID people 4711"))
+@command(GROUP, "tidings migrate log ID people 4711")
 async def log(
     ctx: CommandContext,
     job: Id,
@@ -94,7 +94,7 @@ async def log(
     output.listing(row["log"], columns, nothing="no attempts yet")
 
 
-@command(GROUP, epilog=examples("tidings migrate dead ID"))
+@command(GROUP, "tidings migrate dead ID")
 async def dead(ctx: CommandContext, job: Id) -> None:
     """Count quarantined records by cause, most frequent first."""
     from ..migration import serializers
@@ -151,11 +151,9 @@ async def _write(app: App, job: str, cause: str | None, type_: str | None, forma
 
 @command(
     GROUP,
-    epilog=examples(
-        "tidings migrate replay ID --cause validation/people/email/type",
-        "tidings migrate replay ID --file bad.csv",
-        "tidings migrate replay ID --job crm.toml",
-    ),
+    "tidings migrate replay ID --cause validation/people/email/type",
+    "tidings migrate replay ID --file bad.csv",
+    "tidings migrate replay ID --job crm.toml",
     fast=True,
 )
 async def replay(
@@ -203,7 +201,7 @@ async def _replay_file(ctx: CommandContext, job: str, name: str, format_: str | 
             return await ctx.app.migrations.replay(job, repaired=records, **which)
 
 
-@command(GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True)
+@command(GROUP, "tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes", fast=True)
 async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Delete the records that a finished job created in the target, except those changed since."""
     from ..migration import serializers
@@ -236,7 +234,7 @@ async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Ye
     ctx.answer(row, say)
 
 
-@command(GROUP, epilog=examples("tidings migrate crosswalk ID people --source 4711"))
+@command(GROUP, "tidings migrate crosswalk ID people --source 4711")
 async def crosswalk(
     ctx: CommandContext,
     job: Id,
@@ -253,7 +251,7 @@ async def crosswalk(
     ctx.listing([serializers.row(one) for one in found], columns, nothing="no matching record")
 
 
-@command(GROUP, epilog=examples("tidings migrate audit ID"))
+@command(GROUP, "tidings migrate audit ID")
 async def audit(ctx: CommandContext, job: Id) -> None:
     """List the changes of a job: actor, action and time."""
     from ..migration import serializers

@@ -9,7 +9,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import Limit, argument, option
 from .output import Column
 
@@ -22,7 +21,7 @@ group = typer.Typer(help="Inspect the language model: prompts, calls, costs, rec
 QUESTIONS = ("intent", "extract")
 
 
-@command(group, epilog=examples("tidings models prompts"))
+@command(group, "tidings models prompts")
 async def prompts(ctx: CommandContext) -> None:
     """List the prompts in use with version and hash. Reports an invalid prompt."""
     from ..inbound.llm import prompt
@@ -37,7 +36,7 @@ async def prompts(ctx: CommandContext) -> None:
     ctx.listing(rows, columns, nothing="no prompts")
 
 
-@command(group, "ask", epilog=examples('tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42'))
+@command(group, 'tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42', name="ask")
 async def ask_(
     ctx: CommandContext,
     text: Annotated[str, argument("TEXT", "Text of a message.")],
@@ -76,7 +75,7 @@ async def ask_(
     ctx.answer({**answer, **spent}, lambda: output.facts([(k, v, None) for k, v in {**answer, **spent}.items()]))
 
 
-@command(group, epilog=examples("tidings models calls", "tidings models calls --message inbox-17"))
+@command(group, "tidings models calls", "tidings models calls --message inbox-17")
 async def calls(
     ctx: CommandContext,
     *,
@@ -102,7 +101,7 @@ async def calls(
     ctx.listing(rows, columns, more=more, nothing="no calls yet")
 
 
-@command(group, epilog=examples("tidings models costs --since 2027-01-01"))
+@command(group, "tidings models costs --since 2027-01-01")
 async def costs(
     ctx: CommandContext, *, since: Annotated[str, option("DATE", "First day (UTC), such as 2027-01-31.")] = "2000-01-01"
 ) -> None:
@@ -126,7 +125,7 @@ async def costs(
     ctx.listing(rows, columns, nothing="no calls in this period")
 
 
-@command(group, epilog=examples("tidings models record answers.jsonl"))
+@command(group, "tidings models record answers.jsonl")
 async def record(ctx: CommandContext, file: Annotated[Path, argument("FILE", "New file.")]) -> None:
     """Record every answer of the model in a file that tests can replay. Contains personal data."""
     import orjson

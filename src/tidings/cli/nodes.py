@@ -5,13 +5,12 @@ from __future__ import annotations
 import typer
 
 from .commands import CommandContext, command
-from .help import examples
 from .output import Column
 
 group = typer.Typer(help="List the processes of the engine.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings nodes list", "tidings nodes list --json"))
+@command(group, "tidings nodes list", "tidings nodes list --json", name="list")
 async def list_(ctx: CommandContext) -> None:
     """List live processes, and dead ones whose messages are not yet recovered."""
     columns = [

@@ -9,7 +9,6 @@ import typer
 
 from . import files, output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import TimesZone, argument, option
 from .output import Column, Row
 
@@ -18,7 +17,7 @@ group = typer.Typer(help="Roll out a channel gradually: observe, shadow, share, 
 Name = Annotated[str, argument("CHANNEL", "Channel name.", complete=shell_completion.channels)]
 
 
-@command(group, "list", epilog=examples("tidings rollout list"))
+@command(group, "tidings rollout list", name="list")
 async def list_(ctx: CommandContext) -> None:
     """List the channels with their mode and share."""
     columns = [
@@ -29,7 +28,7 @@ async def list_(ctx: CommandContext) -> None:
     ctx.listing(await ctx.outbound.rollout.all(), columns, nothing="no channels")
 
 
-@command(group, epilog=examples("tidings rollout show phone"))
+@command(group, "tidings rollout show phone")
 async def show(ctx: CommandContext, name: Name) -> None:
     """Show the rollout of a channel and its past changes."""
     row = await ctx.outbound.rollout.show(name)
@@ -38,11 +37,9 @@ async def show(ctx: CommandContext, name: Name) -> None:
 
 @command(
     group,
-    "set",
-    epilog=examples(
-        "tidings rollout set phone --mode observe",
-        'tidings rollout set phone --mode live --share 10 --reason "first week"',
-    ),
+    "tidings rollout set phone --mode observe",
+    'tidings rollout set phone --mode live --share 10 --reason "first week"',
+    name="set",
 )
 async def set_(
     ctx: CommandContext,
@@ -57,14 +54,14 @@ async def set_(
     ctx.answer(row, lambda: _print(row))
 
 
-@command(group, epilog=examples("tidings rollout undo phone"))
+@command(group, "tidings rollout undo phone")
 async def undo(ctx: CommandContext, name: Name) -> None:
     """Undo the last change."""
     row = await ctx.outbound.rollout.back(name)
     ctx.answer(row, lambda: _print(row))
 
 
-@command(group, epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
+@command(group, "tidings rollout report phone sent-by-the-old-system.csv")
 async def report(
     ctx: CommandContext,
     name: Name,
@@ -89,7 +86,7 @@ async def report(
     ctx.answer(result, lambda: _print_report(result))
 
 
-@command(group, epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
+@command(group, "tidings rollout compare phone --since 24h --tolerance 2m")
 async def compare(
     ctx: CommandContext,
     name: Name,

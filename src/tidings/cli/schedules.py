@@ -9,7 +9,6 @@ import typer
 
 from . import output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Key, Limit, OfChannel, OfRecipient, argument, channel_option, drop_none, option, parse_json
 from .output import Column, Row
 
@@ -114,11 +113,9 @@ class ScheduleFilterOptions:
 
 @command(
     group,
-    epilog=examples(
-        'tidings schedules add --daily 09:00 --timezone Europe/Berlin -c phone --to ada -t "good morning"',
-        'tidings schedules add --cron "0 9 * * 1-5" --exclude-date 2026-12-25 -c phone --to ada -t "standup"',
-        'tidings schedules add --yearly "12-24 18:00" -c phone --to ada -t "merry Christmas"',
-    ),
+    'tidings schedules add --daily 09:00 --timezone Europe/Berlin -c phone --to ada -t "good morning"',
+    'tidings schedules add --cron "0 9 * * 1-5" --exclude-date 2026-12-25 -c phone --to ada -t "standup"',
+    'tidings schedules add --yearly "12-24 18:00" -c phone --to ada -t "merry Christmas"',
 )
 async def add(
     ctx: CommandContext,
@@ -138,7 +135,7 @@ async def add(
     answer(ctx, made.answer, "already created" if made.replayed else "created")
 
 
-@command(group, "list", epilog=examples("tidings schedules list --state paused", "tidings schedules list --tag rounds"))
+@command(group, "tidings schedules list --state paused", "tidings schedules list --tag rounds", name="list")
 async def list_(ctx: CommandContext, *, chosen: ScheduleFilterOptions, limit: Limit = 20, after: After = None) -> None:
     """List schedules, newest first."""
     page = await ctx.outbound.schedules.page(**asdict(chosen), limit=limit, after=after)
@@ -157,14 +154,14 @@ async def list_(ctx: CommandContext, *, chosen: ScheduleFilterOptions, limit: Li
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings schedules show ID"))
+@command(group, "tidings schedules show ID")
 async def show(ctx: CommandContext, schedule: ScheduleId) -> None:
     """Show a schedule: rule, content, last and next run."""
     row = await ctx.outbound.schedules.show(schedule)
     ctx.answer(row, lambda: _print(ctx.app, row))
 
 
-@command(group, epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""'))
+@command(group, "tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""')
 async def edit(
     ctx: CommandContext,
     schedule: ScheduleId,
@@ -186,7 +183,7 @@ async def edit(
     answer(ctx, await ctx.outbound.schedules.edit(schedule, fields), "changed")
 
 
-@command(group, epilog=examples("tidings schedules run ID", "tidings schedules run ID --key monday"))
+@command(group, "tidings schedules run ID", "tidings schedules run ID --key monday")
 async def run(ctx: CommandContext, schedule: ScheduleId, *, key: Key = None) -> None:
     """Run a schedule once now, in addition to its rule."""
     made = await ctx.outbound.schedules.run(schedule, key=key)
@@ -196,10 +193,8 @@ async def run(ctx: CommandContext, schedule: ScheduleId, *, key: Key = None) -> 
 
 @command(
     group,
-    epilog=examples(
-        "tidings schedules preview ID",
-        'tidings schedules preview --cron "30 2 * * *" --timezone Europe/Berlin --start 2027-03-27 -n 3',
-    ),
+    "tidings schedules preview ID",
+    'tidings schedules preview --cron "30 2 * * *" --timezone Europe/Berlin --start 2027-03-27 -n 3',
 )
 async def preview(
     ctx: CommandContext,
@@ -225,7 +220,7 @@ async def preview(
     ctx.listing(items, columns, nothing="no more runs")
 
 
-@command(group, epilog=examples("tidings schedules log ID", "tidings schedules log ID --limit 100 --json"))
+@command(group, "tidings schedules log ID", "tidings schedules log ID --limit 100 --json")
 async def log(ctx: CommandContext, schedule: ScheduleId, *, limit: Limit = 20, after: After = None) -> None:
     """List past runs with their outcome, newest first."""
     page = await ctx.outbound.schedules.occurrences(schedule, limit=limit, after=after)

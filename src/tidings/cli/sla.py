@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from .commands import CommandContext
-from .help import examples
 from .options import OfChannel, option
 from .output import Column
 
-EXAMPLES = examples("tidings sla --days 7", "tidings sla --channel phone --json", "tidings sla --csv > sla.csv")
+EXAMPLES = ("tidings sla --days 7", "tidings sla --channel phone --json", "tidings sla --csv > sla.csv")
 
 
 async def sla(

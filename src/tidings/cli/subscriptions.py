@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Key, Limit, argument, option
 from .output import Column, Row
 
@@ -21,17 +20,14 @@ Events = Annotated[
 Url = Annotated[str | None, option("--url", "URL", "URL that events are posted to.")]
 
 
-@command(
-    group,
-    epilog=examples("tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed"),
-)
+@command(group, "tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed")
 async def add(ctx: CommandContext, *, url: Url = None, events: Events = None, key: Key = None) -> None:
     """Add a subscription. Its signing secret is shown only once."""
     made = await ctx.outbound.subscriptions.add({"url": url, "events": events or None}, key=key)
     _with_secret(ctx, made.answer)
 
 
-@command(group, "list", epilog=examples("tidings subscriptions list"))
+@command(group, "tidings subscriptions list", name="list")
 async def list_(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List subscriptions with their problems, newest first."""
     page = await ctx.outbound.subscriptions.page(limit=limit, after=after)
@@ -45,7 +41,7 @@ async def list_(ctx: CommandContext, *, limit: Limit = 20, after: After = None) 
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings subscriptions show ID"))
+@command(group, "tidings subscriptions show ID")
 async def show(ctx: CommandContext, id_: Id) -> None:
     """Show a subscription."""
     row = await ctx.outbound.subscriptions.show(id_)
@@ -67,38 +63,38 @@ async def show(ctx: CommandContext, id_: Id) -> None:
     )
 
 
-@command(group, epilog=examples("tidings subscriptions edit ID -e 'message.failed' -e 'message.expired'"))
+@command(group, "tidings subscriptions edit ID -e 'message.failed' -e 'message.expired'")
 async def edit(ctx: CommandContext, id_: Id, *, url: Url = None, events: Events = None) -> None:
     """Change the URL or the events."""
     await _edit(ctx, id_, {"url": url, "events": events or None}, "changed")
 
 
-@command(group, epilog=examples("tidings subscriptions pause ID"))
+@command(group, "tidings subscriptions pause ID")
 async def pause(ctx: CommandContext, id_: Id) -> None:
     """Pause a subscription. Events in the meantime are not delivered later."""
     await _edit(ctx, id_, {"active": False}, "paused")
 
 
-@command(group, epilog=examples("tidings subscriptions resume ID"))
+@command(group, "tidings subscriptions resume ID")
 async def resume(ctx: CommandContext, id_: Id) -> None:
     """Resume a subscription, including one that was disabled after days of failures."""
     await _edit(ctx, id_, {"active": True}, "resumed")
 
 
-@command(group, epilog=examples("tidings subscriptions rotate ID"))
+@command(group, "tidings subscriptions rotate ID")
 async def rotate(ctx: CommandContext, id_: Id) -> None:
     """Rotate the signing secret, shown only once. Events are signed with both secrets for a day."""
     _with_secret(ctx, await ctx.outbound.subscriptions.rotate(id_))
 
 
-@command(group, epilog=examples("tidings subscriptions test ID"))
+@command(group, "tidings subscriptions test ID")
 async def test(ctx: CommandContext, id_: Id) -> None:
     """Send the event subscription.test."""
     row = await ctx.outbound.subscriptions.test(id_)
     ctx.done(row, "will receive the event subscription.test")
 
 
-@command(group, epilog=examples("tidings subscriptions remove ID"))
+@command(group, "tidings subscriptions remove ID")
 async def remove(ctx: CommandContext, id_: Id) -> None:
     """Delete a subscription. Events on their way to it are skipped."""
     await ctx.outbound.subscriptions.remove(id_)
