@@ -262,15 +262,14 @@ def _made(row: Row, *, as_json: bool) -> None:
 def _print(app: App, row: Row) -> None:
     timezone, now = app.settings.timezone, app.clock.now()
     content = row["content"] or {}
-    times = [(name, row[f"{name}_at"]) for name in _TIMES]
     output.facts(
         [
             *output.fields(row, "id", "name"),
             ("state", row["state"], output.state(row)),
             *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
-            ("template", row["template"], None),
-            *((name, at, output.full_time(at, timezone, now)) for name, at in times),
+            *output.fields(row, "template"),
+            *output.times(row, timezone, now, *(f"{name}={name}_at" for name in _TIMES)),
             ("options", row["options"], ", ".join(f"{k} {output.flat(v)}" for k, v in row["options"].items())),
             ("total", row["total"], f"{row['total']:,}"),
             *((word, n, f"{n:,}" if n else "") for word, n in row["counts"].items()),

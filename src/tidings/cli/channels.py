@@ -150,18 +150,16 @@ def _facts(row: Row, *, is_public: bool) -> None:
     on_unknown = f"{row['on_unknown']}: {row['why_on_unknown']}" if row["why_on_unknown"] else row["on_unknown"]
     output.facts(
         [
-            ("name", row["name"], None),
+            *output.fields(row, "name"),
             ("kind", row["kind"], row["kind"] or "(not configured here)"),
             ("state", row["state"], output.state(row)),
             ("reason", _reason(row), None),
-            ("session", row["session_state"], None),
-            ("until", row["blocked_until"], None),
-            *output.fields(row, "breaker", "per_second"),
+            *output.fields(row, "session=session_state", "until=blocked_until", "breaker", "per_second"),
             ("per recipient", wait, "" if wait is None else f"one in {wait:g} s"),
             ("deadline", row["deadline_s"], f"{row['deadline_s']:g} s"),
-            ("policy", row["policy"], None),
+            *output.fields(row, "policy"),
             ("on unknown", row["on_unknown"], on_unknown),
-            ("callback", row["callback"], None),
+            *output.fields(row, "callback"),
             *[("breaker open", one["host"], _breaker_text(one)) for one in row["destinations"]],
         ]
     )

@@ -124,15 +124,10 @@ def _moment(row: Row) -> str | None:
     return found
 
 
-_TIMES = {
-    "accepted": "accepted_at",
-    "scheduled": "scheduled_at",
-    "next attempt": "next_attempt_at",
-    "first attempt": "executed_at",
-    "last attempt": "last_attempt_at",
-    "sent": "sent_at",
-    "failed": "failed_at",
-}
+_TIMES = (
+    "accepted=accepted_at", "scheduled=scheduled_at", "next attempt=next_attempt_at", "first attempt=executed_at",
+    "last attempt=last_attempt_at", "sent=sent_at", "failed=failed_at",
+)  # fmt: skip
 
 
 def _print(app: App, row: Row, reason: Explanation) -> None:
@@ -142,20 +137,19 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
     most = row["max_attempts"] or (lane.policy.rule.max_attempts if lane else None)
     output.facts(
         [
-            ("id", row["id"], None),
+            *output.fields(row, "id"),
             ("state", row["state"], output.state(row)),
             ("why", reason.answer, None),
             ("what to do", reason.remedy, None),
             ("to", row["to"], f"{output.flat(row['to'])} on {row['channel']}"),
             ("channel", row["channel"], ""),
             *output.fields(row, "subject", "text", "data"),
-            *((name, row[field], output.full_time(row[field], timezone, now)) for name, field in _TIMES.items()),
+            *output.times(row, timezone, now, *_TIMES),
             ("expires", row["expires_at"], output.full_time(row["expires_at"], timezone, now) if is_open else ""),
             ("attempts", row["attempts"], f"{row['attempts']} of {most}" if most else None),
             *output.fields(row, "priority", "ordering_key", "category", "error"),
             ("uncertain", row["unknown"], "yes: it may have been sent more than once" if row["unknown"] else ""),
-            ("node", row["holder"], None),
-            *output.fields(row, "receipt", "delivery"),
+            *output.fields(row, "node=holder", "receipt", "delivery"),
         ]
     )
     output.say()

@@ -38,7 +38,7 @@ class Column(NamedTuple):
     """One column: its value for programs and, where it differs, its text for people."""
 
     title: str
-    value: Callable[[Row], object]
+    value: Callable[[Row], Any]
     shown: Callable[[Row], str | Text] | None = None
     keep: bool = False  # never truncated
     right: bool = False
@@ -54,10 +54,10 @@ class Column(NamedTuple):
         found = []
         for text in texts:
             name, _, flags = text.partition(":")
-            title, _, key = name.rpartition("=")
+            title, key = _title_and_key(name)
             words = dict.fromkeys(flags.split(",") if flags else (), True)
             shown = state if words.pop("colored", False) else None
-            found.append(cls(title or key.replace("_", " "), itemgetter(key), shown, **words))
+            found.append(cls(title, itemgetter(key), shown, **words))
         return found
 
 
@@ -146,9 +146,19 @@ def table(rows: Sequence[Row], columns: Sequence[Column], now: int) -> None:
         terminal.print(line, soft_wrap=True)
 
 
-def fields(row: Row, *keys: str) -> list[Fact]:
-    """Return facts for these keys of a row, or for all keys."""
-    return [(key.replace("_", " "), row[key], None) for key in keys or row]
+def fields(row: Row, *texts: str) -> list[Fact]:
+    """Return facts for these texts, each `key` or `title=key`, or for all keys of a row."""
+    return [(title, row[key], None) for title, key in map(_title_and_key, texts or row)]
+
+
+def times(row: Row, timezone: Any, now: int, *texts: str) -> list[Fact]:
+    """Return facts for times, each `key` or `title=key`."""
+    return [(title, row[key], full_time(row[key], timezone, now)) for title, key in map(_title_and_key, texts)]
+
+
+def _title_and_key(text: str) -> tuple[str, str]:
+    title, _, key = text.rpartition("=")
+    return title or key.replace("_", " "), key
 
 
 def facts(pairs: Sequence[Fact]) -> None:

@@ -51,14 +51,12 @@ async def show(ctx: CommandContext, id_: Id) -> None:
     timezone, now = ctx.app.settings.timezone, ctx.app.clock.now()
     output.facts(
         [
-            ("id", row["id"], None),
+            *output.fields(row, "id"),
             ("state", _state(row), None),
-            ("url", row["url"], None),
+            *output.fields(row, "url"),
             ("events", ", ".join(row["events"]), None),
-            ("problem", row["problem"], None),
-            ("failing since", row["failing_since"], output.full_time(row["failing_since"], timezone, now)),
-            ("created", row["created_at"], output.full_time(row["created_at"], timezone, now)),
-            ("changed", row["changed_at"], output.full_time(row["changed_at"], timezone, now)),
+            *output.fields(row, "problem"),
+            *output.times(row, timezone, now, "failing_since", "created=created_at", "changed=changed_at"),
         ]
     )
 

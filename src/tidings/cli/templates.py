@@ -200,12 +200,9 @@ def _print_saved(created: Any, *, as_json: bool) -> None:
 def _print(row: Row) -> None:
     output.facts(
         [
-            *output.fields(row, "name", "id", "version"),
-            ("saved", row["saved_at"], None),
-            ("retired", row["retired_at"], None),
-            ("subject", row["subject"], None),
+            *output.fields(row, "name", "id", "version", "saved=saved_at", "retired=retired_at", "subject"),
             ("text", row["text"], _whole(row["text"])),
-            ("data", row["data"], None),
+            *output.fields(row, "data"),
         ]
     )
     output.say()
