@@ -15,7 +15,7 @@ from .output import Column
 group = typer.Typer(help="List and acknowledge alerts; export the rules for Prometheus.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings alerts list", "tidings alerts list --past --json"))
+@command(group, "tidings alerts list", "tidings alerts list --past --json", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -25,18 +25,13 @@ async def list_(
 ) -> None:
     """List open alerts, newest first."""
     page = await ctx.outbound.alerts.page(past=past, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
-    columns = [
-        *Column.plain("state", "severity", "rule", "problem"),
-        Column.time("since", "first_at", now),
-        Column("acknowledged by", lambda row: row["acknowledged_by"]),
-        Column("runbook", lambda row: row["runbook"], spare=True),
-        Column("id", lambda row: row["id"], keep=True),
-    ]
+    columns = Column.plain(
+        "state", "severity", "rule", "problem", "since=first_at:time", "acknowledged_by", "runbook:spare", "id:keep"
+    )
     ctx.listing(page.items, columns, more=page.next, nothing="no alerts")
 
 
-@command(group, epilog=examples("tidings alerts ack 0198c2f0-… --by Ada"))
+@command(group, "tidings alerts ack 0198c2f0-… --by Ada")
 async def ack(
     ctx: CommandContext,
     alert: Annotated[str, argument("ALERT", "Alert id.")],

@@ -8,14 +8,13 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, option
 from .output import Column
 
 group = typer.Typer(help="List and verify the audit log.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings audit list", "tidings audit list --action channels.pause --json"))
+@command(group, "tidings audit list", "tidings audit list --action channels.pause --json", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -27,20 +26,13 @@ async def list_(
 ) -> None:
     """List changes and attempted changes, newest first."""
     page = await ctx.app.access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
-    now = ctx.app.clock.now()
-    columns = [
-        Column.time("at", "at", now),
-        *Column.plain("actor", "action"),
-        Column("target", lambda row: row["target"], keep=True),
-        Column("status", lambda row: row["status"], right=True),
-        Column("from", lambda row: row["origin"], spare=True),
-        Column("tenant", lambda row: row["tenant"], spare=True),
-        Column("detail", lambda row: row["detail"], spare=True),
-    ]
+    columns = Column.plain(
+        "at:time", "actor", "action", "target:keep", "status:right", "from=origin:spare", "tenant:spare", "detail:spare"
+    )
     ctx.listing(page.items, columns, nothing="no entries yet", more=page.next)
 
 
-@command(group, epilog=examples("tidings audit verify", "tidings audit verify --head 1238:0f3a... --json"))
+@command(group, "tidings audit verify", "tidings audit verify --head 1238:0f3a... --json")
 async def verify(
     ctx: CommandContext,
     *,

@@ -17,7 +17,7 @@ from .output import Column
 GROUP = group
 
 
-@command(GROUP, epilog=examples("tidings broadcasts recipients ID --state failed"))
+@command(GROUP, "tidings broadcasts recipients ID --state failed")
 async def recipients(
     ctx: CommandContext,
     broadcast: Id,
@@ -28,14 +28,7 @@ async def recipients(
 ) -> None:
     """List the recipients with their state, attempts and the provider's answer."""
     page = await ctx.outbound.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
-    columns = [
-        Column("address", lambda row: row["address"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column("attempts", lambda row: row["attempts"], right=True),
-        Column("timezone", lambda row: row["timezone"], spare=True),
-        Column("detail", lambda row: row["detail"]),
-        Column("id", lambda row: row["id"], spare=True),
-    ]
+    columns = Column.plain("address:keep", "state:colored", "attempts:right", "timezone:spare", "detail", "id:spare")
     ctx.listing(page.items, columns, more=page.next, nothing="no recipients")
 
 
@@ -74,7 +67,7 @@ def export(
         output.say(("✓ ", "green"), f"wrote {people(written)} to {output_file}")
 
 
-@command(GROUP, epilog=examples("tidings broadcasts reports --xref flood-2026"))
+@command(GROUP, "tidings broadcasts reports --xref flood-2026")
 async def reports(
     ctx: CommandContext,
     *,
@@ -87,10 +80,5 @@ async def reports(
         items, more = [await ctx.outbound.broadcasts.report(xref)], None
     else:
         items, more = await ctx.outbound.broadcasts.reports(limit=limit, after=after)
-    columns = [
-        Column("xref", lambda row: row["xref"], keep=True),
-        Column("broadcasts", lambda row: row["broadcasts"], right=True),
-        Column("total", lambda row: row["total"], right=True),
-        *count_columns(),
-    ]
+    columns = [*Column.plain("xref:keep", "broadcasts:right", "total:right"), *count_columns()]
     ctx.listing(items, columns, more=more, nothing="no broadcasts with an xref")

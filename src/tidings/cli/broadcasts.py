@@ -9,7 +9,6 @@ import typer
 
 from . import files, output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import (
     After,
     At,
@@ -43,11 +42,9 @@ _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
 
 @command(
     group,
-    epilog=examples(
-        'tidings broadcasts create --channel phone --text "hello" --to ada --to bob',
-        "tidings broadcasts create --channel phone --template flood --file people.csv --per-second 50",
-        'tidings broadcasts create --channel phone --list all --text "9am?" --at "9am" --recipient-timezone',
-    ),
+    'tidings broadcasts create --channel phone --text "hello" --to ada --to bob',
+    "tidings broadcasts create --channel phone --template flood --file people.csv --per-second 50",
+    'tidings broadcasts create --channel phone --list all --text "9am?" --at "9am" --recipient-timezone',
     fast=True,
 )
 async def create(
@@ -131,7 +128,7 @@ async def create(
     _made(row, as_json=ctx.as_json)
 
 
-@command(group, epilog=examples("tidings broadcasts upload ID people.csv --expect 12000"), fast=True)
+@command(group, "tidings broadcasts upload ID people.csv --expect 12000", fast=True)
 async def upload(
     ctx: CommandContext, broadcast: Id, file: InputFile, *, format_: InputFormat = None, expect: Expect = None
 ) -> None:
@@ -155,7 +152,7 @@ async def _fill(ctx: CommandContext, id_: str, file: BinaryIO, read_as: UploadFo
         return await ctx.outbound.broadcast_creator.upload(id_, found, expected=expect)
 
 
-@command(group, "list", epilog=examples("tidings broadcasts list", "tidings broadcasts list --state paused"))
+@command(group, "tidings broadcasts list", "tidings broadcasts list --state paused", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -166,42 +163,43 @@ async def list_(
 ) -> None:
     """List broadcasts with their counts, newest first."""
     page = await ctx.outbound.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
-    columns = _columns(ctx.outbound.clock.now())
+    first = Column.plain("id:keep", "state:colored", "accepted=accepted_at:time", "channel:spare", "total:right")
+    columns = [*first, *count_columns(), *Column.plain("name")]
     ctx.listing(page.items, columns, more=page.next, nothing="no broadcasts")
 
 
-@command(group, epilog=examples("tidings broadcasts show ID"))
+@command(group, "tidings broadcasts show ID")
 async def show(ctx: CommandContext, broadcast: Id) -> None:
     """Show a broadcast with its options, times and exact counts."""
     row = await ctx.outbound.broadcasts.show(broadcast)
     ctx.answer(row, lambda: _print(ctx.app, row))
 
 
-@command(group, epilog=examples("tidings broadcasts trigger ID"))
+@command(group, "tidings broadcasts trigger ID")
 async def trigger(ctx: CommandContext, broadcast: Id) -> None:
     """Start a broadcast now. No effect if it has already started."""
     _moved(ctx, await ctx.outbound.broadcasts.trigger(broadcast), "started")
 
 
-@command(group, epilog=examples('tidings broadcasts pause ID --reason "wrong date in the text"'))
+@command(group, 'tidings broadcasts pause ID --reason "wrong date in the text"')
 async def pause(ctx: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
     """Pause a broadcast. Messages that are being sent are finished."""
     _moved(ctx, await ctx.outbound.broadcasts.pause(broadcast, **drop_none(reason=reason)), "paused")
 
 
-@command(group, epilog=examples("tidings broadcasts resume ID"))
+@command(group, "tidings broadcasts resume ID")
 async def resume(ctx: CommandContext, broadcast: Id) -> None:
     """Resume after a pause, a canary or an error limit."""
     _moved(ctx, await ctx.outbound.broadcasts.resume(broadcast), "resumed")
 
 
-@command(group, epilog=examples('tidings broadcasts cancel ID --reason "the water is back"'))
+@command(group, 'tidings broadcasts cancel ID --reason "the water is back"')
 async def cancel(ctx: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
     """Cancel a broadcast and its pending messages."""
     _moved(ctx, await ctx.outbound.broadcasts.cancel(broadcast, **drop_none(reason=reason)), "cancelled")
 
 
-@command(group, epilog=examples("tidings broadcasts retry ID", "tidings broadcasts retry ID --uncertain"))
+@command(group, "tidings broadcasts retry ID", "tidings broadcasts retry ID --uncertain")
 async def retry(
     ctx: CommandContext,
     broadcast: Id,
@@ -214,7 +212,7 @@ async def retry(
     _moved(ctx, await ctx.outbound.broadcasts.retry(broadcast, unknown=uncertain), "retrying its failed messages")
 
 
-@command(group, epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
+@command(group, "tidings broadcasts rate ID 20", "tidings broadcasts rate ID none")
 async def rate(
     ctx: CommandContext,
     broadcast: Id,
@@ -230,7 +228,7 @@ async def rate(
     _moved(ctx, await ctx.outbound.broadcasts.change(broadcast, body), "has a new rate")
 
 
-@command(group, epilog=examples("tidings broadcasts watch ID"))
+@command(group, "tidings broadcasts watch ID")
 async def watch(ctx: CommandContext, broadcast: Id) -> int:
     """Show the progress of a broadcast until it ends. Exit code 1 unless it completes."""
     from .broadcast_progress import follow
@@ -264,15 +262,14 @@ def _made(row: Row, *, as_json: bool) -> None:
 def _print(app: App, row: Row) -> None:
     timezone, now = app.settings.timezone, app.clock.now()
     content = row["content"] or {}
-    times = [(name, row[f"{name}_at"]) for name in _TIMES]
     output.facts(
         [
             *output.fields(row, "id", "name"),
             ("state", row["state"], output.state(row)),
             *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
-            ("template", row["template"], None),
-            *((name, at, output.full_time(at, timezone, now)) for name, at in times),
+            *output.fields(row, "template"),
+            *output.times(row, timezone, now, *(f"{name}={name}_at" for name in _TIMES)),
             ("options", row["options"], ", ".join(f"{k} {output.flat(v)}" for k, v in row["options"].items())),
             ("total", row["total"], f"{row['total']:,}"),
             *((word, n, f"{n:,}" if n else "") for word, n in row["counts"].items()),
@@ -281,18 +278,6 @@ def _print(app: App, row: Row) -> None:
             ("actions", ", ".join(row["actions"]), None),
         ]
     )
-
-
-def _columns(now: int) -> list[Column]:
-    return [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("accepted", "accepted_at", now),
-        Column("channel", lambda row: row["channel"], spare=True),
-        Column("total", lambda row: row["total"], right=True),
-        *count_columns(),
-        Column("name", lambda row: row["name"]),
-    ]
 
 
 def count_columns() -> list[Column]:

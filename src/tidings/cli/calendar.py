@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
@@ -18,7 +17,7 @@ Change = Annotated[str, argument("CHANGE", "Change id.")]
 Who = Annotated[str | None, option("--who", "NAME", "Name of the person, for the history.")]
 
 
-@command(group, epilog=examples("tidings calendar show", "tidings calendar show --week 2027-W03"))
+@command(group, "tidings calendar show", "tidings calendar show --week 2027-W03")
 async def show(
     ctx: CommandContext,
     *,
@@ -35,10 +34,10 @@ async def show(
     columns += [_day(place, day["date"]) for place, day in enumerate(found["days"])]
     if output.on_terminal():
         output.say((f"{found['calendar']}, {found['week']}", "bold"))
-    output.listing(rows, columns, as_json=False, nothing="no squads")
+    output.listing(rows, columns, nothing="no squads")
 
 
-@command(group, epilog=examples("tidings calendar history", "tidings calendar history --day 2027-01-15"))
+@command(group, "tidings calendar history", "tidings calendar history --day 2027-01-15")
 async def history(
     ctx: CommandContext,
     *,
@@ -47,21 +46,17 @@ async def history(
     after: After = None,
 ) -> None:
     """List changes and their results, newest first."""
-    now = ctx.app.clock.now()
     columns = [
-        Column("change", lambda row: row["id"], keep=True),
-        *Column.plain("state", "action", "squad"),
-        Column("day", lambda row: row["date"], keep=True),
+        *Column.plain("change=id:keep", "state", "action", "squad", "day=date:keep"),
         Column("hours", lambda row: f"{row['start']}-{row['end']}", keep=True),
-        Column("who", lambda row: row["who"]),
-        Column.time("requested", "planned_at", now),
+        *Column.plain("who", "requested=planned_at:time"),
         Column("evidence", lambda row: (row["evidence"] or [""])[-1], spare=True),
     ]
     page = await ctx.app.shifts.changes(day=day, limit=limit, after=after)
     ctx.listing(page.items, columns, nothing="no changes yet", more=page.next)
 
 
-@command(group, epilog=examples("tidings calendar change add 34 2027-01-15 1800 0600 --who Ada"))
+@command(group, "tidings calendar change add 34 2027-01-15 1800 0600 --who Ada")
 async def change(
     ctx: CommandContext,
     action: Annotated[str, typer.Argument(metavar="ACTION", help="add, no-crew or remove.")],
@@ -78,7 +73,7 @@ async def change(
     ctx.answer(made, lambda: _facts(made))
 
 
-@command(group, epilog=examples("tidings calendar undo ID --who Ada"))
+@command(group, "tidings calendar undo ID --who Ada")
 async def undo(ctx: CommandContext, change: Change, *, who: Who = None) -> None:
     """Undo a change, unless the calendar was changed since."""
     made = await ctx.app.shifts.undo(change, who=who or "by hand")

@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
 
@@ -18,7 +17,7 @@ Case = Annotated[str, argument("CASE", "Case id.")]
 By = Annotated[str, option("--by", "NAME", "Name of the person.", show_default=False)]
 
 
-@command(group, "list", epilog=examples("tidings cases list", "tidings cases list --reason review --state open"))
+@command(group, "tidings cases list", "tidings cases list --reason review --state open", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -31,32 +30,26 @@ async def list_(
 ) -> None:
     """List cases, newest first; without --state those that are not closed."""
     page = await ctx.app.workflows.cases.page(state=state, reason=reason, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        *Column.plain("state", "reason", "issue"),
-        Column("last message", lambda row: row["text"], spare=True),
-        Column("squad", lambda row: row["squad"]),
-        Column.time("opened", "opened_at", now),
-        Column.time("due", "deadline_at", now, spare=True),
-        Column("claimed by", lambda row: row["claimed_by"]),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("state", "reason", "issue", "last message=text:spare", "squad", "opened=opened_at:time"),
+        *Column.plain("due=deadline_at:time,spare", "claimed_by", "id:keep"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no open cases")
 
 
-@command(group, epilog=examples("tidings cases show ID"))
+@command(group, "tidings cases show ID")
 async def show(ctx: CommandContext, case: Case) -> None:
     """Show a case with the last messages of its conversation."""
     _print(ctx, await ctx.app.workflows.cases.show(case))
 
 
-@command(group, epilog=examples("tidings cases claim 0198c2f0-… --by Ada"))
+@command(group, "tidings cases claim 0198c2f0-… --by Ada")
 async def claim(ctx: CommandContext, case: Case, *, by: By) -> None:
     """Claim a case. The bot stays silent in its conversation until the case is handed back."""
     _print(ctx, await ctx.app.workflows.cases.claim(case, by))
 
 
-@command(group, epilog=examples('tidings cases answer 0198c2f0-… --text "Which night do you mean?"'))
+@command(group, 'tidings cases answer 0198c2f0-… --text "Which night do you mean?"')
 async def answer(
     ctx: CommandContext,
     case: Case,
@@ -67,7 +60,7 @@ async def answer(
     _print(ctx, await ctx.app.workflows.cases.answer(case, text))
 
 
-@command(group, epilog=examples("tidings cases handback 0198c2f0-…", "tidings cases handback 0198c2f0-… --related"))
+@command(group, "tidings cases handback 0198c2f0-…", "tidings cases handback 0198c2f0-… --related")
 async def handback(
     ctx: CommandContext,
     case: Case,
@@ -82,7 +75,7 @@ async def handback(
     _print(ctx, await ctx.app.workflows.cases.hand_back(case, verdict=verdict))
 
 
-@command(group, epilog=examples('tidings cases close ID --note "called back"'))
+@command(group, 'tidings cases close ID --note "called back"')
 async def close(
     ctx: CommandContext, case: Case, *, note: Annotated[str, option("TEXT", "Note about the resolution.")] = ""
 ) -> None:
@@ -90,24 +83,18 @@ async def close(
     _print(ctx, await ctx.app.workflows.cases.close(case, note=note))
 
 
-@command(group, epilog=examples("tidings cases notices"))
+@command(group, "tidings cases notices")
 async def notices(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List notices to admins, newest first."""
     page = await ctx.app.workflows.cases.notices(limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        *Column.plain("reason", "issue"),
-        Column("times", lambda row: row["times"], right=True),
-        Column.time("last", "last_at", now),
-        Column.time("sent", "sent_at", now),
-        Column("acknowledged by", lambda row: row["acknowledged_by"]),
-        Column("problem", lambda row: row["problem"], spare=True),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("reason", "issue", "times:right", "last=last_at:time", "sent=sent_at:time", "acknowledged_by"),
+        *Column.plain("problem:spare", "id:keep"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no notices")
 
 
-@command(group, epilog=examples("tidings cases acknowledge ID --by Ada"))
+@command(group, "tidings cases acknowledge ID --by Ada")
 async def acknowledge(ctx: CommandContext, notice: Annotated[str, argument("NOTICE", "Notice id.")], *, by: By) -> None:
     """Acknowledge a notice. If the problem occurs again, a new notice is sent."""
     await ctx.app.workflows.cases.acknowledge(notice, by)

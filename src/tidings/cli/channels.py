@@ -21,31 +21,28 @@ group = typer.Typer(help="Show, pause, resume, test and link channels.", no_args
 Name = Annotated[str, argument("NAME", "Channel name.", complete=shell_completion.channels)]
 
 
-@command(group, "list", epilog=examples("tidings channels list"))
+@command(group, "tidings channels list", name="list")
 async def list_(ctx: CommandContext) -> None:
     """List the channels with their state."""
-    now = ctx.app.clock.now()
     columns = [
-        Column("name", lambda row: row["name"], keep=True),
+        *Column.plain("name:keep"),
         Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("until", "blocked_until", now, spare=True),
-        Column("breaker", lambda row: row["breaker"]),
-        Column("per second", lambda row: row["per_second"], right=True, spare=True),
-        Column("on unknown", lambda row: row["on_unknown"], spare=True),
+        *Column.plain(
+            "state:colored", "until=blocked_until:time,spare", "breaker", "per_second:right,spare", "on_unknown:spare"
+        ),
         Column("reason", _reason),
     ]
     ctx.listing(await ctx.outbound.channels.all(), columns, nothing="no channels")
 
 
-@command(group, epilog=examples("tidings channels show texts"))
+@command(group, "tidings channels show texts")
 async def show(ctx: CommandContext, name: Name) -> None:
     """Show a channel with its state, limits and callback URL."""
     row = await ctx.outbound.channels.one(name)
     ctx.answer(row, lambda: _facts(row, is_public=ctx.app.settings.public_url is not None))
 
 
-@command(group, epilog=examples('tidings channels pause phone --reason "the provider is down"'))
+@command(group, 'tidings channels pause phone --reason "the provider is down"')
 async def pause(
     ctx: CommandContext,
     name: Name,
@@ -56,7 +53,7 @@ async def pause(
     _answer(ctx, await ctx.outbound.channels.pause(name, reason=reason))
 
 
-@command(group, epilog=examples("tidings channels resume phone"))
+@command(group, "tidings channels resume phone")
 async def resume(ctx: CommandContext, name: Name) -> None:
     """Resume a channel: end a pause, a throttling and an open breaker."""
     _answer(ctx, await ctx.outbound.channels.resume(name))
@@ -153,18 +150,16 @@ def _facts(row: Row, *, is_public: bool) -> None:
     on_unknown = f"{row['on_unknown']}: {row['why_on_unknown']}" if row["why_on_unknown"] else row["on_unknown"]
     output.facts(
         [
-            ("name", row["name"], None),
+            *output.fields(row, "name"),
             ("kind", row["kind"], row["kind"] or "(not configured here)"),
             ("state", row["state"], output.state(row)),
             ("reason", _reason(row), None),
-            ("session", row["session_state"], None),
-            ("until", row["blocked_until"], None),
-            *output.fields(row, "breaker", "per_second"),
+            *output.fields(row, "session=session_state", "until=blocked_until", "breaker", "per_second"),
             ("per recipient", wait, "" if wait is None else f"one in {wait:g} s"),
             ("deadline", row["deadline_s"], f"{row['deadline_s']:g} s"),
-            ("policy", row["policy"], None),
+            *output.fields(row, "policy"),
             ("on unknown", row["on_unknown"], on_unknown),
-            ("callback", row["callback"], None),
+            *output.fields(row, "callback"),
             *[("breaker open", one["host"], _breaker_text(one)) for one in row["destinations"]],
         ]
     )

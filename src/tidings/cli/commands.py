@@ -13,6 +13,7 @@ import typer
 
 from . import engine, output
 from .command_audit import audited
+from .help import examples
 from .options import AsJson, ConfigFile, Database
 
 if TYPE_CHECKING:
@@ -48,13 +49,14 @@ class CommandContext(NamedTuple):
 
     def listing(self, rows: list[Any], columns: list[output.Column], *, nothing: str, more: str | None = None) -> None:
         """Print a list. `more` is the cursor of the next page; `nothing` is printed for an empty list."""
-        output.listing(rows, columns, as_json=self.as_json, more=more, nothing=nothing)
+        now = self.app.clock.now()
+        output.listing(rows, columns, as_json=self.as_json, more=more, nothing=nothing, now=now)
 
 
 def command(
-    group: typer.Typer, name: str | None = None, *, epilog: str | None = None, fast: bool = False
+    group: typer.Typer, *lines: str, name: str | None = None, fast: bool = False
 ) -> Callable[[Command], Command]:
-    """Register `async def name(ctx, ...)` as a command. It returns the exit code; None means 0.
+    """Register `async def name(ctx, ...)` as a command, with these examples. It returns the exit code; None means 0.
 
     Adds `--json`, `--database` and `--config`. `fast` uses uvloop if it is installed. A parameter whose type
     is a dataclass becomes one option per field.
@@ -78,7 +80,7 @@ def command(
         shown = [*(one for it in own for one in _spread(it)), *_SHARED]
         call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         call.__annotations__ = {it.name: it.annotation for it in shown}
-        group.command(name, epilog=epilog)(call)
+        group.command(name, epilog=examples(*lines))(call)
         return function
 
     return register

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from . import engine, output
-from .help import examples
 from .options import AsJson, ConfigFile, Database
 from .output import Column
 
-EXAMPLES = examples("tidings config", "TIDINGS_CONCURRENCY=50 tidings config --json")
+EXAMPLES = ("tidings config", "TIDINGS_CONCURRENCY=50 tidings config --json")
 
 
 def config(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
@@ -36,10 +35,5 @@ def config(as_json: AsJson = False, database: Database = None, config: ConfigFil
             }
             for name, value in values[table].items()
         ]
-    columns = [
-        Column("setting", lambda row: row["name"], keep=True),
-        Column("value", lambda row: row["value"]),
-        Column("from", lambda row: row["origin"]),
-        Column("about", lambda row: row["about"]),
-    ]
-    output.listing(rows, columns, as_json=False, nothing="")
+    columns = Column.plain("setting=name:keep", "value", "from=origin", "about")
+    output.listing(rows, columns, nothing="")

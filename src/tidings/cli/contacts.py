@@ -65,10 +65,7 @@ class ContactOptions:
         }
 
 
-@command(
-    group,
-    epilog=examples("tidings contacts add --name Ada --address phone=ada --timezone Europe/Berlin --tag volunteer"),
-)
+@command(group, "tidings contacts add --name Ada --address phone=ada --timezone Europe/Berlin --tag volunteer")
 async def add(
     ctx: CommandContext,
     *,
@@ -86,13 +83,13 @@ async def add(
     ctx.done(row, "added" if is_new else "changed")
 
 
-@command(group, epilog=examples("tidings contacts edit ID --timezone Asia/Tokyo --attribute city=Tokyo"))
+@command(group, "tidings contacts edit ID --timezone Asia/Tokyo --attribute city=Tokyo")
 async def edit(ctx: CommandContext, contact: Contact, *, details: ContactOptions) -> None:
     """Update the given fields of a contact. An empty value removes a field; tags are replaced."""
     ctx.done(await ctx.outbound.contacts.edit(contact, details.body()), "changed")
 
 
-@command(group, "list", epilog=examples("tidings contacts list --tag volunteer --language de"))
+@command(group, "tidings contacts list --tag volunteer --language de", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -112,13 +109,13 @@ async def list_(
     print_page(ctx, page, nothing="no contacts")
 
 
-@command(group, epilog=examples("tidings contacts show ID"))
+@command(group, "tidings contacts show ID")
 async def show(ctx: CommandContext, contact: Contact) -> None:
     """Show a contact."""
     _print(ctx, await ctx.outbound.contacts.show(contact))
 
 
-@command(group, epilog=examples("tidings contacts find phone ada"))
+@command(group, "tidings contacts find phone ada")
 async def find(
     ctx: CommandContext,
     channel: Annotated[str, argument("CHANNEL", "Channel of the address.", complete=shell_completion.channels)],
@@ -135,7 +132,7 @@ async def find(
     _print(ctx, row)
 
 
-@command(group, epilog=examples("tidings contacts remove ID"))
+@command(group, "tidings contacts remove ID")
 async def remove(ctx: CommandContext, contact: Contact) -> None:
     """Delete a contact. Opt-outs of its addresses stay in effect."""
     await ctx.outbound.contacts.remove(contact)
@@ -198,11 +195,9 @@ def import_(
 def print_page(ctx: CommandContext, page: Page, *, nothing: str) -> None:
     """Print a page of contacts."""
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("name", lambda row: row["name"]),
+        *Column.plain("id:keep", "name"),
         Column("addresses", lambda row: " ".join(f"{c}={a}" for c, a in row["addresses"].items())),
-        Column("timezone", lambda row: row["timezone"], spare=True),
-        Column("language", lambda row: row["language"], spare=True),
+        *Column.plain("timezone:spare", "language:spare"),
         Column("tags", lambda row: " ".join(row["tags"])),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)

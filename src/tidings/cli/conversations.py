@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .inbox import group
 from .options import After, Limit, argument
 from .output import Column
@@ -18,20 +17,15 @@ GROUP = group
 Conversation = Annotated[str, argument("CONVERSATION", "Conversation, such as crew/1234.")]
 
 
-@command(group, epilog=examples("tidings inbox conversations"))
+@command(group, "tidings inbox conversations")
 async def conversations(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List conversations by their newest message."""
     page = await ctx.app.workflows.conversations.page(limit=limit, after=after)
-    now = ctx.outbound.clock.now()
-    columns = [
-        Column("conversation", lambda row: row["conversation"], keep=True),
-        Column("messages", lambda row: row["messages"], right=True),
-        Column.time("last", "last_at", now),
-    ]
+    columns = Column.plain("conversation:keep", "messages:right", "last=last_at:time")
     ctx.listing(page.items, columns, more=page.next, nothing="no conversations yet")
 
 
-@command(group, epilog=examples("tidings inbox conversation crew/1234"))
+@command(group, "tidings inbox conversation crew/1234")
 async def conversation(ctx: CommandContext, conversation: Conversation, *, after: After = None) -> None:
     """Show a conversation: each message with its steps and decisions."""
     row = await ctx.app.workflows.conversations.show(conversation, after=after)
@@ -50,7 +44,7 @@ async def conversation(ctx: CommandContext, conversation: Conversation, *, after
     ctx.answer(row, in_words)
 
 
-@command(group, epilog=examples("tidings inbox replay crew/1234", "tidings inbox replay crew/1234 --rules --all"))
+@command(group, "tidings inbox replay crew/1234", "tidings inbox replay crew/1234 --rules --all")
 async def replay(
     ctx: CommandContext,
     conversation: Conversation,

@@ -8,7 +8,6 @@ import typer
 
 from . import output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, OfChannel, Uncertain, Yes, argument, option
 from .output import Column
 
@@ -25,7 +24,7 @@ All = Annotated[bool, typer.Option("--all", help="Apply to all dead letters that
 PerSecond = Annotated[float | None, option("N", "With --all: messages per second. [no limit]")]
 
 
-@command(group, "list", epilog=examples("tidings dead list", "tidings dead list --channel phone --category permanent"))
+@command(group, "tidings dead list", "tidings dead list --channel phone --category permanent", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -37,35 +36,26 @@ async def list_(
 ) -> None:
     """List dead letters with their last error, newest first."""
     page = await ctx.outbound.dead.page(channel=channel, category=category, unknown=unknown, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        Column.time("failed", "failed_at", now),
-        Column("channel", lambda row: row["channel"], spare=True),
-        Column("to", lambda row: row["to"]),
-        Column("attempts", lambda row: row["attempts"], right=True, spare=True),
+        *Column.plain("id:keep", "failed=failed_at:time", "channel:spare", "to", "attempts:right,spare"),
         Column("category", lambda row: "uncertain" if row["unknown"] else row["category"]),
-        Column("error", lambda row: row["error"]),
+        *Column.plain("error"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no dead letters")
 
 
-@command(group, epilog=examples("tidings dead groups"))
+@command(group, "tidings dead groups")
 async def groups(ctx: CommandContext) -> None:
     """Count dead letters by channel and category, with an example error."""
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("count", lambda row: row["count"], right=True),
-        Column("channel", lambda row: row["channel"]),
+        *Column.plain("count:right", "channel"),
         Column("category", lambda row: "uncertain" if row["unknown"] else row["category"]),
-        Column.time("since", "since", now),
-        Column.time("latest", "latest", now),
-        Column("error", lambda row: row["error"]),
+        *Column.plain("since:time", "latest:time", "error"),
     ]
     ctx.listing(await ctx.outbound.dead.groups(), columns, nothing="no dead letters")
 
 
-@command(group, epilog=examples("tidings dead retry --all --channel phone --category temporary"))
+@command(group, "tidings dead retry --all --channel phone --category temporary")
 async def retry(
     ctx: CommandContext,
     message: Letter = None,
@@ -93,7 +83,7 @@ async def retry(
     _many(ctx, "retried", swept)
 
 
-@command(group, epilog=examples("tidings dead discard --all --category validation --yes"))
+@command(group, "tidings dead discard --all --category validation --yes")
 async def discard(
     ctx: CommandContext,
     message: Letter = None,

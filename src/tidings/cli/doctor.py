@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from . import engine, output
-from .help import examples
 from .options import AsJson, ConfigFile, Database
 from .output import Column, Row
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..doctor import DoctorFinding
 
-EXAMPLES = examples("tidings doctor", "tidings doctor --config /etc/tidings.toml")
+EXAMPLES = ("tidings doctor", "tidings doctor --config /etc/tidings.toml")
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "error": ("✗", "bold red")}
 
 

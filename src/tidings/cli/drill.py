@@ -14,7 +14,6 @@ import typer
 
 from ..model.errors import Invalid
 from . import engine, output
-from .help import examples
 from .options import AsJson, ConfigFile, Database, option
 from .output import Column
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from ..drill.runner import DrillProgress
     from ..drill.workload import DrillOptions
 
-EXAMPLES = examples(
+EXAMPLES = (
     "tidings drill",
     "tidings drill --database postgresql://tidings@localhost/tidings --workers 5 --kills 20 --seconds 60",
     "tidings drill --on-unknown hold --messages 500 --json",

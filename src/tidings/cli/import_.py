@@ -9,7 +9,6 @@ from typer.core import TyperGroup
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import DryRun, TimesZone, argument, channel_option, option
 from .output import Column
 
@@ -40,7 +39,7 @@ _EXAMPLE = (
 )
 
 
-@command(group, epilog=examples(" \\\n  ".join(_EXAMPLE), "tidings import run reminders --dry-run"))
+@command(group, " \\\n  ".join(_EXAMPLE), "tidings import run reminders --dry-run")
 async def run(
     ctx: CommandContext,
     name: Annotated[str | None, argument("[NAME]", "Import from the settings file.")] = None,
@@ -93,7 +92,7 @@ async def run(
     ctx.answer(report.described(), lambda: _print(report))
 
 
-@command(group, "list", epilog=examples("tidings import list"))
+@command(group, "tidings import list", name="list")
 async def list_(ctx: CommandContext) -> None:
     """List import runs, newest first."""
     columns = [
@@ -107,7 +106,7 @@ async def list_(ctx: CommandContext) -> None:
     ctx.listing(await _importer(ctx.app).runs(), columns, nothing="no imports yet")
 
 
-@command(group, epilog=examples("tidings import status", "tidings import status reminders"))
+@command(group, "tidings import status", "tidings import status reminders")
 async def status(
     ctx: CommandContext, name: Annotated[str | None, argument("[NAME]", "Import from the settings file.")] = None
 ) -> None:
@@ -132,7 +131,7 @@ async def status(
         _section("rejected rows", [one for row in rows for one in row["rejected_rows"]], ("key", "problem"))
 
 
-@command(group, epilog=examples("tidings import undo 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
+@command(group, "tidings import undo 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10")
 async def undo(ctx: CommandContext, run: Annotated[str, argument("RUN", "Id of the run.")]) -> None:
     """Cancel what a run created and has not been sent, and report what was already sent."""
     from ..outbound.imports.undo import ImportUndo
@@ -148,7 +147,7 @@ async def undo(ctx: CommandContext, run: Annotated[str, argument("RUN", "Id of t
     ctx.answer(counts, in_words)
 
 
-@command(group, epilog=examples("tidings import cursor crew --from last_message_id.txt"))
+@command(group, "tidings import cursor crew --from last_message_id.txt")
 async def cursor(
     ctx: CommandContext,
     source: Annotated[str, argument("SOURCE", "Polled source of the settings file.")],

@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
 
@@ -17,7 +16,7 @@ group = typer.Typer(help="Inspect received messages, conversations and sources."
 InboxMessageId = Annotated[str, argument("ID", "Id of the received message.")]
 
 
-@command(group, "list", epilog=examples("tidings inbox list --state failed", "tidings inbox list --source crew"))
+@command(group, "tidings inbox list --state failed", "tidings inbox list --source crew", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -40,15 +39,11 @@ async def list_(
     page = await ctx.app.inbound.inbox.page(
         state=state, source=source, conversation=conversation, sender=sender, limit=limit, after=after
     )
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("sent", "sent_at", now),
-        Column("conversation", lambda row: row["conversation"]),
+        *Column.plain("state:colored", "sent=sent_at:time", "conversation"),
         Column("from", lambda row: row["name"] or row["sender"]),
         Column("text", lambda row: row["text"], _text),
-        Column("reason", lambda row: row["reason"], spare=True),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("reason:spare", "id:keep"),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no messages received yet")
 
@@ -63,7 +58,7 @@ def _text(row: output.Row) -> str:
     return f"(edited) {text}" if row["kind"] == "edit" else text
 
 
-@command(group, epilog=examples("tidings inbox show ID"))
+@command(group, "tidings inbox show ID")
 async def show(ctx: CommandContext, message: InboxMessageId) -> None:
     """Show a received message with its history."""
     row = await ctx.app.inbound.inbox.show(message)
@@ -77,24 +72,19 @@ async def show(ctx: CommandContext, message: InboxMessageId) -> None:
     ctx.answer(row, in_words)
 
 
-@command(group, epilog=examples("tidings inbox retry 0198c2f0-…"))
+@command(group, "tidings inbox retry 0198c2f0-…")
 async def retry(ctx: CommandContext, message: InboxMessageId) -> None:
     """Process a failed, expired or skipped message again."""
     row = await ctx.app.inbound.inbox.retry(message)
     ctx.answer(row, lambda: output.say((row["id"], "bold"), " will be processed again"))
 
 
-@command(group, epilog=examples("tidings inbox sources"))
+@command(group, "tidings inbox sources")
 async def sources(ctx: CommandContext) -> None:
     """List the sources with their cursor and last error."""
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("name", lambda row: row["name"], keep=True),
-        *Column.plain("kind", "how"),
-        Column.time("read", "read_at", now),
-        Column("cursor", lambda row: row["cursor"], spare=True),
-        Column("failures", lambda row: row["consecutive_failures"], right=True),
-        Column("problem", lambda row: row["problem"]),
+        *Column.plain("name:keep", "kind", "how", "read=read_at:time", "cursor:spare"),
+        *Column.plain("failures=consecutive_failures:right", "problem"),
     ]
     nothing = "no sources are configured; see docs/how-to/inbound-sources.md"
     ctx.listing(await ctx.app.inbound.inbox.sources(), columns, nothing=nothing)

@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
@@ -19,10 +18,8 @@ Id = Annotated[str, argument("ID", "Key id.")]
 
 @command(
     group,
-    epilog=examples(
-        "tidings keys create billing --role sender --scope messages --rate 20 --expires-in 90d",
-        "tidings keys create acme-admin --role admin --tenant acme",
-    ),
+    "tidings keys create billing --role sender --scope messages --rate 20 --expires-in 90d",
+    "tidings keys create acme-admin --role admin --tenant acme",
 )
 async def create(
     ctx: CommandContext,
@@ -44,7 +41,7 @@ async def create(
     _with_secret(ctx, await ctx.app.access.keys.create({**body, "expires_in": expires_in}))
 
 
-@command(group, "list", epilog=examples("tidings keys list", "tidings keys list --tenant acme"))
+@command(group, "tidings keys list", "tidings keys list --tenant acme", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -54,22 +51,16 @@ async def list_(
 ) -> None:
     """List keys, newest first, without their secrets."""
     page = await ctx.app.access.keys.page(of=tenant, limit=limit, after=after)
-    now = ctx.app.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        *Column.plain("name", "tenant", "role"),
-        Column("state", lambda row: row["state"], output.state),
-        Column("prefix", lambda row: row["prefix"], keep=True),
+        *Column.plain("id:keep", "name", "tenant", "role", "state:colored", "prefix:keep"),
         Column("scopes", lambda row: ",".join(row["scopes"]), spare=True),
-        Column("rate", lambda row: row["rate"], right=True, spare=True),
-        Column.time("expires", "expires_at", now),
-        Column.time("last used", "last_used_at", now),
+        *Column.plain("rate:right,spare", "expires=expires_at:time", "last used=last_used_at:time"),
     ]
     nothing = "no keys yet; see: tidings keys create --help"
     ctx.listing(page.items, columns, nothing=nothing, more=page.next)
 
 
-@command(group, epilog=examples("tidings keys rotate ID", "tidings keys rotate ID --overlap 0"))
+@command(group, "tidings keys rotate ID", "tidings keys rotate ID --overlap 0")
 async def rotate(
     ctx: CommandContext,
     id_: Id,
@@ -80,7 +71,7 @@ async def rotate(
     _with_secret(ctx, await ctx.app.access.keys.rotate(id_, overlap=overlap))
 
 
-@command(group, epilog=examples("tidings keys revoke ID"))
+@command(group, "tidings keys revoke ID")
 async def revoke(ctx: CommandContext, id_: Id) -> None:
     """Revoke a key. It stops working everywhere within one second, with its sessions and live pages.
 

@@ -10,7 +10,6 @@ import typer
 from . import output, shell_completion
 from .commands import CommandContext, command
 from .contacts import parse_stripped, print_page
-from .help import examples
 from .options import After, Limit, argument, channel_option, option
 from .output import Column
 
@@ -50,10 +49,7 @@ class FilterOptions:
         return conditions if any(conditions.values()) else None
 
 
-@command(
-    group,
-    epilog=examples("tidings lists add volunteers", "tidings lists add berlin --timezone Europe/Berlin --tag donor"),
-)
+@command(group, "tidings lists add volunteers", "tidings lists add berlin --timezone Europe/Berlin --tag donor")
 async def add(
     ctx: CommandContext, name: Annotated[str, argument("NAME", "Name of the new list.")], *, filter_: FilterOptions
 ) -> None:
@@ -62,7 +58,7 @@ async def add(
     _say(ctx, (await ctx.outbound.audience.create(body)).answer, "added")
 
 
-@command(group, epilog=examples("tidings lists edit berlin --name capital --timezone Europe/Berlin"))
+@command(group, "tidings lists edit berlin --name capital --timezone Europe/Berlin")
 async def edit(
     ctx: CommandContext,
     list_: List,
@@ -75,47 +71,42 @@ async def edit(
     _say(ctx, await ctx.outbound.audience.edit(list_, body), "changed")
 
 
-@command(group, "list", epilog=examples("tidings lists list"))
+@command(group, "tidings lists list", name="list")
 async def list_all(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List the lists by name."""
     page = await ctx.outbound.audience.page(limit=limit, after=after)
-    columns = [
-        Column("name", lambda row: row["name"], keep=True),
-        Column("members", lambda row: row["members"], right=True),
-        Column("filter", lambda row: row["filter"]),
-        Column("id", lambda row: row["id"], keep=True, spare=True),
-    ]
+    columns = Column.plain("name:keep", "members:right", "filter", "id:keep,spare")
     nothing = "no lists yet; see: tidings lists add --help"
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings lists show volunteers"))
+@command(group, "tidings lists show volunteers")
 async def show(ctx: CommandContext, list_: List) -> None:
     """Show a list."""
     row = await ctx.outbound.audience.show(list_)
     ctx.answer(row, lambda: output.facts(output.fields(row)))
 
 
-@command(group, epilog=examples("tidings lists members volunteers", "tidings lists members volunteers > members.tsv"))
+@command(group, "tidings lists members volunteers", "tidings lists members volunteers > members.tsv")
 async def members(ctx: CommandContext, list_: List, *, limit: Limit = 20, after: After = None) -> None:
     """List the members, or the contacts that match the filter now."""
     page = await ctx.outbound.audience.members(list_, limit=limit, after=after)
     print_page(ctx, page, nothing="no contacts")
 
 
-@command(group, epilog=examples("tidings lists join volunteers ID ID"))
+@command(group, "tidings lists join volunteers ID ID")
 async def join(ctx: CommandContext, list_: List, contacts: Contacts) -> None:
     """Add contacts to a list."""
     _count(ctx, "added", await ctx.outbound.audience.add(list_, contacts))
 
 
-@command(group, epilog=examples("tidings lists leave volunteers ID"))
+@command(group, "tidings lists leave volunteers ID")
 async def leave(ctx: CommandContext, list_: List, contacts: Contacts) -> None:
     """Remove contacts from a list."""
     _count(ctx, "removed", await ctx.outbound.audience.drop(list_, contacts))
 
 
-@command(group, epilog=examples("tidings lists remove volunteers"))
+@command(group, "tidings lists remove volunteers")
 async def remove(ctx: CommandContext, list_: List) -> None:
     """Delete a list. Its contacts stay."""
     row = await ctx.outbound.audience.show(list_)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .commands import CommandContext
-from .help import examples
 from .options import After, Limit, OfChannel, OfRecipient
 from .output import Column, Row
 
 if TYPE_CHECKING:
     from ..outbound.service import OutboundService
 
-EXAMPLES = examples("tidings log --to ada", "tidings log --csv > sent.csv")
+EXAMPLES = ("tidings log --to ada", "tidings log --csv > sent.csv")
 
 
 async def log(
@@ -35,13 +34,9 @@ async def log(
         await _write_csv(ctx.outbound, channel, to)
         return
     columns = [
-        Column.time("sent", "sent_at", ctx.app.clock.now()),
-        *Column.plain("channel", "to"),
-        Column("attempts", lambda row: row["attempts"], right=True, spare=True),
+        *Column.plain("sent=sent_at:time", "channel", "to", "attempts:right,spare"),
         Column("uncertain", lambda row: row["unknown"], _uncertain, spare=True),
-        Column("receipt", lambda row: row["receipt"], spare=True),
-        Column("id", lambda row: row["id"], keep=True),
-        Column("text", lambda row: row["text"]),
+        *Column.plain("receipt:spare", "id:keep", "text"),
     ]
     page = await ctx.outbound.sent.page(channel=channel, to=to, limit=limit, after=after)
     ctx.listing(page.items, columns, more=page.next, nothing="no messages sent yet")

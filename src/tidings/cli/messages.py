@@ -10,7 +10,6 @@ import typer
 
 from . import output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, At, In, Limit, MessageId, OfChannel, OfRecipient, Past, Uncertain, option
 from .output import Column, Row
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Find, explain, cancel, retry and reschedule messages.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings messages list --state pending --channel phone"))
+@command(group, "tidings messages list --state pending --channel phone", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -48,7 +47,7 @@ async def list_(
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
+@command(group, "tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10")
 async def show(ctx: CommandContext, message: MessageId) -> None:
     """Show a message with its times, attempts, history and explanation."""
     row = await ctx.outbound.messages.show(message)
@@ -56,7 +55,7 @@ async def show(ctx: CommandContext, message: MessageId) -> None:
     ctx.answer({**row, "why": reason.answer}, lambda: _print(ctx.app, row, reason))
 
 
-@command(group, epilog=examples("tidings messages why ID"))
+@command(group, "tidings messages why ID")
 async def why(ctx: CommandContext, message: MessageId) -> None:
     """Explain what a message is waiting for, or how it ended."""
     from ..model.time import iso
@@ -70,7 +69,7 @@ async def why(ctx: CommandContext, message: MessageId) -> None:
         output.say((f"what to do: {reason.remedy}", "yellow"))
 
 
-@command(group, epilog=examples("tidings messages cancel ID"))
+@command(group, "tidings messages cancel ID")
 async def cancel(ctx: CommandContext, message: MessageId) -> None:
     """Cancel a message that has not been sent yet."""
     row = await ctx.outbound.messages.cancel(message)
@@ -79,14 +78,14 @@ async def cancel(ctx: CommandContext, message: MessageId) -> None:
     ctx.done(row, "cancelled" if is_done else at_work)
 
 
-@command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
+@command(group, "tidings messages retry ID", "tidings messages retry ID --in 10m")
 async def retry(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None, past: Past = None) -> None:
     """Retry a failed message with a full set of attempts."""
     row = await ctx.outbound.messages.retry(message, at=_when(ctx.app, {"at": at, "in": in_, "past": past}))
     ctx.done(row, f"is due {_due(ctx.app, row)}")
 
 
-@command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
+@command(group, 'tidings messages reschedule ID --at "tomorrow 9am"')
 async def reschedule(
     ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None, past: Past = None
 ) -> None:
@@ -112,12 +111,9 @@ def _due(app: App, row: Row) -> str | None:
 
 def _columns(now: int) -> list[Column]:
     return [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
+        *Column.plain("id:keep", "state:colored"),
         Column("when", _moment, lambda row: output.relative_time(_moment(row), now)),
-        Column("channel", lambda row: row["channel"], spare=True),
-        Column("to", lambda row: row["to"]),
-        Column("attempts", lambda row: row["attempts"], right=True, spare=True),
+        *Column.plain("channel:spare", "to", "attempts:right,spare"),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
 
@@ -128,15 +124,10 @@ def _moment(row: Row) -> str | None:
     return found
 
 
-_TIMES = {
-    "accepted": "accepted_at",
-    "scheduled": "scheduled_at",
-    "next attempt": "next_attempt_at",
-    "first attempt": "executed_at",
-    "last attempt": "last_attempt_at",
-    "sent": "sent_at",
-    "failed": "failed_at",
-}
+_TIMES = (
+    "accepted=accepted_at", "scheduled=scheduled_at", "next attempt=next_attempt_at", "first attempt=executed_at",
+    "last attempt=last_attempt_at", "sent=sent_at", "failed=failed_at",
+)  # fmt: skip
 
 
 def _print(app: App, row: Row, reason: Explanation) -> None:
@@ -146,34 +137,32 @@ def _print(app: App, row: Row, reason: Explanation) -> None:
     most = row["max_attempts"] or (lane.policy.rule.max_attempts if lane else None)
     output.facts(
         [
-            ("id", row["id"], None),
+            *output.fields(row, "id"),
             ("state", row["state"], output.state(row)),
             ("why", reason.answer, None),
             ("what to do", reason.remedy, None),
             ("to", row["to"], f"{output.flat(row['to'])} on {row['channel']}"),
             ("channel", row["channel"], ""),
             *output.fields(row, "subject", "text", "data"),
-            *((name, row[field], output.full_time(row[field], timezone, now)) for name, field in _TIMES.items()),
+            *output.times(row, timezone, now, *_TIMES),
             ("expires", row["expires_at"], output.full_time(row["expires_at"], timezone, now) if is_open else ""),
             ("attempts", row["attempts"], f"{row['attempts']} of {most}" if most else None),
             *output.fields(row, "priority", "ordering_key", "category", "error"),
             ("uncertain", row["unknown"], "yes: it may have been sent more than once" if row["unknown"] else ""),
-            ("node", row["holder"], None),
-            *output.fields(row, "receipt", "delivery"),
+            *output.fields(row, "node=holder", "receipt", "delivery"),
         ]
     )
     output.say()
     columns = [
         Column("time", lambda line: line["at"], lambda line: _stamp(line["at"], timezone), keep=True),
-        Column("from", lambda line: line["from"]),
+        *Column.plain("from"),
         Column("to", lambda line: line["to"], lambda line: output.state({"state": line["to"]})),
-        Column("attempt", lambda line: line["attempt"], right=True),
+        *Column.plain("attempt:right"),
         Column("node", lambda line: line["node"], lambda line: line["node_name"] or output.flat(line["node"])),
-        Column("category", lambda line: line["category"]),
-        Column("detail", lambda line: line["detail"], keep=True),
+        *Column.plain("category", "detail:keep"),
     ]
     lines = [*row["history"], *map(_receipt_line, row["receipts"])]
-    output.listing(lines, columns, as_json=False, nothing="no history yet")
+    output.listing(lines, columns, nothing="no history yet")
 
 
 def _stamp(iso_time: str, timezone: Any) -> str:

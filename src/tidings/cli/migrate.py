@@ -9,7 +9,6 @@ import typer
 
 from . import migration_progress, output
 from .commands import CommandContext, command
-from .help import examples
 from .migration_progress import caller_name
 from .options import After, Limit, argument, option
 from .output import Column, Row
@@ -28,7 +27,7 @@ _FEW = 20  # differences listed per record type on a terminal
 OfCause = Annotated[str | None, option("--cause", "CAUSE", "Filter by cause, as listed by `dead`.")]
 
 
-@command(group, epilog=examples("tidings migrate create crm.toml"))
+@command(group, "tidings migrate create crm.toml")
 async def create(ctx: CommandContext, file: Annotated[Path, argument("FILE", "Job file.")]) -> None:
     """Create a job without running it. The same file again is the same job."""
     from ..migration import serializers
@@ -38,7 +37,7 @@ async def create(ctx: CommandContext, file: Annotated[Path, argument("FILE", "Jo
     ctx.answer(row, lambda: output.say((row["id"], "bold"), f" {row['state']}: {output.flat(row['name'])}"))
 
 
-@command(group, "list", epilog=examples("tidings migrate list", "tidings migrate list --state running"))
+@command(group, "tidings migrate list", "tidings migrate list --state running", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -56,36 +55,29 @@ async def list_(
     size = page_size(limit)
     before = None if after is None else decode_position(after)
     found = await ctx.app.migrations.page(state=chosen, before=before, limit=size)
-    now = ctx.app.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column.time("changed", "changed_at", now),
-        Column("from", lambda row: row["source"], spare=True),
-        Column("to", lambda row: row["target"], spare=True),
-        Column("tenant", lambda row: row["tenant"], spare=True),
-        Column("name", lambda row: row["name"]),
+        *Column.plain("id:keep", "state:colored", "changed=changed_at:time", "from=source:spare", "to=target:spare"),
+        *Column.plain("tenant:spare", "name"),
     ]
     more = str(found[-1].n) if len(found) == size else None
     ctx.listing([serializers.job(one) for one in found], columns, more=more, nothing="no migrations")
 
 
-@command(group, epilog=examples("tidings migrate lint crm.toml"))
+@command(group, "tidings migrate lint crm.toml")
 async def lint(ctx: CommandContext, job: JobOrFile) -> int:
     """Check the mapping against both systems. Exit code 1 if there is an error."""
     from ..migration import serializers
 
     found = [serializers.finding(one) for one in await ctx.app.migrations.lint(await _job(ctx, job))]
     columns = [
-        *Column.plain("level", "type", "field"),
-        Column("code", lambda row: row["code"], spare=True),
+        *Column.plain("level", "type", "field", "code:spare"),
         Column("text", lambda row: f"{row['text']}. {row['remedy']}"),
     ]
     ctx.listing(found, columns, nothing="no problems found")
     return int(any(row["level"] == "error" for row in found))
 
 
-@command(group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-lookup"), fast=True)
+@command(group, "tidings migrate plan crm.toml", "tidings migrate plan ID --no-lookup", fast=True)
 async def plan(
     ctx: CommandContext,
     job: JobOrFile,
@@ -112,13 +104,13 @@ async def plan(
     return 0
 
 
-@command(group, epilog=examples("tidings migrate approve ID"))
+@command(group, "tidings migrate approve ID")
 async def approve(ctx: CommandContext, job: Id) -> None:
     """Approve the plan, so that `run` executes exactly that."""
     _moved(ctx, await ctx.app.migrations.approve(job, by=caller_name()), "approved")
 
 
-@command(group, epilog=examples("tidings migrate run crm.toml", "tidings migrate run ID --detach"), fast=True)
+@command(group, "tidings migrate run crm.toml", "tidings migrate run ID --detach", fast=True)
 async def run(ctx: CommandContext, job: JobOrFile, *, detach: Detach = False) -> int:
     """Copy the records: the approved plan or, without a plan, all records of the source.
 
@@ -135,7 +127,7 @@ async def run(ctx: CommandContext, job: JobOrFile, *, detach: Detach = False) ->
     return _ended(ctx, await migration_progress.follow(ctx.app, id_, is_quiet=ctx.as_json))
 
 
-@command(group, epilog=examples("tidings migrate status ID --watch"), fast=True)
+@command(group, "tidings migrate status ID --watch", fast=True)
 async def status(
     ctx: CommandContext,
     job: Id,
@@ -150,25 +142,25 @@ async def status(
     return 0
 
 
-@command(group, epilog=examples('tidings migrate pause ID --reason "the CRM is slow"'))
+@command(group, 'tidings migrate pause ID --reason "the CRM is slow"')
 async def pause(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Pause a job until it is resumed."""
     _moved(ctx, await ctx.app.migrations.pause(job, by=caller_name(), reason=reason), "paused")
 
 
-@command(group, epilog=examples("tidings migrate resume ID"))
+@command(group, "tidings migrate resume ID")
 async def resume(ctx: CommandContext, job: Id) -> None:
     """Resume a paused job."""
     _moved(ctx, await ctx.app.migrations.resume(job, by=caller_name()), "resumed")
 
 
-@command(group, epilog=examples('tidings migrate cancel ID --reason "wrong mapping"'))
+@command(group, 'tidings migrate cancel ID --reason "wrong mapping"')
 async def cancel(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Cancel a job. Records that are already written stay."""
     _moved(ctx, await ctx.app.migrations.cancel(job, by=caller_name(), reason=reason), "cancelled")
 
 
-@command(group, epilog=examples("tidings migrate verify ID"), fast=True)
+@command(group, "tidings migrate verify ID", fast=True)
 async def verify(ctx: CommandContext, job: Id) -> int:
     """Compare every record of the source with the target. Exit code 1 for unexplained differences."""
     differences = 0
@@ -219,7 +211,7 @@ def _print_plan(report: Row) -> None:
     rows = [{"type": type_, **found} for type_, found in report["actions"].items()]
     columns = [Column("type", lambda row: row["type"], keep=True)]
     columns += [_number(name) for name in used]
-    output.listing(rows, columns, as_json=False, nothing="the source has no records")
+    output.listing(rows, columns, nothing="the source has no records")
     for cause in report["causes"]:
         output.say((f"{cause['count']:,} {cause['type']} {cause['state']}: ", "yellow"), output.flat(cause["reason"]))
     for note in report["notes"]:
@@ -243,31 +235,26 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
         [
             *output.fields(row, "id", "name"),
             ("state", row["state"], output.state(row)),
-            ("reason", row["reason"], None),
-            ("resumes", row["blocked_until"], output.full_time(row["blocked_until"], timezone, now)),
-            ("problem", row["problem"], None),
+            *output.fields(row, "reason"),
+            *output.times(row, timezone, now, "resumes=blocked_until"),
+            *output.fields(row, "problem"),
             ("undo", row["undo"], migration_progress.undo_words(row["undo"])),
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migration_progress.tally(row)),
             ("rate", row["per_second"], f"{row['per_second']:,.1f} per second" if moves else ""),
             ("left", row["seconds_left"], row["left"] or ""),
-            ("started", row["started_at"], output.full_time(row["started_at"], timezone, now)),
-            ("ended", row["ended_at"], output.full_time(row["ended_at"], timezone, now)),
-            ("records pruned", row["pruned_at"], output.full_time(row["pruned_at"], timezone, now)),
+            *output.times(row, timezone, now, "started=started_at", "ended=ended_at", "records pruned=pruned_at"),
             ("batches", row["batches"], ", ".join(f"{n:,} {word}" for word, n in row["batches"].items())),
             ("actions", ", ".join(row["actions"]), None),
         ]
     )
     columns = [
-        Column("type", lambda row: row["type"], keep=True),
-        Column("read", lambda row: row["read"], right=True),
-        Column("done", lambda row: row["done"], right=True),
-        Column("quarantined", lambda row: row["quarantined"], right=True),
+        *Column.plain("type:keep", "read:right", "done:right", "quarantined:right"),
         Column(
             "states", lambda row: row["counts"], lambda row: ", ".join(f"{n:,} {w}" for w, n in row["counts"].items())
         ),
-        Column("note", lambda row: row["note"]),
+        *Column.plain("note"),
     ]
     if output.on_terminal():
         output.say()
-    output.listing(row["types"], columns, as_json=False, nothing="no records read yet")
+    output.listing(row["types"], columns, nothing="no records read yet")

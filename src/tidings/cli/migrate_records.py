@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GROUP = group
 
 
-@command(GROUP, epilog=examples("tidings migrate records ID --state rejected"))
+@command(GROUP, "tidings migrate records ID --state rejected")
 async def records(
     ctx: CommandContext,
     job: Id,
@@ -41,18 +41,14 @@ async def records(
     begin, size = 0 if after is None else decode_position(after), page_size(limit)
     found = await ctx.app.migrations.records(job, type=type_, state=chosen, after=begin, limit=size)
     columns = [
-        Column("type", lambda row: row["type"]),
-        Column("record", lambda row: row["source_id"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column("target", lambda row: row["target_id"], spare=True),
-        Column("changed", lambda row: row["changed_at"], spare=True),
-        *Column.plain("field", "reason"),
+        *Column.plain("type", "record=source_id:keep", "state:colored", "target=target_id:spare"),
+        *Column.plain("changed=changed_at:spare", "field", "reason"),
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
     ctx.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
 
 
-@command(GROUP, epilog=examples("tidings migrate batches ID --state failed"))
+@command(GROUP, "tidings migrate batches ID --state failed")
 async def batches(
     ctx: CommandContext,
     job: Id,
@@ -70,17 +66,14 @@ async def batches(
     chosen = parse_choice(BatchState, "state", state)
     found = await ctx.app.migrations.batches(job, state=chosen, before=after, limit=page_size(limit))
     columns = [
-        Column("batch", lambda row: row["id"], keep=True),
-        *Column.plain("type", "state", "attempt", "size", "written", "unchanged", "seconds"),
-        Column("phase", lambda row: row["phase"], spare=True),
-        Column("changed", lambda row: row["changed_at"], spare=True),
-        Column("reason", lambda row: row["reason"]),
+        *Column.plain("batch=id:keep", "type", "state", "attempt", "size", "written", "unchanged", "seconds"),
+        *Column.plain("phase:spare", "changed=changed_at:spare", "reason"),
     ]
     more = found[-1]["id"] if len(found) == page_size(limit) else None
     ctx.listing([serializers.batch(one) for one in found], columns, more=more, nothing="no batches")
 
 
-@command(GROUP, epilog=examples("tidings migrate log ID people 4711"))
+@command(GROUP, "tidings migrate log ID people 4711")
 async def log(
     ctx: CommandContext,
     job: Id,
@@ -98,23 +91,15 @@ async def log(
     names = ("type", "source_id", "state", "key", "target_id", "action", "failure", "field", "reason", "raw")
     output.facts([(name.replace("_", " "), row.get(name), None) for name in names])
     columns = Column.plain("at", "what", "code", "reason")
-    output.listing(row["log"], columns, as_json=False, nothing="no attempts yet")
+    output.listing(row["log"], columns, nothing="no attempts yet")
 
 
-@command(GROUP, epilog=examples("tidings migrate dead ID"))
+@command(GROUP, "tidings migrate dead ID")
 async def dead(ctx: CommandContext, job: Id) -> None:
     """Count quarantined records by cause, most frequent first."""
     from ..migration import serializers
 
-    columns = [
-        Column("count", lambda row: row["count"], right=True),
-        Column("type", lambda row: row["type"]),
-        Column("state", lambda row: row["state"]),
-        Column("field", lambda row: row["field"]),
-        Column("example", lambda row: row["example"], spare=True),
-        Column("cause", lambda row: row["fingerprint"], keep=True),
-        Column("reason", lambda row: row["reason"]),
-    ]
+    columns = Column.plain("count:right", "type", "state", "field", "example:spare", "cause=fingerprint:keep", "reason")
     found = [serializers.cause(one) for one in await ctx.app.migrations.dead(job)]
     ctx.listing(found, columns, nothing="no quarantined records")
 
@@ -166,11 +151,9 @@ async def _write(app: App, job: str, cause: str | None, type_: str | None, forma
 
 @command(
     GROUP,
-    epilog=examples(
-        "tidings migrate replay ID --cause validation/people/email/type",
-        "tidings migrate replay ID --file bad.csv",
-        "tidings migrate replay ID --job crm.toml",
-    ),
+    "tidings migrate replay ID --cause validation/people/email/type",
+    "tidings migrate replay ID --file bad.csv",
+    "tidings migrate replay ID --job crm.toml",
     fast=True,
 )
 async def replay(
@@ -218,7 +201,7 @@ async def _replay_file(ctx: CommandContext, job: str, name: str, format_: str | 
             return await ctx.app.migrations.replay(job, repaired=records, **which)
 
 
-@command(GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True)
+@command(GROUP, "tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes", fast=True)
 async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Delete the records that a finished job created in the target, except those changed since."""
     from ..migration import serializers
@@ -251,7 +234,7 @@ async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Ye
     ctx.answer(row, say)
 
 
-@command(GROUP, epilog=examples("tidings migrate crosswalk ID people --source 4711"))
+@command(GROUP, "tidings migrate crosswalk ID people --source 4711")
 async def crosswalk(
     ctx: CommandContext,
     job: Id,
@@ -263,17 +246,12 @@ async def crosswalk(
     """Look up which record of the source is which of the target."""
     from ..migration import serializers
 
-    columns = [
-        Column("source", lambda row: row["source_id"], keep=True),
-        Column("target", lambda row: row["target_id"], keep=True),
-        Column("changed", lambda row: row["changed_at"]),
-        Column("hash", lambda row: row["hash"], spare=True),
-    ]
+    columns = Column.plain("source=source_id:keep", "target=target_id:keep", "changed=changed_at", "hash:spare")
     found = await ctx.app.migrations.crosswalk(job, type_, source_id=source, target_id=target)
     ctx.listing([serializers.row(one) for one in found], columns, nothing="no matching record")
 
 
-@command(GROUP, epilog=examples("tidings migrate audit ID"))
+@command(GROUP, "tidings migrate audit ID")
 async def audit(ctx: CommandContext, job: Id) -> None:
     """List the changes of a job: actor, action and time."""
     from ..migration import serializers

@@ -9,7 +9,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import Limit, argument, option
 from .output import Column
 
@@ -22,7 +21,7 @@ group = typer.Typer(help="Inspect the language model: prompts, calls, costs, rec
 QUESTIONS = ("intent", "extract")
 
 
-@command(group, epilog=examples("tidings models prompts"))
+@command(group, "tidings models prompts")
 async def prompts(ctx: CommandContext) -> None:
     """List the prompts in use with version and hash. Reports an invalid prompt."""
     from ..inbound.llm import prompt
@@ -33,16 +32,11 @@ async def prompts(ctx: CommandContext) -> None:
          "max_tokens": one.max_tokens, "temperature": one.temperature, "hash": one.hash}
         for one in prompt.load_prompts(settings.prompts).values()
     ]  # fmt: skip
-    columns = [
-        Column("prompt", lambda row: row["prompt"], keep=True),
-        Column("version", lambda row: row["version"], right=True),
-        *Column.plain("role", "model"),
-        Column("hash", lambda row: row["hash"], spare=True),
-    ]
+    columns = Column.plain("prompt:keep", "version:right", "role", "model", "hash:spare")
     ctx.listing(rows, columns, nothing="no prompts")
 
 
-@command(group, "ask", epilog=examples('tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42'))
+@command(group, 'tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42', name="ask")
 async def ask_(
     ctx: CommandContext,
     text: Annotated[str, argument("TEXT", "Text of a message.")],
@@ -81,7 +75,7 @@ async def ask_(
     ctx.answer({**answer, **spent}, lambda: output.facts([(k, v, None) for k, v in {**answer, **spent}.items()]))
 
 
-@command(group, epilog=examples("tidings models calls", "tidings models calls --message inbox-17"))
+@command(group, "tidings models calls", "tidings models calls --message inbox-17")
 async def calls(
     ctx: CommandContext,
     *,
@@ -96,23 +90,18 @@ async def calls(
     journal = ModelJournal(ctx.app.store, ctx.app.clock)
     found = await (journal.newest(before=before, limit=limit) if message is None else journal.of(message))
     rows = [{**row, "at": iso(row["at"]), "cost": _money(row["cost"])} for row in found]
-    now = ctx.app.clock.now()
     columns = [
-        Column("call", lambda row: row["id"], keep=True, right=True),
-        Column.time("at", "at", now),
-        Column("message", lambda row: row["trace"]),
+        *Column.plain("call=id:keep,right", "at:time", "message=trace"),
         Column("prompt", lambda row: f"{row['prompt']} {row['version']}"),
         *Column.plain("model", "state"),
         Column("tokens", lambda row: row["tokens_in"] + row["tokens_out"], right=True),
-        Column("cost", lambda row: row["cost"], right=True),
-        Column("ms", lambda row: row["ms"], right=True),
-        Column("problem", lambda row: row["error"], spare=True),
+        *Column.plain("cost:right", "ms:right", "problem=error:spare"),
     ]
     more = str(found[-1]["id"]) if message is None and len(found) == limit else None
     ctx.listing(rows, columns, more=more, nothing="no calls yet")
 
 
-@command(group, epilog=examples("tidings models costs --since 2027-01-01"))
+@command(group, "tidings models costs --since 2027-01-01")
 async def costs(
     ctx: CommandContext, *, since: Annotated[str, option("DATE", "First day (UTC), such as 2027-01-31.")] = "2000-01-01"
 ) -> None:
@@ -129,18 +118,14 @@ async def costs(
     found = await ModelJournal(ctx.app.store, ctx.app.clock).days(first)
     rows = [{**row, "cost": _money(row["cost"])} for row in found]
     columns = [
-        Column("day", lambda row: row["day"], keep=True),
-        Column("model", lambda row: row["model"]),
+        *Column.plain("day:keep", "model"),
         Column("prompt", lambda row: f"{row['prompt']} {row['version']}"),
-        Column("calls", lambda row: row["calls"], right=True),
-        Column("tokens in", lambda row: row["tokens_in"], right=True),
-        Column("tokens out", lambda row: row["tokens_out"], right=True),
-        Column("cost", lambda row: row["cost"], right=True),
+        *Column.plain("calls:right", "tokens_in:right", "tokens_out:right", "cost:right"),
     ]
     ctx.listing(rows, columns, nothing="no calls in this period")
 
 
-@command(group, epilog=examples("tidings models record answers.jsonl"))
+@command(group, "tidings models record answers.jsonl")
 async def record(ctx: CommandContext, file: Annotated[Path, argument("FILE", "New file.")]) -> None:
     """Record every answer of the model in a file that tests can replay. Contains personal data."""
     import orjson

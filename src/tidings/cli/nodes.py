@@ -5,22 +5,16 @@ from __future__ import annotations
 import typer
 
 from .commands import CommandContext, command
-from .help import examples
 from .output import Column
 
 group = typer.Typer(help="List the processes of the engine.", no_args_is_help=True)
 
 
-@command(group, "list", epilog=examples("tidings nodes list", "tidings nodes list --json"))
+@command(group, "tidings nodes list", "tidings nodes list --json", name="list")
 async def list_(ctx: CommandContext) -> None:
     """List live processes, and dead ones whose messages are not yet recovered."""
-    now = ctx.app.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], right=True),
-        Column("name", lambda row: row["name"], keep=True),
-        Column("state", lambda row: row["state"]),
-        Column.time("started", "started_at", now, spare=True),
-        Column.time("last heartbeat", "seen_at", now),
+        *Column.plain("id:right", "name:keep", "state", "started=started_at:time,spare", "last heartbeat=seen_at:time"),
         Column("in flight", lambda row: row["load"].get("in_flight"), right=True),
         Column("concurrency", lambda row: row["load"].get("concurrency"), right=True),
         Column("cpu", lambda row: row["load"].get("cpu"), lambda row: f"{row['load'].get('cpu', 0):.0%}", right=True),

@@ -38,21 +38,27 @@ class Column(NamedTuple):
     """One column: its value for programs and, where it differs, its text for people."""
 
     title: str
-    value: Callable[[Row], object]
+    value: Callable[[Row], Any]
     shown: Callable[[Row], str | Text] | None = None
     keep: bool = False  # never truncated
     right: bool = False
     spare: bool = False  # omitted on a narrow terminal
+    time: bool = False  # on a terminal, relative to now
 
     @classmethod
-    def plain(cls, *keys: str) -> list[Column]:
-        """Return one column per key, titled like the key."""
-        return [cls(key.replace("_", " "), itemgetter(key)) for key in keys]
+    def plain(cls, *texts: str) -> list[Column]:
+        """Return one column per text: `key` or `title=key`, and flags, such as `failed=failed_at:time,spare`.
 
-    @classmethod
-    def time(cls, title: str, key: str, now: int, *, spare: bool = False) -> Column:
-        """Return a column of times; on a terminal they are relative to now."""
-        return cls(title, itemgetter(key), lambda row: relative_time(row[key], now), spare=spare)
+        Without a title it is the key. The flags are keep, right, spare, time, and colored for a state.
+        """
+        found = []
+        for text in texts:
+            name, _, flags = text.partition(":")
+            title, key = _title_and_key(name)
+            words = dict.fromkeys(flags.split(",") if flags else (), True)
+            shown = state if words.pop("colored", False) else None
+            found.append(cls(title, itemgetter(key), shown, **words))
+        return found
 
 
 def on_terminal() -> bool:
@@ -101,7 +107,13 @@ def say_json(value: object) -> None:
 
 
 def listing(
-    rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool, more: str | None = None, nothing: str
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    *,
+    nothing: str,
+    as_json: bool = False,
+    more: str | None = None,
+    now: int = 0,
 ) -> None:
     """Print rows. `more` is the cursor of the next page; `nothing` is printed for an empty list."""
     if as_json:
@@ -111,7 +123,7 @@ def listing(
     elif not rows:
         say((nothing, "dim"))
     else:
-        table(rows, columns)
+        table(rows, columns, now)
         if more is not None:
             say((f"next page: --after {more}", "dim"))
 
@@ -123,20 +135,30 @@ def lines(rows: Iterable[Row], columns: Sequence[Column]) -> None:
         print("\t".join(flat(column.value(row)) for column in columns))
 
 
-def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    """Print aligned columns, one line per row, as wide as the terminal."""
+def table(rows: Sequence[Row], columns: Sequence[Column], now: int) -> None:
+    """Print aligned columns, one line per row, as wide as the terminal; times are relative to now."""
     from .table_layout import ColumnLayout, lay_out
 
-    cells = [[quoted((column.shown or _flat_value(column.value))(row)) for column in columns] for row in rows]
+    cells = [[quoted(_cell(column, row, now)) for column in columns] for row in rows]
     shapes = [ColumnLayout(column.title, column.keep, column.right, column.spare) for column in columns]
     terminal = console()
     for line in lay_out(shapes, cells, terminal.width):
         terminal.print(line, soft_wrap=True)
 
 
-def fields(row: Row, *keys: str) -> list[Fact]:
-    """Return facts for these keys of a row, or for all keys."""
-    return [(key.replace("_", " "), row[key], None) for key in keys or row]
+def fields(row: Row, *texts: str) -> list[Fact]:
+    """Return facts for these texts, each `key` or `title=key`, or for all keys of a row."""
+    return [(title, row[key], None) for title, key in map(_title_and_key, texts or row)]
+
+
+def times(row: Row, timezone: Any, now: int, *texts: str) -> list[Fact]:
+    """Return facts for times, each `key` or `title=key`."""
+    return [(title, row[key], full_time(row[key], timezone, now)) for title, key in map(_title_and_key, texts)]
+
+
+def _title_and_key(text: str) -> tuple[str, str]:
+    title, _, key = text.rpartition("=")
+    return title or key.replace("_", " "), key
 
 
 def facts(pairs: Sequence[Fact]) -> None:
@@ -210,8 +232,11 @@ def readable(text: str) -> str:
     return _INSTANT.sub(lambda found: f"{datetime.fromisoformat(found[0]):%a %d %b %Y %H:%M:%S} UTC", text)
 
 
-def _flat_value(value: Callable[[Row], object]) -> Callable[[Row], str]:
-    return lambda row: readable(flat(value(row)))
+def _cell(column: Column, row: Row, now: int) -> str | Text:
+    value = column.value(row)
+    if column.time:
+        return relative_time(value, now)
+    return column.shown(row) if column.shown else readable(flat(value))
 
 
 def quoted(text: str | Text) -> Text:

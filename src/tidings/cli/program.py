@@ -69,9 +69,9 @@ def _add(made: typer.Typer, noun: str) -> None:
         return
     function = getattr(module, noun)
     if inspect.iscoroutinefunction(function):
-        command(made, noun, epilog=module.EXAMPLES)(function)
+        command(made, *module.EXAMPLES, name=noun)(function)
     else:
-        made.command(noun, epilog=module.EXAMPLES)(function)
+        made.command(noun, epilog=examples(*module.EXAMPLES))(function)
 
 
 def _version(wanted: bool) -> None:

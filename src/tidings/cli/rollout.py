@@ -9,7 +9,6 @@ import typer
 
 from . import files, output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import TimesZone, argument, option
 from .output import Column, Row
 
@@ -18,20 +17,18 @@ group = typer.Typer(help="Roll out a channel gradually: observe, shadow, share, 
 Name = Annotated[str, argument("CHANNEL", "Channel name.", complete=shell_completion.channels)]
 
 
-@command(group, "list", epilog=examples("tidings rollout list"))
+@command(group, "tidings rollout list", name="list")
 async def list_(ctx: CommandContext) -> None:
     """List the channels with their mode and share."""
-    now = ctx.app.clock.now()
     columns = [
-        Column("channel", lambda row: row["channel"], keep=True),
-        Column("mode", lambda row: row["mode"]),
+        *Column.plain("channel:keep", "mode"),
         Column("share", lambda row: row["share"], lambda row: f"{row['share']} %", right=True),
-        Column.time("since", "changed_at", now),
+        *Column.plain("since=changed_at:time"),
     ]
     ctx.listing(await ctx.outbound.rollout.all(), columns, nothing="no channels")
 
 
-@command(group, epilog=examples("tidings rollout show phone"))
+@command(group, "tidings rollout show phone")
 async def show(ctx: CommandContext, name: Name) -> None:
     """Show the rollout of a channel and its past changes."""
     row = await ctx.outbound.rollout.show(name)
@@ -40,11 +37,9 @@ async def show(ctx: CommandContext, name: Name) -> None:
 
 @command(
     group,
-    "set",
-    epilog=examples(
-        "tidings rollout set phone --mode observe",
-        'tidings rollout set phone --mode live --share 10 --reason "first week"',
-    ),
+    "tidings rollout set phone --mode observe",
+    'tidings rollout set phone --mode live --share 10 --reason "first week"',
+    name="set",
 )
 async def set_(
     ctx: CommandContext,
@@ -59,14 +54,14 @@ async def set_(
     ctx.answer(row, lambda: _print(row))
 
 
-@command(group, epilog=examples("tidings rollout undo phone"))
+@command(group, "tidings rollout undo phone")
 async def undo(ctx: CommandContext, name: Name) -> None:
     """Undo the last change."""
     row = await ctx.outbound.rollout.back(name)
     ctx.answer(row, lambda: _print(row))
 
 
-@command(group, epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
+@command(group, "tidings rollout report phone sent-by-the-old-system.csv")
 async def report(
     ctx: CommandContext,
     name: Name,
@@ -91,7 +86,7 @@ async def report(
     ctx.answer(result, lambda: _print_report(result))
 
 
-@command(group, epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
+@command(group, "tidings rollout compare phone --since 24h --tolerance 2m")
 async def compare(
     ctx: CommandContext,
     name: Name,
@@ -116,12 +111,12 @@ async def compare(
         *Column.plain("kind", "to"),
         Column("ours", lambda row: (row["ours"] or {}).get("at"), keep=True),
         Column("theirs", lambda row: (row["theirs"] or {}).get("at"), keep=True),
-        Column("apart", lambda row: row["apart_s"], right=True),
+        *Column.plain("apart=apart_s:right"),
         Column("our ref", lambda row: (row["ours"] or {}).get("ref"), keep=True),
         Column("their ref", lambda row: (row["theirs"] or {}).get("ref")),
     ]
     output.say()
-    output.listing(found.differences, columns, as_json=False, nothing="no differences")
+    output.listing(found.differences, columns, nothing="no differences")
     if found.more and output.on_terminal():
         output.say(("more differences: raise --limit", "dim"))
 
@@ -136,10 +131,10 @@ def _print(row: Row) -> None:
     share = ("share", row["share"], f"{row['share']} %")
     output.facts([*output.fields(row, "channel", "mode"), share])
     columns = [
-        Column("time", lambda entry: entry["at"], keep=True),
+        *Column.plain("time=at:keep"),
         Column("from", lambda entry: f"{entry['mode_before']} {entry['share_before']} %"),
         Column("to", lambda entry: f"{entry['mode']} {entry['share']} %"),
-        Column("reason", lambda entry: entry["reason"]),
+        *Column.plain("reason"),
     ]
     output.say()
-    output.listing(row["past"], columns, as_json=False, nothing="no changes")
+    output.listing(row["past"], columns, nothing="no changes")

@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, DryRun, InputFile, InputFormat, Limit, argument, option
 from .output import Column
 
@@ -21,7 +20,7 @@ Sender = Annotated[str, argument("SENDER", "Sender id on the platform.")]
 Source = Annotated[str | None, option("--source", "NAME", "Source of the entry. [all sources]")]
 
 
-@command(group, "list", epilog=examples("tidings roster list", "tidings roster list --squad 42"))
+@command(group, "tidings roster list", "tidings roster list --squad 42", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -32,15 +31,14 @@ async def list_(
     """List the roster by name."""
     page = await ctx.app.inbound.roster.page(squad=squad, limit=limit, after=after)
     columns = [
-        Column("sender", lambda row: row["sender"], keep=True),
-        *Column.plain("name", "squad", "role"),
+        *Column.plain("sender:keep", "name", "squad", "role"),
         Column("source", lambda row: row["source"], lambda row: row["source"] or "all"),
     ]
     nothing = "no entries yet; see: tidings roster add --help"
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples('tidings roster add 1001 --name "Ada" --squad 42 --role officer'))
+@command(group, 'tidings roster add 1001 --name "Ada" --squad 42 --role officer')
 async def add(
     ctx: CommandContext,
     sender: Sender,
@@ -56,14 +54,14 @@ async def add(
     ctx.answer({**row, "what": what}, lambda: output.say((row["name"], "bold"), f" {what}"))
 
 
-@command(group, epilog=examples("tidings roster remove 1001"))
+@command(group, "tidings roster remove 1001")
 async def remove(ctx: CommandContext, sender: Sender, *, source: Source = None) -> None:
     """Remove an entry. Earlier messages of the sender stay."""
     row = await ctx.app.inbound.roster.remove(sender, source)
     ctx.answer(row, lambda: output.say((row["name"], "bold"), " removed"))
 
 
-@command(group, "import", epilog=examples("tidings roster import people.csv --dry-run"))
+@command(group, "tidings roster import people.csv --dry-run", name="import")
 async def import_(ctx: CommandContext, file: InputFile, *, format_: InputFormat = None, dry_run: DryRun = False) -> int:
     """Import a file with the columns sender, name, squad, role and source. Safe to repeat."""
     counts = await _import(ctx.app.inbound, file, format_, ctx.app.settings.max_bulk, dry_run=dry_run)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from .help import examples
 from .options import option
 
-EXAMPLES = examples("tidings sandbox", "tidings sandbox --port 9025 --ledger data/sandbox.jsonl")
+EXAMPLES = ("tidings sandbox", "tidings sandbox --port 9025 --ledger data/sandbox.jsonl")
 
 
 def sandbox(

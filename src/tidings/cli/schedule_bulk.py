@@ -10,7 +10,6 @@ import typer
 
 from . import files, output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import DryRun, InputFile, InputFormat, Key, Yes, argument, drop_none
 from .schedules import ScheduleFilterOptions, answer, group
 
@@ -27,7 +26,7 @@ class SelectionOptions(ScheduleFilterOptions):
     all_: Annotated[bool, typer.Option("--all", help="Every schedule.")] = False
 
 
-@command(group, epilog=examples("tidings schedules pause ID", "tidings schedules pause --tag reminders --dry-run"))
+@command(group, "tidings schedules pause ID", "tidings schedules pause --tag reminders --dry-run")
 async def pause(
     ctx: CommandContext,
     schedule: SomeSchedule = None,
@@ -40,7 +39,7 @@ async def pause(
     await _change(ctx, "pause", "paused", schedule, chosen, dry_run=dry_run, yes=yes)
 
 
-@command(group, epilog=examples("tidings schedules resume ID", "tidings schedules resume --channel phone --yes"))
+@command(group, "tidings schedules resume ID", "tidings schedules resume --channel phone --yes")
 async def resume(
     ctx: CommandContext,
     schedule: SomeSchedule = None,
@@ -53,7 +52,7 @@ async def resume(
     await _change(ctx, "resume", "resumed", schedule, chosen, dry_run=dry_run, yes=yes)
 
 
-@command(group, epilog=examples("tidings schedules end ID"))
+@command(group, "tidings schedules end ID")
 async def end(
     ctx: CommandContext,
     schedule: SomeSchedule = None,
@@ -66,7 +65,7 @@ async def end(
     await _change(ctx, "end", "ended", schedule, chosen, dry_run=dry_run, yes=yes)
 
 
-@command(group, epilog=examples("tidings schedules remove ID", "tidings schedules remove --state ended --yes"))
+@command(group, "tidings schedules remove ID", "tidings schedules remove --state ended --yes")
 async def remove(
     ctx: CommandContext,
     schedule: SomeSchedule = None,
@@ -81,10 +80,9 @@ async def remove(
 
 @command(
     group,
-    "import",
-    epilog=examples(
-        "tidings schedules import rounds.csv --dry-run", "tidings schedules import rounds.csv --key rounds"
-    ),
+    "tidings schedules import rounds.csv --dry-run",
+    "tidings schedules import rounds.csv --key rounds",
+    name="import",
 )
 async def import_(
     ctx: CommandContext, file: InputFile, *, format_: InputFormat = None, dry_run: DryRun = False, key: Key = None

@@ -9,7 +9,6 @@ import typer
 
 from . import output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Key, Limit, OfChannel, OfRecipient, argument, channel_option, drop_none, option, parse_json
 from .output import Column, Row
 
@@ -114,11 +113,9 @@ class ScheduleFilterOptions:
 
 @command(
     group,
-    epilog=examples(
-        'tidings schedules add --daily 09:00 --timezone Europe/Berlin -c phone --to ada -t "good morning"',
-        'tidings schedules add --cron "0 9 * * 1-5" --exclude-date 2026-12-25 -c phone --to ada -t "standup"',
-        'tidings schedules add --yearly "12-24 18:00" -c phone --to ada -t "merry Christmas"',
-    ),
+    'tidings schedules add --daily 09:00 --timezone Europe/Berlin -c phone --to ada -t "good morning"',
+    'tidings schedules add --cron "0 9 * * 1-5" --exclude-date 2026-12-25 -c phone --to ada -t "standup"',
+    'tidings schedules add --yearly "12-24 18:00" -c phone --to ada -t "merry Christmas"',
 )
 async def add(
     ctx: CommandContext,
@@ -138,19 +135,16 @@ async def add(
     answer(ctx, made.answer, "already created" if made.replayed else "created")
 
 
-@command(group, "list", epilog=examples("tidings schedules list --state paused", "tidings schedules list --tag rounds"))
+@command(group, "tidings schedules list --state paused", "tidings schedules list --tag rounds", name="list")
 async def list_(ctx: CommandContext, *, chosen: ScheduleFilterOptions, limit: Limit = 20, after: After = None) -> None:
     """List schedules, newest first."""
     page = await ctx.outbound.schedules.page(**asdict(chosen), limit=limit, after=after)
-    now = ctx.app.clock.now()
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("id:keep"),
         Column("state", lambda row: row["state"], _state),
-        Column.time("next", "next_at", now),
-        Column.time("last", "last_at", now),
-        Column("runs", lambda row: row["runs"], right=True, spare=True),
+        *Column.plain("next=next_at:time", "last=last_at:time", "runs:right,spare"),
         Column("rule", lambda row: row["rule_in_words"], _rule_and_zone),
-        Column("name", lambda row: row["name"]),
+        *Column.plain("name"),
     ]
     nothing = (
         "no matching schedules"
@@ -160,14 +154,14 @@ async def list_(ctx: CommandContext, *, chosen: ScheduleFilterOptions, limit: Li
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings schedules show ID"))
+@command(group, "tidings schedules show ID")
 async def show(ctx: CommandContext, schedule: ScheduleId) -> None:
     """Show a schedule: rule, content, last and next run."""
     row = await ctx.outbound.schedules.show(schedule)
     ctx.answer(row, lambda: _print(ctx.app, row))
 
 
-@command(group, epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""'))
+@command(group, "tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""')
 async def edit(
     ctx: CommandContext,
     schedule: ScheduleId,
@@ -189,7 +183,7 @@ async def edit(
     answer(ctx, await ctx.outbound.schedules.edit(schedule, fields), "changed")
 
 
-@command(group, epilog=examples("tidings schedules run ID", "tidings schedules run ID --key monday"))
+@command(group, "tidings schedules run ID", "tidings schedules run ID --key monday")
 async def run(ctx: CommandContext, schedule: ScheduleId, *, key: Key = None) -> None:
     """Run a schedule once now, in addition to its rule."""
     made = await ctx.outbound.schedules.run(schedule, key=key)
@@ -199,10 +193,8 @@ async def run(ctx: CommandContext, schedule: ScheduleId, *, key: Key = None) -> 
 
 @command(
     group,
-    epilog=examples(
-        "tidings schedules preview ID",
-        'tidings schedules preview --cron "30 2 * * *" --timezone Europe/Berlin --start 2027-03-27 -n 3',
-    ),
+    "tidings schedules preview ID",
+    'tidings schedules preview --cron "30 2 * * *" --timezone Europe/Berlin --start 2027-03-27 -n 3',
 )
 async def preview(
     ctx: CommandContext,
@@ -221,24 +213,18 @@ async def preview(
         if output.on_terminal() and not ctx.as_json:
             output.say((found["rule_in_words"], "dim"))
     columns = [
-        Column("at", lambda row: row["at"], keep=True),
+        *Column.plain("at:keep"),
         Column("local", lambda row: row["local"], lambda row: str(row["words"]), keep=True),
-        Column("note", lambda row: row["note"]),
+        *Column.plain("note"),
     ]
     ctx.listing(items, columns, nothing="no more runs")
 
 
-@command(group, epilog=examples("tidings schedules log ID", "tidings schedules log ID --limit 100 --json"))
+@command(group, "tidings schedules log ID", "tidings schedules log ID --limit 100 --json")
 async def log(ctx: CommandContext, schedule: ScheduleId, *, limit: Limit = 20, after: After = None) -> None:
     """List past runs with their outcome, newest first."""
     page = await ctx.outbound.schedules.occurrences(schedule, limit=limit, after=after)
-    columns = [
-        Column("at", lambda line: line["at"], keep=True),
-        Column("local", lambda line: line["local"], keep=True, spare=True),
-        Column("outcome", lambda line: line["outcome"]),
-        Column("created", lambda line: line["created"], keep=True),
-        Column("detail", lambda line: line["detail"]),
-    ]
+    columns = Column.plain("at:keep", "local:keep,spare", "outcome", "created:keep", "detail")
     ctx.listing(page.items, columns, more=page.next, nothing="no runs yet")
 
 
@@ -296,22 +282,18 @@ def _print(app: App, row: Row) -> None:
         [
             *output.fields(row, "id", "name"),
             ("state", row["state"], _state(row)),
-            ("problem", row["problem"], None),
-            ("runs", row["rule_in_words"], None),
+            *output.fields(row, "problem", "runs=rule_in_words"),
             ("rule", row["rule"], ""),
-            ("timezone", row["timezone"], None),
-            ("next", row["next_at"], output.full_time(row["next_at"], timezone, now)),
-            ("last", row["last_at"], output.full_time(row["last_at"], timezone, now)),
-            ("last created", row["last_created"], None),
+            *output.fields(row, "timezone"),
+            *output.times(row, timezone, now, "next=next_at", "last=last_at"),
+            *output.fields(row, "last_created"),
             ("run count", row["runs"], limit),
-            ("start", row["start"], output.full_time(row["start"], timezone, now)),
-            ("end", row["end"], output.full_time(row["end"], timezone, now)),
+            *output.times(row, timezone, now, "start", "end"),
             ("excluded dates", ", ".join(row["excluded_dates"]), None),
             ("tags", ", ".join(row["tags"]), None),
-            ("overlap", row["overlap"], None),
-            ("waits for", row["waits_for"], None),
+            *output.fields(row, "overlap", "waits_for"),
             ("catch up", row["catch_up"], f"{row['catch_up']}, within {row['catch_up_window']}"),
-            ("creates", row["creates"], None),
+            *output.fields(row, "creates"),
             (row["creates"], row[row["creates"]], _describe(row[row["creates"]])),
         ]
     )

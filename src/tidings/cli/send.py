@@ -9,7 +9,6 @@ import typer
 
 from . import engine, output, shell_completion
 from .command_audit import audited
-from .help import examples
 from .options import (
     AsJson,
     At,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..model.message import Draft
 
-EXAMPLES = examples(
+EXAMPLES = (
     'tidings send -c phone --to ada --text "hello" --in 10s',
     'tidings send -c phone --to ada --text "good morning" --at "tomorrow 9am"',
     "echo done | tidings send -c phone --to ada --text - --wait",

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from . import engine
-from .help import examples
 from .options import ConfigFile, Database, option
 
-EXAMPLES = examples(
+EXAMPLES = (
     "tidings serve",
     "tidings serve --database postgresql://tidings@localhost/tidings --concurrency 256",
     "TIDINGS_SANDBOX_PORT=9025 tidings serve --port 9020",

@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from .commands import CommandContext
-from .help import examples
 from .options import OfChannel, option
 from .output import Column
 
-EXAMPLES = examples("tidings sla --days 7", "tidings sla --channel phone --json", "tidings sla --csv > sla.csv")
+EXAMPLES = ("tidings sla --days 7", "tidings sla --channel phone --json", "tidings sla --csv > sla.csv")
 
 
 async def sla(
@@ -31,9 +30,7 @@ async def sla(
         sys.stdout.buffer.write(csv_header(COLUMNS) + csv_rows(rows, COLUMNS, exact=False))
         return
     columns = [
-        *Column.plain("day", "channel"),
-        Column("sent", lambda row: row["sent"], right=True),
-        Column("on time", lambda row: row["on_time"], right=True),
+        *Column.plain("day", "channel", "sent:right", "on_time:right"),
         Column("share", lambda row: row["share"], lambda row: f"{row['share']:.2%}", right=True),
     ]
     ctx.listing(rows, columns, nothing="no messages sent in these days")

@@ -8,7 +8,6 @@ import typer
 
 from . import output
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Key, Limit, argument, option
 from .output import Column, Row
 
@@ -21,32 +20,28 @@ Events = Annotated[
 Url = Annotated[str | None, option("--url", "URL", "URL that events are posted to.")]
 
 
-@command(
-    group,
-    epilog=examples("tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed"),
-)
+@command(group, "tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed")
 async def add(ctx: CommandContext, *, url: Url = None, events: Events = None, key: Key = None) -> None:
     """Add a subscription. Its signing secret is shown only once."""
     made = await ctx.outbound.subscriptions.add({"url": url, "events": events or None}, key=key)
     _with_secret(ctx, made.answer)
 
 
-@command(group, "list", epilog=examples("tidings subscriptions list"))
+@command(group, "tidings subscriptions list", name="list")
 async def list_(ctx: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """List subscriptions with their problems, newest first."""
     page = await ctx.outbound.subscriptions.page(limit=limit, after=after)
     columns = [
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("id:keep"),
         Column("state", _state),
         Column("events", lambda row: ",".join(row["events"])),
-        Column("url", lambda row: row["url"], keep=True),
-        Column("problem", lambda row: row["problem"]),
+        *Column.plain("url:keep", "problem"),
     ]
     nothing = "no subscriptions yet; see: tidings subscriptions add --help"
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings subscriptions show ID"))
+@command(group, "tidings subscriptions show ID")
 async def show(ctx: CommandContext, id_: Id) -> None:
     """Show a subscription."""
     row = await ctx.outbound.subscriptions.show(id_)
@@ -56,50 +51,48 @@ async def show(ctx: CommandContext, id_: Id) -> None:
     timezone, now = ctx.app.settings.timezone, ctx.app.clock.now()
     output.facts(
         [
-            ("id", row["id"], None),
+            *output.fields(row, "id"),
             ("state", _state(row), None),
-            ("url", row["url"], None),
+            *output.fields(row, "url"),
             ("events", ", ".join(row["events"]), None),
-            ("problem", row["problem"], None),
-            ("failing since", row["failing_since"], output.full_time(row["failing_since"], timezone, now)),
-            ("created", row["created_at"], output.full_time(row["created_at"], timezone, now)),
-            ("changed", row["changed_at"], output.full_time(row["changed_at"], timezone, now)),
+            *output.fields(row, "problem"),
+            *output.times(row, timezone, now, "failing_since", "created=created_at", "changed=changed_at"),
         ]
     )
 
 
-@command(group, epilog=examples("tidings subscriptions edit ID -e 'message.failed' -e 'message.expired'"))
+@command(group, "tidings subscriptions edit ID -e 'message.failed' -e 'message.expired'")
 async def edit(ctx: CommandContext, id_: Id, *, url: Url = None, events: Events = None) -> None:
     """Change the URL or the events."""
     await _edit(ctx, id_, {"url": url, "events": events or None}, "changed")
 
 
-@command(group, epilog=examples("tidings subscriptions pause ID"))
+@command(group, "tidings subscriptions pause ID")
 async def pause(ctx: CommandContext, id_: Id) -> None:
     """Pause a subscription. Events in the meantime are not delivered later."""
     await _edit(ctx, id_, {"active": False}, "paused")
 
 
-@command(group, epilog=examples("tidings subscriptions resume ID"))
+@command(group, "tidings subscriptions resume ID")
 async def resume(ctx: CommandContext, id_: Id) -> None:
     """Resume a subscription, including one that was disabled after days of failures."""
     await _edit(ctx, id_, {"active": True}, "resumed")
 
 
-@command(group, epilog=examples("tidings subscriptions rotate ID"))
+@command(group, "tidings subscriptions rotate ID")
 async def rotate(ctx: CommandContext, id_: Id) -> None:
     """Rotate the signing secret, shown only once. Events are signed with both secrets for a day."""
     _with_secret(ctx, await ctx.outbound.subscriptions.rotate(id_))
 
 
-@command(group, epilog=examples("tidings subscriptions test ID"))
+@command(group, "tidings subscriptions test ID")
 async def test(ctx: CommandContext, id_: Id) -> None:
     """Send the event subscription.test."""
     row = await ctx.outbound.subscriptions.test(id_)
     ctx.done(row, "will receive the event subscription.test")
 
 
-@command(group, epilog=examples("tidings subscriptions remove ID"))
+@command(group, "tidings subscriptions remove ID")
 async def remove(ctx: CommandContext, id_: Id) -> None:
     """Delete a subscription. Events on their way to it are skipped."""
     await ctx.outbound.subscriptions.remove(id_)

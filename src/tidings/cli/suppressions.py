@@ -29,7 +29,7 @@ Address = Annotated[str, argument("ADDRESS", "Address that opted out.")]
 Channel = Annotated[str | None, channel_option("Opt out of this channel. [all channels]")]
 
 
-@command(group, epilog=examples('tidings suppressions add ada --channel phone --reason "asked by phone"'))
+@command(group, 'tidings suppressions add ada --channel phone --reason "asked by phone"')
 async def add(
     ctx: CommandContext,
     address: Address,
@@ -43,7 +43,7 @@ async def add(
     _say(ctx, row, "has opted out")
 
 
-@command(group, epilog=examples("tidings suppressions remove ada", "tidings suppressions remove ada --channel phone"))
+@command(group, "tidings suppressions remove ada", "tidings suppressions remove ada --channel phone")
 async def remove(
     ctx: CommandContext,
     address: Address,
@@ -55,7 +55,7 @@ async def remove(
     _say(ctx, {"address": address, "channel": channel}, "can receive messages again")
 
 
-@command(group, "list", epilog=examples("tidings suppressions list", "tidings suppressions list --address ada"))
+@command(group, "tidings suppressions list", "tidings suppressions list --address ada", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -65,12 +65,10 @@ async def list_(
 ) -> None:
     """List opt-outs by address."""
     page = await ctx.outbound.suppressions.page(address=address, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("address", lambda row: row["address"], keep=True),
+        *Column.plain("address:keep"),
         Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
-        Column.time("since", "at", now),
-        Column("reason", lambda row: row["reason"]),
+        *Column.plain("since=at:time", "reason"),
         Column("evidence", lambda row: row["evidence"] or ""),
     ]
     ctx.listing(page.items, columns, more=page.next, nothing="no opt-outs")

@@ -12,7 +12,6 @@ import typer
 
 from . import output, shell_completion
 from .commands import CommandContext, command
-from .help import examples
 from .options import After, Key, Limit, Var, argument, channel_option, option, parse_json, parse_pairs
 from .output import Column, Row
 
@@ -50,10 +49,8 @@ class ContentOptions:
 
 @command(
     group,
-    epilog=examples(
-        "tidings templates add welcome --text 'Hello {{ name }}' --declare name",
-        "tidings templates add bill --file bill.json",
-    ),
+    "tidings templates add welcome --text 'Hello {{ name }}' --declare name",
+    "tidings templates add bill --file bill.json",
 )
 async def add(
     ctx: CommandContext,
@@ -67,7 +64,7 @@ async def add(
     _print_saved(await ctx.outbound.templates.create(body, key=key), as_json=ctx.as_json)
 
 
-@command(group, epilog=examples("tidings templates edit welcome --text 'Good morning {{ name }}'"))
+@command(group, "tidings templates edit welcome --text 'Good morning {{ name }}'")
 async def edit(ctx: CommandContext, name: Name, *, content: ContentOptions, key: Key = None) -> None:
     """Save a new version of a template. Fields that are not given stay the same."""
     from ..model.errors import Invalid
@@ -80,7 +77,7 @@ async def edit(ctx: CommandContext, name: Name, *, content: ContentOptions, key:
     _print_saved(await ctx.outbound.templates.revise(name, kept | given, key=key), as_json=ctx.as_json)
 
 
-@command(group, "list", epilog=examples("tidings templates list", "tidings templates list --retired"))
+@command(group, "tidings templates list", "tidings templates list --retired", name="list")
 async def list_(
     ctx: CommandContext,
     *,
@@ -90,33 +87,28 @@ async def list_(
 ) -> None:
     """List templates by name."""
     page = await ctx.outbound.templates.page(retired=retired, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("name", lambda row: row["name"], keep=True),
-        Column("version", lambda row: row["version"], right=True),
-        Column.time("changed", "changed_at", now),
+        *Column.plain("name:keep", "version:right", "changed=changed_at:time"),
         Column("state", lambda row: "retired" if row["retired_at"] else "in use"),
-        Column("id", lambda row: row["id"], keep=True),
+        *Column.plain("id:keep"),
     ]
     nothing = "no templates yet; save one with: tidings templates add"
     ctx.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-@command(group, epilog=examples("tidings templates show welcome", "tidings templates show welcome --version 2"))
+@command(group, "tidings templates show welcome", "tidings templates show welcome --version 2")
 async def show(ctx: CommandContext, name: Name, *, version: Version = None) -> None:
     """Show a template with its variables."""
     row = await ctx.outbound.templates.show(name, version=version)
     ctx.answer(row, lambda: _print(row))
 
 
-@command(group, epilog=examples("tidings templates versions welcome"))
+@command(group, "tidings templates versions welcome")
 async def versions(ctx: CommandContext, name: Name, *, limit: Limit = 20, after: After = None) -> None:
     """List the versions of a template, newest first."""
     page = await ctx.outbound.templates.versions(name, limit=limit, after=after)
-    now = ctx.outbound.clock.now()
     columns = [
-        Column("version", lambda row: row["version"], right=True),
-        Column.time("saved", "saved_at", now),
+        *Column.plain("version:right", "saved=saved_at:time"),
         Column("variables", lambda row: ", ".join(row["variables"])),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
@@ -125,11 +117,9 @@ async def versions(ctx: CommandContext, name: Name, *, limit: Limit = 20, after:
 
 @command(
     group,
-    epilog=examples(
-        "tidings templates preview welcome --var name=Ada",
-        "tidings templates preview welcome --channel phone --to ada",
-        """tidings templates preview bill --contact '{"language": "de", "timezone": "Europe/Berlin"}'""",
-    ),
+    "tidings templates preview welcome --var name=Ada",
+    "tidings templates preview welcome --channel phone --to ada",
+    """tidings templates preview bill --contact '{"language": "de", "timezone": "Europe/Berlin"}'""",
 )
 async def preview(
     ctx: CommandContext,
@@ -162,13 +152,13 @@ async def preview(
     )
 
 
-@command(group, epilog=examples("tidings templates retire welcome"))
+@command(group, "tidings templates retire welcome")
 async def retire(ctx: CommandContext, name: Name) -> None:
     """Retire a template. Messages that use it are not affected."""
     _print_state(ctx, await ctx.outbound.templates.retire(name))
 
 
-@command(group, epilog=examples("tidings templates restore welcome"))
+@command(group, "tidings templates restore welcome")
 async def restore(ctx: CommandContext, name: Name) -> None:
     """Restore a retired template."""
     _print_state(ctx, await ctx.outbound.templates.restore(name))
@@ -210,21 +200,15 @@ def _print_saved(created: Any, *, as_json: bool) -> None:
 def _print(row: Row) -> None:
     output.facts(
         [
-            *output.fields(row, "name", "id", "version"),
-            ("saved", row["saved_at"], None),
-            ("retired", row["retired_at"], None),
-            ("subject", row["subject"], None),
+            *output.fields(row, "name", "id", "version", "saved=saved_at", "retired=retired_at", "subject"),
             ("text", row["text"], _whole(row["text"])),
-            ("data", row["data"], None),
+            *output.fields(row, "data"),
         ]
     )
     output.say()
     variables = [{"name": name, **rest} for name, rest in row["variables"].items()]
-    columns = [
-        Column("variable", lambda row: row["name"], keep=True),
-        *Column.plain("type", "required", "default", "example"),
-    ]
-    output.listing(variables, columns, as_json=False, nothing="no variables")
+    columns = Column.plain("variable=name:keep", "type", "required", "default", "example")
+    output.listing(variables, columns, nothing="no variables")
 
 
 def _whole(text: str | None) -> str | None:

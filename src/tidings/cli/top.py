@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from . import output
 from .commands import CommandContext
-from .help import examples
 from .options import option
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ..outbound.service import OutboundService
     from ..outbound.summary import EngineSummary
 
-EXAMPLES = examples("tidings top", "tidings top --every 5", "tidings top --json")
+EXAMPLES = ("tidings top", "tidings top --every 5", "tidings top --json")
 _FEW = 8  # channels and processes shown
 _STYLES = {
     "live": "green", "dead": "bold red", "open": "green", "closed": "green", "half_open": "yellow",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from .. import __version__
 from . import output
-from .help import examples
 from .options import AsJson
 
-EXAMPLES = examples("tidings version", "tidings version --json")
+EXAMPLES = ("tidings version", "tidings version --json")
 
 
 def version(as_json: AsJson = False) -> None:
