@@ -22,8 +22,8 @@ from .options import ChannelKind, matching
 from .provider_api import (
     ProviderApi,
     ProviderChannel,
+    ProviderPost,
     ProviderReply,
-    ProviderRequest,
     base_url,
     outcome_by_status,
     provider_fields_of,
@@ -89,7 +89,7 @@ class DiscordChannel(ProviderChannel):
         hide = (settings.webhook_token,)
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderRequest]:
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
         """The requests for this content; raises Invalid for what Discord would always reject."""
         data = provider_fields_of(content, DATA, "Discord")
         query = f"{self._path}?wait=true{_thread(recipient)}"
@@ -110,7 +110,7 @@ class DiscordChannel(ProviderChannel):
         lasting = {name: value for name, value in data.items() if name not in ONCE}
         first = f"{query}&with_components=true" if data.get("components") else query  # Discord ignores them without it
         return [
-            ProviderRequest(
+            ProviderPost(
                 query if number else first, {**({"content": part} if part else {}), **(lasting if number else data)}
             )
             for number, part in enumerate(parts)

@@ -24,8 +24,8 @@ from .options import ChannelKind, choice
 from .provider_api import (
     ProviderApi,
     ProviderChannel,
+    ProviderPost,
     ProviderReply,
-    ProviderRequest,
     base_url,
     credential,
     outcome_by_status,
@@ -78,7 +78,7 @@ class GroupMeChannel(ProviderChannel):
         hide = tuple(secret for secret in (settings.token, settings.bot_id) if secret)
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderRequest]:
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
         """The requests for this content; raises Invalid for what GroupMe would always reject."""
         _check_recipient(recipient, self._settings)
         data = provider_fields_of(content, DATA, "GroupMe")
@@ -92,16 +92,16 @@ class GroupMeChannel(ProviderChannel):
             for number, part in enumerate(parts)
         ]
 
-    def _request(self, recipient: str, said: str, key: str, data: Mapping[str, Any]) -> ProviderRequest:
+    def _request(self, recipient: str, said: str, key: str, data: Mapping[str, Any]) -> ProviderPost:
         """One request: to the bot's group, to a group, or to a person; `key` is its source_guid."""
         if recipient == BOT:
-            return ProviderRequest("/bots/post", {"bot_id": self._settings.bot_id, "text": said, **data})
+            return ProviderPost("/bots/post", {"bot_id": self._settings.bot_id, "text": said, **data})
         if recipient.startswith(GROUP):
             path = f"/groups/{recipient.removeprefix(GROUP)}/messages"
             message = {"source_guid": key, "text": said, "attachments": [], **data}
-            return ProviderRequest(path, {"message": message}, self._account)
+            return ProviderPost(path, {"message": message}, self._account)
         direct = {"source_guid": key, "recipient_id": recipient, "text": said, **data}
-        return ProviderRequest("/direct_messages", {"direct_message": direct}, self._account)
+        return ProviderPost("/direct_messages", {"direct_message": direct}, self._account)
 
     def chat(self, id_: str) -> str:
         """The recipient of a group: its id, or its bot."""

@@ -175,7 +175,7 @@ def provider_fields_of(content: Mapping[str, Any], known: Mapping[str, Field], p
     return {name: value for name, value in given.items() if value is not None}
 
 
-class ProviderRequest(NamedTuple):
+class ProviderPost(NamedTuple):
     """One POST; a body of bytes is sent as it is, any other as JSON."""
 
     path: str
@@ -189,7 +189,7 @@ class ProviderChannel(NoLookup):
     _api: ProviderApi
 
     @abstractmethod
-    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> Sequence[ProviderRequest]:
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> Sequence[ProviderPost]:
         """The requests for this content; raises Invalid for what the provider would always reject."""
 
     @abstractmethod
@@ -208,7 +208,7 @@ class ProviderChannel(NoLookup):
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(request: ProviderRequest, id_: str) -> Outcome:
+        async def send(request: ProviderPost, id_: str) -> Outcome:
             reply = await self._reply(request, id_, since)
             if not isinstance(reply, ProviderReply):
                 return reply
@@ -216,7 +216,7 @@ class ProviderChannel(NoLookup):
 
         return await send_parts(message.id, requests, send)
 
-    async def _reply(self, request: ProviderRequest, id_: str, since: float) -> ProviderReply | Outcome:
+    async def _reply(self, request: ProviderPost, id_: str, since: float) -> ProviderReply | Outcome:
         headers = {**request.headers, "x-request-id": id_}
         return await self._api.post(request.path, request.body, headers=headers, since=since)
 

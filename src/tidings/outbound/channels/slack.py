@@ -23,8 +23,8 @@ from .options import ChannelKind, matching
 from .provider_api import (
     ProviderApi,
     ProviderChannel,
+    ProviderPost,
     ProviderReply,
-    ProviderRequest,
     base_url,
     outcome_by_status,
     provider_fields_of,
@@ -106,7 +106,7 @@ class SlackChannel(ProviderChannel):
         self._headers = {**_JSON, **({} if self._hook else {"authorization": f"Bearer {secret}"})}
         self._api = ProviderApi(base, deadline=settings.deadline, hide=hide, now=now)
 
-    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderRequest]:
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
         """The bodies for this content; raises Invalid for what Slack would always reject."""
         place = _place(recipient, self._settings)
         data = provider_fields_of(content, DATA, "Slack")
@@ -118,7 +118,7 @@ class SlackChannel(ProviderChannel):
         parts = parts_of(said, MAX_TEXT, self._settings.long_text)
         path = "/chat.postMessage" if self._hook is None else f"/{self._hook}"
         return [
-            ProviderRequest(path, {**place, "text": part, **(lasting if number else data)}, self._headers)
+            ProviderPost(path, {**place, "text": part, **(lasting if number else data)}, self._headers)
             for number, part in enumerate(parts)
         ]
 

@@ -24,8 +24,8 @@ from .options import ChannelKind, choice, matching
 from .provider_api import (
     ProviderApi,
     ProviderChannel,
+    ProviderPost,
     ProviderReply,
-    ProviderRequest,
     base_url,
     outcome_by_status,
     provider_fields_of,
@@ -129,7 +129,7 @@ class TelegramChannel(ProviderChannel):
         self._api = ProviderApi(base, deadline=settings.deadline, hide=secrets, now=now)
         self._moved: OrderedDict[int | str, int] = OrderedDict()  # old chat -> new, to save a request
 
-    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderRequest]:
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
         """The requests for this content; raises Invalid for what Telegram would always reject."""
         chat = chat_of(recipient)
         data = provider_fields_of(content, DATA, "Telegram")
@@ -147,7 +147,7 @@ class TelegramChannel(ProviderChannel):
         if not said.strip():
             raise Invalid("The message is empty", remedy="Give a text, or data with a photo", field="text")
         return [
-            ProviderRequest("/sendMessage", {"chat_id": chat, "text": part, **extras})
+            ProviderPost("/sendMessage", {"chat_id": chat, "text": part, **extras})
             for part in _parts(said, extras, self._settings)
         ]
 
@@ -166,7 +166,7 @@ class TelegramChannel(ProviderChannel):
             return Done(self._api.shown(f"@{bot.get('username')}, bot {bot.get('id')}"))
         return without_side_effects(Unknown(reply.words()) if reply.is_success else self._outcome(reply))
 
-    async def _reply(self, request: ProviderRequest, id_: str, since: float) -> ProviderReply | Outcome:
+    async def _reply(self, request: ProviderPost, id_: str, since: float) -> ProviderReply | Outcome:
         """Make one call, and another if the group has migrated or the markup is invalid."""
         chat = request.body["chat_id"]
         body = {**request.body, "chat_id": self._moved.get(chat, chat)}
@@ -233,7 +233,7 @@ def _parts(said: str, extras: Mapping[str, Any], settings: TelegramSettings) -> 
     return [said]
 
 
-def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> ProviderRequest:
+def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> ProviderPost:
     if not place.strip() or (":" in place and not place.startswith(("https://", "http://"))):
         problem = f"{name} is neither a URL nor a file_id"
         raise Invalid(problem, remedy="Use an https URL or a file_id", field="data")
@@ -241,7 +241,7 @@ def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mappi
         remedy = f"With a {name} it is a caption of at most {MAX_CAPTION}"
         raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
     renamed = {"caption_entities" if key == "entities" else key: value for key, value in extras.items()}
-    return ProviderRequest(
+    return ProviderPost(
         f"/{MEDIA[name]}", {"chat_id": chat, name: place, **({"caption": said} if said else {}), **renamed}
     )
 

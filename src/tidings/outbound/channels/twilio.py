@@ -36,8 +36,8 @@ from .provider_api import (
     ProviderApi,
     ProviderChannel,
     ProviderError,
+    ProviderPost,
     ProviderReply,
-    ProviderRequest,
     base_url,
     credential,
     outcome_by_status,
@@ -136,7 +136,7 @@ class TwilioChannel(ProviderChannel):
         self._headers = {"authorization": f"Basic {basic}"}
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderRequest]:
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
         """The forms for this content; raises Invalid for what Twilio would always reject.
 
         Each part has its own callback id, because its status proves nothing about the whole message.
@@ -155,7 +155,7 @@ class TwilioChannel(ProviderChannel):
             form_of(recipient, part, data if number == 0 else {}, self._settings, ids[number])
             for number, part in enumerate(parts)
         ]
-        return [ProviderRequest(f"{self._account}/Messages.json", form, {**_FORM, **self._headers}) for form in forms]
+        return [ProviderPost(f"{self._account}/Messages.json", form, {**_FORM, **self._headers}) for form in forms]
 
     async def probe(self) -> Outcome:
         """Read the account, or with an API key the list of messages."""

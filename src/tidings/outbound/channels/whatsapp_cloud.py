@@ -31,8 +31,8 @@ from .provider_api import (
     ProviderApi,
     ProviderChannel,
     ProviderError,
+    ProviderPost,
     ProviderReply,
-    ProviderRequest,
     base_url,
     credential,
     outcome_by_status,
@@ -157,7 +157,7 @@ class WhatsAppCloudChannel(ProviderChannel):
         hide = (settings.access_token,)
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderRequest]:
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
         """The requests for this content; raises Invalid for what WhatsApp would always reject."""
         head = {"messaging_product": "whatsapp", **_address(recipient)}
         data = provider_fields_of(content, DATA, "WhatsApp")
@@ -179,8 +179,8 @@ class WhatsAppCloudChannel(ProviderChannel):
         ids = [id_] if len(parts) == 1 else [f"{id_}.{number}" for number in range(1, len(parts) + 1)]
         return list(map(self._request, bodies, ids))
 
-    def _request(self, body: Mapping[str, Any], echoed: str) -> ProviderRequest:
-        return ProviderRequest(f"{self._number}/messages", {**body, "biz_opaque_callback_data": echoed}, self._headers)
+    def _request(self, body: Mapping[str, Any], echoed: str) -> ProviderPost:
+        return ProviderPost(f"{self._number}/messages", {**body, "biz_opaque_callback_data": echoed}, self._headers)
 
     def chat(self, id_: str) -> str:
         """The recipient of a chat: the person's address, or `group:` and the id of a group."""
