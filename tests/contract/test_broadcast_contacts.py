@@ -10,7 +10,7 @@ import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, StoreUnavailable
-from tidings.outbound.broadcasts import upload_rollback
+from tidings.outbound.broadcasts import recipient_snapshot
 from tidings.outbound.contacts.suppressions import SuppressionService
 from tidings.store.port import Row, Step, Store
 
@@ -205,7 +205,7 @@ async def test_a_refused_list_leaves_nothing_and_its_key_is_free_again(
 ) -> None:
     """B4: no broadcast, no recipients of earlier chunks, nothing told; mended, the same call makes it."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
-    monkeypatch.setattr(upload_rollback, "PAGE", 7)
+    monkeypatch.setattr(recipient_snapshot, "PAGE", 7)
     last = await flawed(house, 25)
     for _ in range(2):
         with pytest.raises(Invalid, match="row 25: the variable 'city' is missing"):

@@ -595,13 +595,14 @@ def test_every_kind_takes_the_common_options(kind: str) -> None:
         "policy": "quick",
         "per_second": 5,
         "per_recipient": 1.5,
+        "suppress_opt_outs": False,
     }
     assert set(options) == set(COMMON)
     traits = build("mine", kind, {**NEEDED.get(kind, {}), **options}).traits
 
     assert (traits.on_unknown, traits.deadline) == (OnUnknown.HOLD, timedelta(minutes=2))
     assert (traits.policy, traits.per_second) == ("quick", 5.0)
-    assert traits.per_recipient == timedelta(seconds=1.5)
+    assert (traits.per_recipient, traits.suppress_opt_outs) == (timedelta(seconds=1.5), False)
 
 
 async def test_the_console_prints_one_line_that_cannot_lie(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from tidings.model.time import SECOND
 from tidings.outbound.channels.session import SessionCheck, SessionStatus
-from tidings.outbound.sessions.offline_expiry import is_too_late
 from tidings.outbound.sessions.reconnect_backoff import (
     SessionTransition,
     StoredSession,
@@ -14,6 +13,7 @@ from tidings.outbound.sessions.reconnect_backoff import (
     after_send_failure,
     reconnect_delay,
 )
+from tidings.outbound.sessions.session_monitor import is_too_late
 
 NOON = 1_800_000_000 * SECOND
 UP = SessionCheck(SessionStatus.CONNECTED, "WORKING")

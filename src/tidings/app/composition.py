@@ -44,9 +44,8 @@ from ..outbound import message_validation
 from ..outbound.alerts.evaluator import AlertEvaluator, AlertRecipients
 from ..outbound.alerts.measurements import AlertMeasurements
 from ..outbound.broadcasts.feeder import BroadcastFeeder
-from ..outbound.channels.base import Channel
+from ..outbound.channels.base import Channel, UnavailableChannel
 from ..outbound.channels.registry import build as build_channel
-from ..outbound.channels.unavailable import UnavailableChannel
 from ..outbound.dead_letters import DeadLetterExpirer
 from ..outbound.delivery import Delivery
 from ..outbound.destination_breakers import DestinationBreakers

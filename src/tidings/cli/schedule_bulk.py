@@ -26,56 +26,66 @@ class SelectionOptions(ScheduleFilterOptions):
     all_: Annotated[bool, typer.Option("--all", help="Every schedule.")] = False
 
 
-@command(group, "tidings schedules pause ID", "tidings schedules pause --tag reminders --dry-run")
-async def pause(
-    ctx: CommandContext,
-    schedule: SomeSchedule = None,
-    *,
-    chosen: SelectionOptions,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
-    """Pause a schedule, or all that match, until they are resumed."""
-    await _change(ctx, "pause", "paused", schedule, chosen, dry_run=dry_run, yes=yes)
+def _add(action: str, done: str, help_: str, *lines: str) -> None:
+    """Add a command that changes one schedule, or counts those that match, asks, and changes them."""
+
+    async def change(
+        ctx: CommandContext,
+        schedule: SomeSchedule = None,
+        *,
+        chosen: SelectionOptions,
+        dry_run: DryRun = False,
+        yes: Yes = False,
+    ) -> None:
+        body = drop_none(**{name.strip("_"): value or None for name, value in asdict(chosen).items()})
+        if schedule is not None:
+            if body or dry_run:
+                from ..model.errors import Invalid
+
+                raise Invalid("an id and a filter are both given", field="ID", remedy="give one of them")
+            answer(ctx, await getattr(ctx.outbound.schedules, action)(schedule), done)
+            return
+        bulk = ctx.outbound.schedule_bulk
+        found = await bulk.change(action, body | {"dry_run": True})
+        more = " or more" if found.more else ""
+        if dry_run:
+            ctx.answer(found._asdict(), lambda: output.say(f"{found.matched:,}{more} schedules would be {done}"))
+            return
+        if not yes:
+            _confirm(f"{action} {found.matched:,}{more} schedules")
+        changed, is_over = 0, False
+        with output.working(f"{action} schedules", is_shown=not ctx.as_json):
+            while not is_over:
+                step = await bulk.change(action, body)
+                changed, is_over = changed + step.changed, not step.more or not step.changed
+        ctx.answer({"matched": found.matched, "changed": changed}, lambda: output.say(f"{changed:,} schedules {done}"))
+
+    change.__doc__ = help_
+    command(group, *lines, name=action)(change)
 
 
-@command(group, "tidings schedules resume ID", "tidings schedules resume --channel phone --yes")
-async def resume(
-    ctx: CommandContext,
-    schedule: SomeSchedule = None,
-    *,
-    chosen: SelectionOptions,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
-    """Resume a schedule, or all that match, with the next run from now."""
-    await _change(ctx, "resume", "resumed", schedule, chosen, dry_run=dry_run, yes=yes)
-
-
-@command(group, "tidings schedules end ID")
-async def end(
-    ctx: CommandContext,
-    schedule: SomeSchedule = None,
-    *,
-    chosen: SelectionOptions,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
-    """End a schedule, or all that match, permanently; the log stays."""
-    await _change(ctx, "end", "ended", schedule, chosen, dry_run=dry_run, yes=yes)
-
-
-@command(group, "tidings schedules remove ID", "tidings schedules remove --state ended --yes")
-async def remove(
-    ctx: CommandContext,
-    schedule: SomeSchedule = None,
-    *,
-    chosen: SelectionOptions,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
-    """Delete a schedule, or all that match, with the log. Created messages stay."""
-    await _change(ctx, "remove", "deleted", schedule, chosen, dry_run=dry_run, yes=yes)
+_add(
+    "pause",
+    "paused",
+    "Pause a schedule, or all that match, until they are resumed.",
+    "tidings schedules pause ID",
+    "tidings schedules pause --tag reminders --dry-run",
+)
+_add(
+    "resume",
+    "resumed",
+    "Resume a schedule, or all that match, with the next run from now.",
+    "tidings schedules resume ID",
+    "tidings schedules resume --channel phone --yes",
+)
+_add("end", "ended", "End a schedule, or all that match, permanently; the log stays.", "tidings schedules end ID")
+_add(
+    "remove",
+    "deleted",
+    "Delete a schedule, or all that match, with the log. Created messages stay.",
+    "tidings schedules remove ID",
+    "tidings schedules remove --state ended --yes",
+)
 
 
 @command(
@@ -109,41 +119,6 @@ async def import_(
     summary = {word: created, "refused": refused}
     ctx.answer(summary, lambda: output.say(f"{created:,} {word}" + (f", {refused:,} rejected" if refused else "")))
     return CallerError.exit_code if refused else 0
-
-
-async def _change(
-    ctx: CommandContext,
-    action: str,
-    done: str,
-    schedule: str | None,
-    chosen: SelectionOptions,
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> None:
-    """Change one schedule, or count those that match, ask, and change them."""
-    body = drop_none(**{name.strip("_"): value or None for name, value in asdict(chosen).items()})
-    if schedule is not None:
-        if body or dry_run:
-            from ..model.errors import Invalid
-
-            raise Invalid("an id and a filter are both given", field="ID", remedy="give one of them")
-        answer(ctx, await getattr(ctx.outbound.schedules, action)(schedule), done)
-        return
-    bulk = ctx.outbound.schedule_bulk
-    found = await bulk.change(action, body | {"dry_run": True})
-    more = " or more" if found.more else ""
-    if dry_run:
-        ctx.answer(found._asdict(), lambda: output.say(f"{found.matched:,}{more} schedules would be {done}"))
-        return
-    if not yes:
-        _confirm(f"{action} {found.matched:,}{more} schedules")
-    changed, is_over = 0, False
-    with output.working(f"{action} schedules", is_shown=not ctx.as_json):
-        while not is_over:
-            step = await bulk.change(action, body)
-            changed, is_over = changed + step.changed, not step.more or not step.changed
-    ctx.answer({"matched": found.matched, "changed": changed}, lambda: output.say(f"{changed:,} schedules {done}"))
 
 
 def _confirm(what: str) -> None:

@@ -18,8 +18,8 @@ from ..model.time import iso
 from ..store.port import Row, Store
 from .message_serializer import serialize_message
 from .message_validation import MESSAGE_KIND
+from .schedules.catch_up import series_of
 from .schedules.recurrence import RecurrenceSeries
-from .schedules.schedule_state import series_of
 
 MAX_MESSAGES = 300  # messages counted per channel and priority of a span
 WINDOW = 5_000  # rows scanned behind ordering keys, and of schedules and broadcasts

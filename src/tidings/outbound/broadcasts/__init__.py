@@ -9,10 +9,9 @@ quiet_hours: quiet hours and local start times in the recipient's time zone (pur
 recipient_loader: validates, deduplicates and writes recipients; resumes a broken upload; dry run.
 recipient_parser: parses recipients from requests, uploads and contact lists.
 recipient_results: recipients with their state, attempts and provider answers; export.
-recipient_snapshot: creates broadcasts and freezes their audience as a recipient snapshot.
+recipient_snapshot: creates broadcasts and freezes their audience as a recipient snapshot, or rolls back.
 request_parser: parses and checks a broadcast request.
 serializer: a broadcast as API fields, and its events.
 service: lists, shows, triggers, pauses, resumes, cancels and retries broadcasts.
-upload_rollback: removes a broadcast whose upload was refused.
 validation: validates channel, content, template and webhook of a broadcast.
 """

@@ -126,8 +126,8 @@ class RecipientLoader:
             if not seen % SLICE:
                 await asyncio.sleep(0)
             if seen <= known:
-                if seen == known:
-                    self._compare()
+                if seen == known and self._digest.hexdigest() != self._row["digest"]:
+                    self._differ()
                 continue
             self._add(chunk, number, recipient)
             if self._bad and not self._options.skip_bad:
@@ -161,10 +161,6 @@ class RecipientLoader:
     def _matched(self, recipients: AsyncIterator[NumberedRecipient], known: int = 0) -> AsyncIterator[MatchedRecipient]:
         return match_contacts(recipients, self._people, most=self._store.bulk, after=known)
 
-    def _compare(self) -> None:
-        if self._digest.hexdigest() != self._row["digest"]:
-            self._differ()
-
     def _differ(self) -> None:
         raise Invalid(
             f"this upload differs from the one that was started in its first {self._row['lines']:,} rows",
@@ -191,7 +187,8 @@ class RecipientLoader:
             chunk.refused += 1
             self._bad = [*self._bad[: MAX_SAMPLES - 1], (number, error)]
             if len(self._result.refused) < MAX_SAMPLES:
-                self._result.refused.append(_sample(number, error))
+                refused = {"row": number, "problem": error.problem, "field": error.field, "remedy": error.remedy}
+                self._result.refused.append(refused)
             return False
         variables = orjson.dumps(recipient.variables).decode() if recipient.variables else None
         chunk.size += len(content) + len(variables or "")
@@ -271,10 +268,6 @@ def check_loading(row: Row) -> None:
             f"the recipients of this broadcast are complete; it is {row['state']}",
             remedy="create a new broadcast for more recipients",
         )
-
-
-def _sample(number: int, error: TidingsError) -> Row:
-    return {"row": number, "problem": error.problem, "field": error.field, "remedy": error.remedy}
 
 
 def _refusal(bad: list[tuple[int, TidingsError]]) -> Invalid:

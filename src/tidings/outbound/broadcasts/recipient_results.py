@@ -5,7 +5,7 @@ Pages follow the snapshot's order, so an export holds no transaction open.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import orjson
@@ -31,7 +31,11 @@ async def results_page(store: Store, row: Row, *, state: str | None, limit: int,
     window = WINDOW if state is not None else size
     where = {"group_id": row["group_id"], "part": part, "after": task, "window": window}
     rows = await store.read(
-        "broadcast_recipients", **where, state=_word(state), limit=size, untaken=_untaken(row["state"])
+        "broadcast_recipients",
+        **where,
+        state=parse_state(state, TALLY_WORDS),
+        limit=size,
+        untaken=_untaken(row["state"]),
     )
     items = [_entry(found) for found in rows]
     if len(rows) == size:
@@ -93,11 +97,10 @@ def _entry(row: Row) -> dict[str, Any]:
     }
 
 
-def _word(state: str | None) -> str | None:
-    if state is not None and state.lower() not in TALLY_WORDS:
-        raise Invalid(
-            f"there is no state {state[:60]!r}", field="state", remedy=f"use one of: {', '.join(TALLY_WORDS)}"
-        )
+def parse_state(state: str | None, known: Sequence[str]) -> str | None:
+    """The state to filter by, in any case; raises Invalid if it is not among the known ones."""
+    if state is not None and state.lower() not in known:
+        raise Invalid(f"there is no state {state[:60]!r}", field="state", remedy=f"use one of: {', '.join(known)}")
     return None if state is None else state.lower()
 
 

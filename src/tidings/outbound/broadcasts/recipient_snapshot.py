@@ -25,7 +25,7 @@ from ...model.broadcast import (
 from ...model.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
 from ...model.time import iso, micros
 from ...store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
-from ...wire.ssrf_guard import SsrfRules as Callable
+from ...wire.ssrf_guard import SsrfRules
 from ..channels.base import Channel
 from ..contacts.contact_lists import ContactListService
 from ..contacts.contact_lists import ListRecipient as Person
@@ -37,12 +37,13 @@ from ..tenant_quotas import QUOTA_TAKE
 from .quiet_hours import local_start
 from .recipient_loader import BroadcastContent, RecipientLoader, RecipientLoadResult, check_loading
 from .recipient_parser import NumberedRecipient, from_audience, from_rows, number_recipients
-from .request_parser import BROADCAST_FIELDS, parse_broadcast
+from .request_parser import parse_broadcast
 from .serializer import broadcast_event, serialize_broadcast
-from .upload_rollback import withdraw
 from .validation import BroadcastValidator
 
 BROADCAST_KIND = "broadcast"
+PAGE = 1000  # recipients that a rollback deletes at once
+LONGEST_REASON = 500
 MAX_PREVIEWED = 300  # recipients of a list that a preview reads
 _NOBODY = BroadcastTally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 _NO_TIME = ("trigger", "at", "in", "past", "recipients")  # the schedule sets the time, and nothing can be uploaded
@@ -61,7 +62,7 @@ class BroadcastCreator:
         *,
         rules: MessageLimits = MessageLimits(),
         timezone: ZoneInfo = ZoneInfo("UTC"),
-        webhooks: Callable = Callable(),
+        webhooks: SsrfRules = SsrfRules(),
     ) -> None:
         self._store = store
         self._clock = clock
@@ -188,7 +189,7 @@ class BroadcastCreator:
         try:
             await self._freeze(row["group_id"], await self._load(row, self._source(source, row)))
         except (Invalid, NotFound, TooLarge, RateLimited, Conflict) as error:
-            reason = f"its recipients could not be loaded: {error.problem}"[:500]
+            reason = f"its recipients could not be loaded: {error.problem}"[:LONGEST_REASON]
             end = {
                 "group_id": row["group_id"],
                 "state": BroadcastState.FAILED.value,
@@ -302,9 +303,6 @@ class BroadcastCreator:
         return PreparedOccurrence(id_, steps=_adding(row))
 
 
-SCHEDULED_FIELDS = {name: field for name, field in BROADCAST_FIELDS.items() if name not in _NO_TIME}
-
-
 def _adding(row: Row) -> list[Step]:
     return [Step("group_add", {"kind": BROADCAST_KIND}), Step("broadcast_add", row)]
 
@@ -321,3 +319,33 @@ async def _each(people: Sequence[Person]) -> AsyncIterator[Person]:
 
 def _nobody() -> Invalid:
     return Invalid("there are no recipients", field="recipients", remedy="give at least one valid address")
+
+
+async def withdraw(store: Store, group_id: int, reason: str, kept: IdempotencyRecord | None) -> None:
+    """Delete the broadcast, its recipients and its key, unless it has been frozen or changed meanwhile.
+
+    One with recipients is cancelled first, so that no other call continues it; a crash then leaves a cancelled
+    broadcast with its reason. The idempotency key is released at once.
+    """
+    found = await store.read("broadcast_row", group_id=group_id)
+    if not found or found[0]["state"] != BroadcastState.LOADING:
+        return
+    state, lines = BroadcastState.LOADING, found[0]["lines"]
+    frees = [] if kept is None else [Step("idempotency_key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0)]
+    if lines:
+        cancel = {"group_id": group_id, "expected": state.value, "reason": reason[:LONGEST_REASON]}
+        if not (await store.write([Step("broadcast_cancel", cancel), *frees]))[0]:
+            return
+        state, frees = BroadcastState.CANCELLED, []
+        page = [Step("group_withdraw", {"group_id": group_id, "limit": PAGE})]
+        while len((await store.write(page))[0]) == PAGE:
+            pass
+    remove = {"group_id": group_id, "expected": state.value, "lines": lines}
+    await store.write(
+        [
+            Step("broadcast_remove", remove),
+            Step("broadcast_parts_remove", {"group_id": group_id}, only_if=0),
+            Step("group_remove", {"group_id": group_id}, only_if=0),
+            *frees,
+        ]
+    )

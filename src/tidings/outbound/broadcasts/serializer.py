@@ -9,34 +9,24 @@ import orjson
 from ...model.broadcast import BroadcastOptions, BroadcastState, BroadcastTally, load_broadcast_options
 from ...model.time import MINUTE, SECOND, iso
 from ...store.port import Row, Step
+from ..events.event_types import outbox_step
 
 FINAL_STAGES = frozenset(
     {BroadcastState.COMPLETED, BroadcastState.FAILED, BroadcastState.CANCELLED, BroadcastState.EXPIRED}
 )
+_TIMES = ("accepted_at", "scheduled_at", "frozen_at", "started_at", "paused_at", "ended_at")
 
 
 def serialize_broadcast(row: Row, tally: BroadcastTally) -> Row:
     """A broadcast row as API fields, with its tally."""
     options = load_broadcast_options(row["options"])
     return {
-        "id": row["id"],
-        "name": row["name"],
-        "state": row["state"],
-        "reason": row["reason"],
-        "channel": row["channel"],
-        "xref": row["xref"],
+        **{name: row[name] for name in ("id", "name", "state", "reason", "channel", "xref")},
         "trigger": row["starts"].upper(),
         "content": orjson.loads(row["content"]) if row["content"] else None,
-        "template": row["template"],
-        "template_version": row["template_version"],
-        "schedule": row["schedule"],
+        **{name: row[name] for name in ("template", "template_version", "schedule")},
         "options": serialize_options(options, row["retry_in"]),
-        "accepted_at": iso(row["accepted_at"]),
-        "scheduled_at": iso(row["scheduled_at"]),
-        "frozen_at": iso(row["frozen_at"]),
-        "started_at": iso(row["started_at"]),
-        "paused_at": iso(row["paused_at"]),
-        "ended_at": iso(row["ended_at"]),
+        **{name: iso(row[name]) for name in _TIMES},
         "rows": row["lines"],
         "duplicates": row["duplicates"],
         "refused": row["refused"],
@@ -86,10 +76,8 @@ def serialize_options(options: BroadcastOptions, retry_in: int | None) -> Row:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def broadcast_event(
-    row: Row, tally: BroadcastTally, state: str, reason: str | None, *, only_if: int | None = 0
-) -> Step:
-    """The outbox step of a state change; a final state also goes to the broadcast's own webhook."""
+def broadcast_event(row: Row, tally: BroadcastTally, state: str, reason: str | None) -> Step:
+    """The outbox step after the step of a state change; a final state also goes to the broadcast's own webhook."""
     word = {BroadcastState.RUNNING: "resumed" if row["started_at"] else "started"}.get(
         BroadcastState(state), str(state)
     )
@@ -104,15 +92,9 @@ def broadcast_event(
         "total": tally.total,
         "counts": tally.counts,
     }
-    params = {
-        "at": None,
-        "tenant": row["tenant"],
-        "type": f"broadcast.{word}",
-        "subject": row["id"],
-        "body": orjson.dumps(body).decode(),
-        "target": load_broadcast_options(row["options"]).webhook if state in FINAL_STAGES else None,
-    }
-    return Step("outbox_add", params, only_if)
+    target = load_broadcast_options(row["options"]).webhook if state in FINAL_STAGES else None
+    step = outbox_step(f"broadcast.{word}", row["id"], body, tenant=row["tenant"], target=target)
+    return step._replace(only_if=0)
 
 
 def _clock(minute: int) -> str:

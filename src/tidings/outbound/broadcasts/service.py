@@ -66,12 +66,18 @@ class BroadcastService:
         after: str | None = None,
     ) -> Page:
         """Broadcasts, newest first, each with its tally."""
-        params = {"tenant": tenant, "before": _place(after), "state": _state(state), "limit": page_size(limit)}
+        params = {
+            "tenant": tenant,
+            "before": _place(after),
+            "state": recipient_results.parse_state(state, list(BroadcastState)),
+            "limit": page_size(limit),
+        }
         if xref is None:
             rows = await self._store.read("broadcast_page", **params)
         else:
             rows = await self._store.read("broadcast_of_xref", **params, xref=xref)
-        items = await self._all_described(rows)
+        found = await read_tallies(self._store, [row["group_id"] for row in rows])
+        items = [serialize_broadcast(row, found[row["group_id"]]) for row in rows if row["group_id"] in found]
         return Page(items, rows[-1]["id"] if len(rows) == limit else None)
 
     async def counts(self, ids: Sequence[str], *, tenant: str = "default") -> list[Row]:
@@ -245,10 +251,6 @@ class BroadcastService:
             raise _missing(row["id"])  # rolled back between the two reads
         return found[row["group_id"]]
 
-    async def _all_described(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        found = await read_tallies(self._store, [row["group_id"] for row in rows])
-        return [serialize_broadcast(row, found[row["group_id"]]) for row in rows if row["group_id"] in found]
-
 
 _OPEN = (BroadcastState.LOADING, BroadcastState.READY, BroadcastState.RUNNING, BroadcastState.PAUSED)
 _RETRIABLE = (BroadcastState.RUNNING, BroadcastState.COMPLETED, BroadcastState.FAILED)
@@ -275,13 +277,6 @@ def _refused(what: str, row: Row) -> Conflict:
     return Conflict(
         f"the broadcast is {state}{reason} and cannot be {what}", remedy=f"see: tidings broadcasts show {row['id']}"
     )
-
-
-def _state(state: str | None) -> str | None:
-    if state is not None and state.lower() not in list(BroadcastState):
-        known = ", ".join(BroadcastState)
-        raise Invalid(f"there is no state {state[:60]!r}", field="state", remedy=f"use one of: {known}")
-    return None if state is None else state.lower()
 
 
 def _place(after: str | None) -> str:

@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 from ...model.broadcast import BroadcastState, load_broadcast_options
 from ...model.errors import Invalid
 from ...store.port import Row
-from ...wire.ssrf_guard import ForbiddenUrl, check_url
-from ...wire.ssrf_guard import SsrfRules as Callable
+from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
 from ..channels.base import Channel
 from ..events.event_types import EVENTS_CHANNEL as EVENTS
 from ..message_validation import MessageLimits, check_not_past, check_size, encode_content
@@ -32,7 +31,7 @@ class BroadcastValidator:
     """Validates requests against channels, templates and limits."""
 
     def __init__(
-        self, channels: Mapping[str, Channel], templates: TemplateService, rules: MessageLimits, webhooks: Callable
+        self, channels: Mapping[str, Channel], templates: TemplateService, rules: MessageLimits, webhooks: SsrfRules
     ) -> None:
         self._channels = channels
         self._templates = templates

@@ -26,8 +26,7 @@ from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, NoLookup, traits_of
 from .long_text import LongText, long_text
 from .options import ChannelKind, text
-from .provider_api import ProviderReply, masked, outcome_by_status
-from .provider_fields import provider_fields_of
+from .provider_api import ProviderReply, masked, outcome_by_status, provider_fields_of
 
 DEFAULT = "default"  # the recipient if the URL already names it
 TO = "{to}"

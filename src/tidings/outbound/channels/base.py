@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from ...model.errors import NotFound
+from ...model.errors import Misconfigured, NotFound
 from ...model.message import Message
 from ...model.outcome import Outcome, Skip, Unknown
 from ...model.task import OnUnknown
@@ -135,3 +135,28 @@ async def probe(channel: Channel) -> Outcome:
     if isinstance(channel, HasProbe):
         return await channel.probe()
     return Skip("this kind cannot be tested without sending")
+
+
+class UnavailableChannel:
+    """Stands for a channel in commands; every use of it raises the error about its secret."""
+
+    kind: ClassVar[str] = "unavailable"
+
+    def __init__(self, error: Misconfigured) -> None:
+        self.traits = ChannelTraits(OnUnknown.HOLD, "its secrets are not set here", timedelta(seconds=15))
+        self._error = error
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Raise Misconfigured."""
+        raise self._error
+
+    async def send(self, message: Message) -> Outcome:
+        """Raise Misconfigured."""
+        raise self._error
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Raise Misconfigured."""
+        raise self._error
+
+    async def close(self) -> None:
+        """Do nothing: there are no connections."""

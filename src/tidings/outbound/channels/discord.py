@@ -9,21 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
-from ...model.message import Message
-from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.outcome import Done, Outcome, Reject, Retry
 from ...model.task import Category, OnUnknown
-from ...wire.retry_after import retry_after
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of, send_parts
+from .long_text import LongText, long_text, parts_of
 from .options import ChannelKind, matching
-from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
-from .provider_fields import provider_fields_of
+from .provider_api import (
+    ProviderApi,
+    ProviderChannel,
+    ProviderPost,
+    ProviderReply,
+    base_url,
+    outcome_by_status,
+    provider_fields_of,
+    without_side_effects,
+)
 
 DEFAULT = "default"  # the recipient for the webhook's own channel
 MAX_TEXT = 2000
@@ -64,13 +69,6 @@ class DiscordSettings(BaseChannelSettings):
     base_url: str = "https://discord.com/api/v10"
 
 
-class DiscordRequest(NamedTuple):
-    """One request: the query of the webhook's URL, and the body."""
-
-    query: str
-    body: Mapping[str, Any]
-
-
 class DiscordChannel(ProviderChannel):
     """Sends through one webhook; `now` returns the current instant."""
 
@@ -91,28 +89,36 @@ class DiscordChannel(ProviderChannel):
         hide = (settings.webhook_token,)
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid for what Discord would always reject."""
-        posts_of(recipient, content, self._settings)
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
+        """The requests for this content; raises Invalid for what Discord would always reject."""
+        data = provider_fields_of(content, DATA, "Discord")
+        query = f"{self._path}?wait=true{_thread(recipient)}"
+        said = str(content.get("text") or "")
+        if not said.strip() and not any(data.get(name) for name in CONTENT):
+            remedy = f"give a text, or one of {', '.join(CONTENT)} in data"
+            raise Invalid("the message is empty", field="text", remedy=remedy)
+        if len(data.get("embeds", ())) > MAX_EMBEDS:
+            problem = f"there are {len(data['embeds'])} embeds"
+            raise Invalid(problem, field="data.embeds", remedy=f"use at most {MAX_EMBEDS}")
+        if data.get("flags", 0) & COMPONENTS_V2 and (said or data.get("embeds") or data.get("poll")):
+            remedy = f"put the text into data.components, or leave {COMPONENTS_V2} out of data.flags"
+            raise Invalid("with this flag a message consists of components only", field="data.flags", remedy=remedy)
+        parts = parts_of(said, MAX_TEXT, self._settings.long_text)
+        if len(parts) > 1 and "thread_name" in data:
+            problem = "a split text cannot start a thread"
+            raise Invalid(problem, field="data.thread_name", remedy="shorten the text, or send to a thread by its id")
+        lasting = {name: value for name, value in data.items() if name not in ONCE}
+        first = f"{query}&with_components=true" if data.get("components") else query  # Discord ignores them without it
+        return [
+            ProviderPost(
+                query if number else first, {**({"content": part} if part else {}), **(lasting if number else data)}
+            )
+            for number, part in enumerate(parts)
+        ]
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
         """Discord markup for every text, including embeds: values cannot mention people or hide links."""
         return Markup.DISCORD
-
-    async def send(self, message: Message) -> Outcome:
-        """Make one call, or one per part of a long text."""
-        try:
-            posts = posts_of(message.recipient, message.content, self._settings)
-        except Invalid as error:
-            return Reject(Category.VALIDATION, str(error))
-        since = self._api.begin()
-
-        async def send(post: DiscordRequest, id_: str) -> Outcome:
-            headers = {"x-request-id": id_}
-            reply = await self._api.post(self._path + post.query, post.body, headers=headers, since=since)
-            return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
-
-        return await send_parts(message.id, posts, send)
 
     async def probe(self) -> Outcome:
         """Read the webhook's name."""
@@ -121,10 +127,9 @@ class DiscordChannel(ProviderChannel):
             return reply
         if reply.is_success and reply.body is not None:
             return Done(self._api.shown(f"webhook {reply.fields.get('name')}"))
-        failed = self._outcome(reply)
-        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+        return without_side_effects(self._outcome(reply))
 
-    def _outcome(self, reply: ProviderReply) -> Outcome:
+    def _outcome(self, reply: ProviderReply, recipient: str = "", attempt: int = 1) -> Outcome:
         if reply.is_success and reply.is_json:
             id_ = self._api.shown(reply.fields.get("id"))
             return Done(id_ or None)
@@ -137,7 +142,8 @@ class DiscordChannel(ProviderChannel):
 def outcome_of(code: int | None, reply: ProviderReply, reason: str, *, now: int) -> Outcome:
     """The outcome of a Discord error; rate limits apply to the whole webhook."""
     if reply.status == 429:
-        return Retry(Category.THROTTLING, reason, after=_wait(reply, now), whole_channel=True)
+        after = reply.exact_wait(reply.fields.get("retry_after"), now)
+        return Retry(Category.THROTTLING, reason, after=after, whole_channel=True)
     if code in _GONE or code in _ACCOUNT:
         return Reject(Category.PERMANENT, reason, whole_channel=True)
     if code in _UNREACHABLE:
@@ -145,41 +151,6 @@ def outcome_of(code: int | None, reply: ProviderReply, reason: str, *, now: int)
     if code in _WRONG:
         return Reject(Category.VALIDATION, reason)
     return outcome_by_status(reply, reason, certain=reply.status >= 500)
-
-
-def _wait(reply: ProviderReply, now: int) -> timedelta | None:
-    """The wait of the body, which has fractions of a second, or of the Retry-After header."""
-    wish = reply.fields.get("retry_after")
-    exact = retry_after(str(wish), now=now) if isinstance(wish, int | float) else None
-    return reply.wait if exact is None else exact
-
-
-def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettings) -> list[DiscordRequest]:
-    """The requests for this content; raises Invalid for what Discord would always reject."""
-    data = provider_fields_of(content, DATA, "Discord")
-    query = f"?wait=true{_thread(recipient)}"
-    said = str(content.get("text") or "")
-    if not said.strip() and not any(data.get(name) for name in CONTENT):
-        remedy = f"give a text, or one of {', '.join(CONTENT)} in data"
-        raise Invalid("the message is empty", field="text", remedy=remedy)
-    if len(data.get("embeds", ())) > MAX_EMBEDS:
-        problem = f"there are {len(data['embeds'])} embeds"
-        raise Invalid(problem, field="data.embeds", remedy=f"use at most {MAX_EMBEDS}")
-    if data.get("flags", 0) & COMPONENTS_V2 and (said or data.get("embeds") or data.get("poll")):
-        remedy = f"put the text into data.components, or leave {COMPONENTS_V2} out of data.flags"
-        raise Invalid("with this flag a message consists of components only", field="data.flags", remedy=remedy)
-    parts = parts_of(said, MAX_TEXT, settings.long_text)
-    if len(parts) > 1 and "thread_name" in data:
-        problem = "a split text cannot start a thread"
-        raise Invalid(problem, field="data.thread_name", remedy="shorten the text, or send to a thread by its id")
-    lasting = {name: value for name, value in data.items() if name not in ONCE}
-    first = f"{query}&with_components=true" if data.get("components") else query  # Discord ignores them without it
-    return [
-        DiscordRequest(
-            query if number else first, {**({"content": part} if part else {}), **(lasting if number else data)}
-        )
-        for number, part in enumerate(parts)
-    ]
 
 
 def _thread(recipient: str) -> str:

@@ -10,7 +10,6 @@ import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import Enum, auto
 from functools import partial
 from typing import ClassVar, cast
 
@@ -36,7 +35,7 @@ from ...wire.smtp_client import (
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, NoLookup, traits_of
 from .options import ChannelKind, choice, number, size, text, yes_or_no
-from .provider_api import masked
+from .provider_api import ACCOUNT_ERROR, INVALID_REQUEST, PERMANENT_ERROR, TEMPORARY_ERROR, ProviderError, masked
 
 PORTS = {SmtpSecurity.STARTTLS: 587, SmtpSecurity.TLS: 465, SmtpSecurity.NONE: 25}
 
@@ -161,17 +160,8 @@ class EmailChannel(NoLookup):
         )
 
 
-class SmtpVerdict(Enum):
-    """The meaning of a reply."""
-
-    TEMPORARY = auto()
-    THROTTLED = auto()
-    PERMANENT = auto()
-    WRONG = auto()  # our mail is invalid
-    TOO_BIG = auto()
-    ACCOUNT = auto()
-
-
+_THROTTLED = ProviderError(Category.THROTTLING, retry=True)
+_TOO_LARGE = ProviderError(Category.VALIDATION)  # of this mail only
 _LOGIN_CODES = frozenset({530, 534, 535, 538})
 _WRONG_CODES = frozenset({500, 501, 502, 503, 504, 553, 555})
 _TOO_BIG = frozenset({(2, 3), (3, 4)})  # subject and detail of the enhanced code
@@ -180,39 +170,39 @@ _FULL = (2, 2)
 _TOO_MANY = (5, 3)
 
 
-def verdict(reply: SmtpReply, stage: SmtpStage) -> SmtpVerdict:
+def verdict(reply: SmtpReply, stage: SmtpStage) -> ProviderError:
     """The meaning of a 4xx or 5xx reply: by login codes, enhanced code, code, first digit."""
     code, enhanced = reply.code, reply.enhanced
     if code in _LOGIN_CODES:
-        return SmtpVerdict.ACCOUNT
+        return ACCOUNT_ERROR
     if code == 454:
-        return SmtpVerdict.TEMPORARY
+        return TEMPORARY_ERROR
     if enhanced is not None:
         found = _by_enhanced(code, enhanced[0], enhanced[1:], stage)
         if found is not None:
             return found
     if code == 552 and stage is SmtpStage.RECIPIENT and "recipients" in reply.text.lower():
-        return SmtpVerdict.TEMPORARY  # an old server's 452
+        return TEMPORARY_ERROR  # an old server's 452
     if code == 552 and stage is SmtpStage.SENDER:
-        return SmtpVerdict.TOO_BIG  # by the SIZE that we announce with the sender (RFC 1870)
+        return _TOO_LARGE  # by the SIZE that we announce with the sender (RFC 1870)
     if code in _WRONG_CODES:
-        return SmtpVerdict.WRONG
-    return SmtpVerdict.PERMANENT if 500 <= code < 600 else SmtpVerdict.TEMPORARY
+        return INVALID_REQUEST
+    return PERMANENT_ERROR if 500 <= code < 600 else TEMPORARY_ERROR
 
 
-def _by_enhanced(code: int, kind: int, detail: tuple[int, int], stage: SmtpStage) -> SmtpVerdict | None:
+def _by_enhanced(code: int, kind: int, detail: tuple[int, int], stage: SmtpStage) -> ProviderError | None:
     """The meaning of an enhanced code; None if the plain code decides."""
     if detail == _FULL or (detail == _TOO_MANY and stage is SmtpStage.RECIPIENT):
-        return SmtpVerdict.TEMPORARY
+        return TEMPORARY_ERROR
     if kind == 4 or code < 500:
-        return SmtpVerdict.THROTTLED if detail[0] == 7 else SmtpVerdict.TEMPORARY
+        return _THROTTLED if detail[0] == 7 else TEMPORARY_ERROR
     if detail in _BAD_LOGIN:
-        return SmtpVerdict.ACCOUNT
+        return ACCOUNT_ERROR
     if detail in _TOO_BIG:
-        return SmtpVerdict.TOO_BIG
+        return _TOO_LARGE
     if detail[0] in (5, 6):
-        return SmtpVerdict.WRONG
-    return SmtpVerdict.PERMANENT if detail[0] in (1, 2, 4, 7) else None
+        return INVALID_REQUEST
+    return PERMANENT_ERROR if detail[0] in (1, 2, 4, 7) else None
 
 
 def outcome_of(refused: SmtpRefused, *, own_sender: bool, hide: Sequence[str] = ()) -> Outcome:
@@ -222,19 +212,10 @@ def outcome_of(refused: SmtpRefused, *, own_sender: bool, hide: Sequence[str] = 
         reason += f" {refused.recipient}"
     reason = f"{reason}: {_said(refused.reply, hide)}"
     about_us = refused.stage in (SmtpStage.HELLO, SmtpStage.LOGIN) or (refused.stage is SmtpStage.SENDER and own_sender)
-    match verdict(refused.reply, refused.stage):
-        case SmtpVerdict.ACCOUNT:
-            return Reject(Category.PERMANENT, reason, whole_channel=True)
-        case SmtpVerdict.TEMPORARY:
-            return Retry(Category.TEMPORARY, reason)
-        case SmtpVerdict.THROTTLED:
-            return Retry(Category.THROTTLING, reason, whole_channel=about_us)
-        case SmtpVerdict.TOO_BIG:
-            return Reject(Category.VALIDATION, reason)
-        case SmtpVerdict.WRONG:
-            return Reject(Category.VALIDATION, reason, whole_channel=about_us)
-        case SmtpVerdict.PERMANENT:
-            return Reject(Category.PERMANENT, reason, whole_channel=about_us)
+    found = verdict(refused.reply, refused.stage)
+    if about_us and found is not TEMPORARY_ERROR and found is not _TOO_LARGE:
+        found = found._replace(account=True)
+    return found.outcome(reason)
 
 
 def stops(refused: Sequence[SmtpRefused], accepted: int, *, spares: bool) -> SmtpRefused | None:
@@ -268,18 +249,16 @@ def _host(value: object) -> str:
     return host
 
 
-def _port(value: object) -> int:
-    port = number(value)
-    if type(port) is not int or not 0 < port < 65_536:
-        raise ValueError("must be a port, such as 587")
-    return port
+def _whole(high: int, problem: str) -> Callable[[object], int]:
+    """Reader of a number from 1 to `high`."""
 
+    def read(value: object) -> int:
+        found = number(value)
+        if type(found) is not int or not 0 < found <= high:
+            raise ValueError(problem)
+        return found
 
-def _connections(value: object) -> int:
-    found = number(value)
-    if type(found) is not int or not 0 < found <= 100:
-        raise ValueError("must be a number from 1 to 100")
-    return found
+    return read
 
 
 def _name(value: object) -> str:
@@ -316,7 +295,7 @@ KIND = ChannelKind(
     lambda settings, now: EmailChannel(settings, now=now),
     {
         "host": _host,
-        "port": _port,
+        "port": _whole(65_535, "must be a port, such as 587"),
         "security": choice(SmtpSecurity),
         "username": text,
         "password": text,
@@ -325,7 +304,7 @@ KIND = ChannelKind(
         "allow_from": yes_or_no,
         "partial": yes_or_no,
         "max_size": size,
-        "connections": _connections,
+        "connections": _whole(100, "must be a number from 1 to 100"),
         "verify": yes_or_no,
         "ca_file": text,
         "helo_name": _name,

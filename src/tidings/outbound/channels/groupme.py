@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
@@ -19,10 +19,19 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of, send_parts
+from .long_text import LongText, long_text, part_id, parts_of
 from .options import ChannelKind, choice
-from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
-from .provider_fields import credential, provider_fields_of
+from .provider_api import (
+    ProviderApi,
+    ProviderChannel,
+    ProviderPost,
+    ProviderReply,
+    base_url,
+    credential,
+    outcome_by_status,
+    provider_fields_of,
+    without_side_effects,
+)
 
 BOT = "bot"  # the recipient for the bot's own group
 GROUP = "group:"  # the prefix of a group id
@@ -49,14 +58,6 @@ class GroupMeSettings(BaseChannelSettings):
     base_url: str = "https://api.groupme.com/v3"
 
 
-class GroupMeRequest(NamedTuple):
-    """One request; `key` is its source_guid, empty for a bot's post."""
-
-    path: str
-    body: Mapping[str, Any]
-    key: str
-
-
 class GroupMeChannel(ProviderChannel):
     """Sends as one bot or account; `now` returns the current instant."""
 
@@ -77,38 +78,44 @@ class GroupMeChannel(ProviderChannel):
         hide = tuple(secret for secret in (settings.token, settings.bot_id) if secret)
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid for what GroupMe would always reject."""
-        posts_of("", recipient, content, self._settings)
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
+        """The requests for this content; raises Invalid for what GroupMe would always reject."""
+        _check_recipient(recipient, self._settings)
+        data = provider_fields_of(content, DATA, "GroupMe")
+        said = str(content.get("text") or "")
+        if not said.strip() and not data.get("attachments"):
+            remedy = "give a text, or attachments in data"
+            raise Invalid("the message is empty", field="text", remedy=remedy)
+        parts = parts_of(said, MAX_TEXT, self._settings.long_text)
+        return [
+            self._request(recipient, part, part_id(id_, number), {} if number else data)
+            for number, part in enumerate(parts)
+        ]
+
+    def _request(self, recipient: str, said: str, key: str, data: Mapping[str, Any]) -> ProviderPost:
+        """One request: to the bot's group, to a group, or to a person; `key` is its source_guid."""
+        if recipient == BOT:
+            return ProviderPost("/bots/post", {"bot_id": self._settings.bot_id, "text": said, **data})
+        if recipient.startswith(GROUP):
+            path = f"/groups/{recipient.removeprefix(GROUP)}/messages"
+            message = {"source_guid": key, "text": said, "attachments": [], **data}
+            return ProviderPost(path, {"message": message}, self._account)
+        direct = {"source_guid": key, "recipient_id": recipient, "text": said, **data}
+        return ProviderPost("/direct_messages", {"direct_message": direct}, self._account)
 
     def chat(self, id_: str) -> str:
         """The recipient of a group: its id, or its bot."""
         return BOT if self._settings.token is None else f"{GROUP}{id_}"
-
-    async def send(self, message: Message) -> Outcome:
-        """Make one call, or one per part of a long text."""
-        try:
-            posts = posts_of(message.id, message.recipient, message.content, self._settings)
-        except Invalid as error:
-            return Reject(Category.VALIDATION, str(error))
-        since = self._api.begin()
-
-        async def send(post: GroupMeRequest, id_: str) -> Outcome:
-            headers = {"x-request-id": id_, **(self._account if post.key else {})}
-            reply = await self._api.post(post.path, post.body, headers=headers, since=since)
-            return self._outcome(reply, post) if isinstance(reply, ProviderReply) else reply
-
-        return await send_parts(message.id, posts, send)
 
     async def lookup(self, message: Message) -> Outcome:
         """Search the newest messages of the recipient for our id."""
         if message.recipient == BOT or not self._account:
             return Unknown("a bot's post cannot be looked up")
         try:
-            posts = posts_of(message.id, message.recipient, message.content, self._settings)
+            count = len(self.requests_of(message.recipient, message.content))
         except Invalid as error:
             return Unknown(f"lookup failed: {error}")
-        keys, listed = [post.key for post in posts], list[Mapping[str, Any]]()
+        keys, listed = [part_id(message.id, number) for number in range(count)], list[Mapping[str, Any]]()
         for _ in range(PAGES):
             before = f"&before_id={listed[-1].get('id')}" if listed else ""
             reply = await self._api.get(_list_of(message.recipient) + before, headers=self._account)
@@ -118,7 +125,7 @@ class GroupMeChannel(ProviderChannel):
             if page is None or not (reply.is_success or reply.status == 304):
                 return Unknown(f"GroupMe answered the lookup with {reply.words()}")
             listed += page
-            total = 0 if reply.status == 304 else _inner(reply, "response").get("count")
+            total = 0 if reply.status == 304 else reply.inner("response").get("count")
             found = found_in(listed, keys, total=total, accepted_at=message.accepted_at)
             if not page or not isinstance(found, Unknown):
                 return found
@@ -131,20 +138,19 @@ class GroupMeChannel(ProviderChannel):
         reply = await self._api.get("/users/me", headers=self._account)
         if not isinstance(reply, ProviderReply):
             return reply
-        person = _inner(reply, "response")
+        person = reply.inner("response")
         if reply.is_success and person:
             return Done(self._api.shown(f"{person.get('name')} (user {person.get('id')})"))
-        failed = outcome_by_status(reply, self._reason(reply), certain=False)
-        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+        return without_side_effects(outcome_by_status(reply, self._reason(reply), certain=False))
 
-    def _outcome(self, reply: ProviderReply, post: GroupMeRequest) -> Outcome:
+    def _outcome(self, reply: ProviderReply, recipient: str = "", attempt: int = 1) -> Outcome:
         if reply.is_success and reply.is_json:
             return Done(self._api.shown(_receipt(reply)) or None)
-        return outcome_of(reply, self._reason(reply), by_bot=not post.key)
+        return outcome_of(reply, self._reason(reply), by_bot=recipient == BOT)
 
     def _reason(self, reply: ProviderReply) -> str:
         """The reason from `meta.errors`, a list of texts or sometimes an object."""
-        errors = _inner(reply, "meta").get("errors")
+        errors = reply.inner("meta").get("errors")
         if isinstance(errors, dict):
             errors = [f"{name} {said}" for name, said in errors.items()]
         said = "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
@@ -181,33 +187,6 @@ def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, total: object,
     return Unknown("GroupMe's list does not reach back far enough")
 
 
-def posts_of(id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings) -> list[GroupMeRequest]:
-    """The requests for this content; raises Invalid for what GroupMe would always reject."""
-    _check_recipient(recipient, settings)
-    data = provider_fields_of(content, DATA, "GroupMe")
-    said = str(content.get("text") or "")
-    if not said.strip() and not data.get("attachments"):
-        remedy = "give a text, or attachments in data"
-        raise Invalid("the message is empty", field="text", remedy=remedy)
-    parts = parts_of(said, MAX_TEXT, settings.long_text)
-    keys = [id_ if number == 0 else f"{id_}.{number + 1}" for number in range(len(parts))]
-    return [
-        post_of(recipient, part, key, data if number == 0 else {}, settings)
-        for number, (part, key) in enumerate(zip(parts, keys, strict=True))
-    ]
-
-
-def post_of(recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings) -> GroupMeRequest:
-    """One request: to the bot's group, to a group, or to a person."""
-    if recipient == BOT:
-        return GroupMeRequest("/bots/post", {"bot_id": settings.bot_id, "text": said, **data}, "")
-    if recipient.startswith(GROUP):
-        path = f"/groups/{recipient.removeprefix(GROUP)}/messages"
-        return GroupMeRequest(path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key)
-    direct = {"source_guid": key, "recipient_id": recipient, "text": said, **data}
-    return GroupMeRequest("/direct_messages", {"direct_message": direct}, key)
-
-
 def _check_recipient(recipient: str, settings: GroupMeSettings) -> None:
     if recipient == BOT:
         if settings.bot_id is None:
@@ -231,20 +210,15 @@ def _list_of(recipient: str) -> str:
 
 
 def _listed(reply: ProviderReply) -> list[Mapping[str, Any]] | None:
-    response = _inner(reply, "response")
+    response = reply.inner("response")
     found = response.get("direct_messages", response.get("messages"))
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else None
 
 
 def _receipt(reply: ProviderReply) -> object:
-    response = _inner(reply, "response")
+    response = reply.inner("response")
     made = response.get("message") or response.get("direct_message")
     return made.get("id") if isinstance(made, dict) else None
-
-
-def _inner(reply: ProviderReply, name: str) -> Mapping[str, Any]:
-    found = reply.fields.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _judge(settings: GroupMeSettings) -> None:

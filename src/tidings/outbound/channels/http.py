@@ -27,16 +27,7 @@ from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent, re
 from ...wire.placeholders import DROPPED, Escape, as_text, fill, fill_text, look_up, names
 from ...wire.placeholders import UnresolvedPlaceholder as Missing
 from ...wire.retry_after import retry_after
-from ...wire.ssrf_guard import (
-    AdmittedUrl,
-    ForbiddenUrl,
-    Resolve,
-    SsrfGuard,
-    SsrfRules,
-    UnresolvedHost,
-    check_url,
-    has_dot_segments,
-)
+from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, SsrfRules, UnresolvedHost, check_url, has_dot_segments
 from .base import BaseChannelSettings, NoLookup, traits_of
 from .options import ChannelKind, ports, size, text, yes_or_no
 from .provider_api import ProviderReply, masked, outcome_by_status
@@ -145,7 +136,8 @@ class HttpChannel(NoLookup):
         request = make_request(message, self._settings)
         target = check_url(request.url, self._settings.rules)
         began = time.monotonic()
-        admitted = await self._admit(f"{target.scheme}://{target.host}:{target.port}/")
+        origin = f"{target.scheme}://{target.host}:{target.port}/"  # URLs that differ by message share one DNS lookup
+        admitted = self._guard.known(origin) or await self._guard.admit(origin)
         left = self._settings.deadline - timedelta(seconds=time.monotonic() - began)
         return await self._http.request(
             self._settings.method,
@@ -156,10 +148,6 @@ class HttpChannel(NoLookup):
             pinned=admitted.pin(message.attempt),
             max_response_size=self._settings.max_response_size,
         )
-
-    async def _admit(self, origin: str) -> AdmittedUrl:
-        """Admit the origin only, so that URLs that differ by message share one DNS lookup."""
-        return self._guard.known(origin) or await self._guard.admit(origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,10 +330,6 @@ def _statuses(value: object) -> frozenset[int]:
     return frozenset(cast(Sequence[int], given))
 
 
-def _anything(value: object) -> object:
-    return value
-
-
 def _words(value: object) -> Mapping[str, str]:
     found = _table(value)
     if not set(found.values()) <= _WORDS:
@@ -399,7 +383,7 @@ KIND = ChannelKind(
         "secrets": _table,
         "success": _statuses,
         "success_path": text,
-        "success_equals": _anything,
+        "success_equals": lambda value: value,
         "receipt_path": text,
         "error_path": text,
         "errors": _words,

@@ -60,13 +60,14 @@ def _place(text: str, most: int) -> int:
         if place > 0:
             return place
     place = most
-    while place > most // 2 and _continues(text[place]):
+    while place > most // 2 and (text[place] in _JOINERS or unicodedata.combining(text[place])):
         place -= 1
     return place
 
 
-def _continues(character: str) -> bool:
-    return character in _JOINERS or unicodedata.combining(character) != 0
+def part_id(id_: str, number: int) -> str:
+    """The id of a part, counted from 0; the first has that of the message."""
+    return f"{id_}.{number + 1}" if number else id_
 
 
 async def send_parts(id_: str, parts: Sequence[Part], send: Callable[[Part, str], Awaitable[Outcome]]) -> Outcome:
@@ -76,7 +77,7 @@ async def send_parts(id_: str, parts: Sequence[Part], send: Callable[[Part, str]
     """
     receipts: list[str] = []
     for number, part in enumerate(parts):
-        outcome = await send(part, id_ if number == 0 else f"{id_}.{number + 1}")
+        outcome = await send(part, part_id(id_, number))
         if not isinstance(outcome, Done):
             return outcome if number == 0 else _incomplete(number, len(parts), receipts, outcome)
         if outcome.receipt is not None:

@@ -1,4 +1,4 @@
-"""Call a provider's HTTP API; map status and error codes to outcomes.
+"""Call a provider's HTTP API; check what is sent, map status and error codes to outcomes.
 
 The provider's URL comes from the operator, so the SSRF guard does not apply. Secrets are masked in everything
 that can be shown. A body is read up to a limit and parsed only as a JSON object; anything else (a proxy's
@@ -7,7 +7,9 @@ HTML) is classified by its status alone.
 
 from __future__ import annotations
 
+import re
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -16,13 +18,17 @@ from urllib.parse import quote
 import orjson
 from pyreqwest.http import Url
 
+from ...inputs.fields import Field, check_fields
+from ...model.errors import Invalid
+from ...model.message import Message
 from ...model.outcome import Outcome, Reject, Retry, Unknown
 from ...model.task import Category
 from ...wire.http_client import LINGER, MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import api_url
 from .base import NoLookup
-from .options import text
+from .long_text import send_parts
+from .options import matching, text
 
 MAX_ANSWER = 262_144
 
@@ -31,6 +37,8 @@ _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
 _ACCOUNT_STATUSES = frozenset({401, 402, 403, 407})
 _THROTTLED = frozenset({420, 429})
 _NOT_BEGUN = frozenset({408, 425, 503})  # refused before processing: certainly not sent
+
+credential = matching(re.compile(r"[!-~]{1,500}"), "must be printable ASCII without spaces")
 
 
 def base_url(value: object) -> str:
@@ -51,6 +59,16 @@ class ProviderReply(NamedTuple):
     def fields(self) -> Mapping[str, Any]:
         """The body's fields, or an empty mapping."""
         return self.body or {}
+
+    def inner(self, name: str) -> Mapping[str, Any]:
+        """The fields of an object in the body, or an empty mapping."""
+        found = self.fields.get(name)
+        return found if isinstance(found, dict) else {}
+
+    def exact_wait(self, seconds: object, now: int) -> timedelta | None:
+        """The wait that the body tells, which may have fractions of a second, or that of Retry-After."""
+        exact = retry_after(str(seconds), now=now) if isinstance(seconds, int | float) else None
+        return self.wait if exact is None else exact
 
     @property
     def is_success(self) -> bool:
@@ -90,7 +108,7 @@ class ProviderApi:
     async def get(self, path: str, *, headers: Mapping[str, str] = {}) -> ProviderReply | Outcome:
         """GET once; a lost answer is retryable, because nothing was changed."""
         found = await self._ask("GET", path, None, headers, None)
-        return without_side_effects(found)
+        return found if isinstance(found, ProviderReply) else without_side_effects(found)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -141,10 +159,66 @@ class ProviderApi:
         return ProviderReply(answer.status, body if isinstance(body, dict) else None, shown, wait, is_json)
 
 
+def provider_fields_of(content: Mapping[str, Any], known: Mapping[str, Field], provider: str) -> dict[str, Any]:
+    """The non-null fields of `data`; raises Invalid for an unknown one."""
+    data = content.get("data")
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        remedy = f"use an object with some of: {', '.join(known)}"
+        raise Invalid("data is not an object", field="data", remedy=remedy)
+    try:
+        given = check_fields(data, known)
+    except Invalid as error:
+        problem = f"{provider} cannot use data: {error.problem}"
+        raise Invalid(problem, field=f"data.{error.field}", remedy=error.remedy) from error
+    return {name: value for name, value in given.items() if value is not None}
+
+
+class ProviderPost(NamedTuple):
+    """One POST; a body of bytes is sent as it is, any other as JSON."""
+
+    path: str
+    body: Any
+    headers: Mapping[str, str] = {}
+
+
 class ProviderChannel(NoLookup):
-    """The common parts of channels that call a provider's API."""
+    """A channel that calls a provider's API, once for each part of a message."""
 
     _api: ProviderApi
+
+    @abstractmethod
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> Sequence[ProviderPost]:
+        """The requests for this content; raises Invalid for what the provider would always reject."""
+
+    @abstractmethod
+    def _outcome(self, reply: ProviderReply, recipient: str = "", attempt: int = 1) -> Outcome:
+        """The outcome of a reply."""
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Raise Invalid for what the provider would always reject."""
+        self.requests_of(recipient, content)
+
+    async def send(self, message: Message) -> Outcome:
+        """Make one call, or one per part of a long text, within one deadline."""
+        try:
+            requests = self.requests_of(message.recipient, message.content, message.id)
+        except Invalid as error:
+            return Reject(Category.VALIDATION, str(error))
+        since = self._api.begin()
+
+        async def send(request: ProviderPost, id_: str) -> Outcome:
+            reply = await self._reply(request, id_, since)
+            if not isinstance(reply, ProviderReply):
+                return reply
+            return self._outcome(reply, message.recipient, message.attempt)
+
+        return await send_parts(message.id, requests, send)
+
+    async def _reply(self, request: ProviderPost, id_: str, since: float) -> ProviderReply | Outcome:
+        headers = {**request.headers, "x-request-id": id_}
+        return await self._api.post(request.path, request.body, headers=headers, since=since)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -158,7 +232,7 @@ def masked(text: str, hide: Sequence[str]) -> str:
     return repr(text.strip()[:MAX_SHOWN])[1:-1]
 
 
-def without_side_effects(found: ProviderReply | Outcome) -> ProviderReply | Outcome:
+def without_side_effects(found: Outcome) -> Outcome:
     """The outcome of a read: a lost answer is a temporary error, not an unknown outcome."""
     if isinstance(found, Unknown):
         return Retry(Category.TEMPORARY, found.evidence)

@@ -14,15 +14,22 @@ from typing import Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
-from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of, send_parts
+from .long_text import LongText, long_text, parts_of
 from .options import ChannelKind, matching
-from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
-from .provider_fields import provider_fields_of
+from .provider_api import (
+    ProviderApi,
+    ProviderChannel,
+    ProviderPost,
+    ProviderReply,
+    base_url,
+    outcome_by_status,
+    provider_fields_of,
+    without_side_effects,
+)
 
 API = "https://slack.com/api"
 HOOKS = "https://hooks.slack.com/services"
@@ -99,9 +106,21 @@ class SlackChannel(ProviderChannel):
         self._headers = {**_JSON, **({} if self._hook else {"authorization": f"Bearer {secret}"})}
         self._api = ProviderApi(base, deadline=settings.deadline, hide=hide, now=now)
 
-    def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid for what Slack would always reject."""
-        bodies_of(recipient, content, self._settings)
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
+        """The bodies for this content; raises Invalid for what Slack would always reject."""
+        place = _place(recipient, self._settings)
+        data = provider_fields_of(content, DATA, "Slack")
+        said = str(content.get("text") or "")
+        if not said.strip() and not data.get("blocks") and not data.get("attachments"):
+            remedy = "give a text, or blocks or attachments in data"
+            raise Invalid("the message is empty", field="text", remedy=remedy)
+        lasting = {name: value for name, value in data.items() if name not in ONCE}
+        parts = parts_of(said, MAX_TEXT, self._settings.long_text)
+        path = "/chat.postMessage" if self._hook is None else f"/{self._hook}"
+        return [
+            ProviderPost(path, {**place, "text": part, **(lasting if number else data)}, self._headers)
+            for number, part in enumerate(parts)
+        ]
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
         """mrkdwn for the text, for mrkdwn blocks and for texts of legacy attachments."""
@@ -114,35 +133,18 @@ class SlackChannel(ProviderChannel):
             marked = spot.place == "text"
         return Markup.SLACK if marked else None
 
-    async def send(self, message: Message) -> Outcome:
-        """Make one call, or one per part of a long text."""
-        try:
-            bodies = bodies_of(message.recipient, message.content, self._settings)
-        except Invalid as error:
-            return Reject(Category.VALIDATION, str(error))
-        since = self._api.begin()
-        path = "/chat.postMessage" if self._hook is None else f"/{self._hook}"
-
-        async def send(body: Mapping[str, Any], id_: str) -> Outcome:
-            headers = {**self._headers, "x-request-id": id_}
-            reply = await self._api.post(path, body, headers=headers, since=since)
-            return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
-
-        return await send_parts(message.id, bodies, send)
-
     async def probe(self) -> Outcome:
         """Call `auth.test` for the account's name; Skip for a webhook."""
         if self._hook is not None:
             return Skip("a Slack webhook cannot be tested without sending")
         reply = await self._api.post("/auth.test", b"", headers=self._headers)
         if not isinstance(reply, ProviderReply):
-            return Retry(Category.TEMPORARY, reply.evidence) if isinstance(reply, Unknown) else reply
+            return without_side_effects(reply)
         if reply.is_success and reply.fields.get("ok") is True:
             return Done(self._api.shown(f"{reply.fields.get('user')} at {reply.fields.get('team')}"))
-        failed = self._outcome(reply)
-        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+        return without_side_effects(self._outcome(reply))
 
-    def _outcome(self, reply: ProviderReply) -> Outcome:
+    def _outcome(self, reply: ProviderReply, recipient: str = "", attempt: int = 1) -> Outcome:
         if self._hook is not None:
             return _outcome_of_hook(reply)
         fields = reply.fields
@@ -182,19 +184,6 @@ def _outcome_of_hook(reply: ProviderReply) -> Outcome:
     if reply.status in (404, 410) and reply.shown in ("no_service", "no_service_id", "no_team"):
         return Reject(Category.PERMANENT, reply.words(), whole_channel=True)  # the webhook was deleted
     return outcome_by_status(reply, reply.words(), certain=reply.status == 500)
-
-
-def bodies_of(recipient: str, content: Mapping[str, Any], settings: SlackSettings) -> list[Mapping[str, Any]]:
-    """The bodies for this content; raises Invalid for what Slack would always reject."""
-    place = _place(recipient, settings)
-    data = provider_fields_of(content, DATA, "Slack")
-    said = str(content.get("text") or "")
-    if not said.strip() and not data.get("blocks") and not data.get("attachments"):
-        remedy = "give a text, or blocks or attachments in data"
-        raise Invalid("the message is empty", field="text", remedy=remedy)
-    lasting = {name: value for name, value in data.items() if name not in ONCE}
-    parts = parts_of(said, MAX_TEXT, settings.long_text)
-    return [{**place, "text": part, **(data if number == 0 else lasting)} for number, part in enumerate(parts)]
 
 
 def _place(recipient: str, settings: SlackSettings) -> Mapping[str, str]:

@@ -11,20 +11,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
-from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...wire.retry_after import retry_after
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of, send_parts
+from .long_text import LongText, long_text, parts_of
 from .options import ChannelKind, choice, matching
-from .provider_api import ProviderApi, ProviderChannel, ProviderReply, base_url, outcome_by_status
-from .provider_fields import provider_fields_of
+from .provider_api import (
+    ProviderApi,
+    ProviderChannel,
+    ProviderPost,
+    ProviderReply,
+    base_url,
+    outcome_by_status,
+    provider_fields_of,
+    without_side_effects,
+)
 
 MAX_TEXT = 4096  # characters without markup
 MAX_CAPTION = 1024
@@ -100,23 +106,6 @@ class TelegramSettings(BaseChannelSettings):
     base_url: str = "https://api.telegram.org"
 
 
-class TelegramRequest(NamedTuple):
-    """One request: method and parameters."""
-
-    method: str
-    parameters: Mapping[str, Any]
-
-    def to(self, chat: int | str) -> TelegramRequest:
-        """The same request to another chat."""
-        return TelegramRequest(self.method, {**self.parameters, "chat_id": chat})
-
-    def plainly(self) -> TelegramRequest:
-        """The same request without markup."""
-        return TelegramRequest(
-            self.method, {key: self.parameters[key] for key in self.parameters if key != "parse_mode"}
-        )
-
-
 class TelegramChannel(ProviderChannel):
     """Sends messages as one bot; `now` returns the current instant."""
 
@@ -140,24 +129,32 @@ class TelegramChannel(ProviderChannel):
         self._api = ProviderApi(base, deadline=settings.deadline, hide=secrets, now=now)
         self._moved: OrderedDict[int | str, int] = OrderedDict()  # old chat -> new, to save a request
 
-    def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid for what Telegram would always reject."""
-        calls_of(recipient, content, self._settings)
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
+        """The requests for this content; raises Invalid for what Telegram would always reject."""
+        chat = chat_of(recipient)
+        data = provider_fields_of(content, DATA, "Telegram")
+        said = str(content.get("text") or "")
+        mode = _mode(content.get("data") or {}, self._settings)
+        extras = {key: value for key, value in data.items() if key not in ("parse_mode", *MEDIA)}
+        if mode is not None:
+            extras = {"parse_mode": mode, **extras}
+        media = [name for name in MEDIA if name in data]
+        if len(media) > 1:
+            problem = f"A message cannot have both {media[0]} and {media[1]}"
+            raise Invalid(problem, remedy="Send them as two messages", field="data")
+        if media:
+            return [_media_call(chat, media[0], data[media[0]], said, extras)]
+        if not said.strip():
+            raise Invalid("The message is empty", remedy="Give a text, or data with a photo", field="text")
+        return [
+            ProviderPost("/sendMessage", {"chat_id": chat, "text": part, **extras})
+            for part in _parts(said, extras, self._settings)
+        ]
 
     def markup(self, spot: MarkupSpot) -> Markup | None:
         """The markup of the text, by the parse_mode of the message or channel."""
         mode = spot.data.get("parse_mode", self._settings.parse_mode)
         return _MARKUP.get(mode) if spot.place == "text" and isinstance(mode, str) else None
-
-    async def send(self, message: Message) -> Outcome:
-        """Make one call, or one per part of a long text, within one deadline."""
-        try:
-            calls = calls_of(message.recipient, message.content, self._settings)
-        except Invalid as error:
-            return Reject(Category.VALIDATION, str(error))
-        since = self._api.begin()
-
-        return await send_parts(message.id, calls, lambda call, id_: self._send(call, id_, since))
 
     async def probe(self) -> Outcome:
         """Call `getMe` for the bot's name."""
@@ -167,67 +164,35 @@ class TelegramChannel(ProviderChannel):
         bot = reply.fields.get("result")
         if reply.is_success and isinstance(bot, dict):
             return Done(self._api.shown(f"@{bot.get('username')}, bot {bot.get('id')}"))
-        failed = self._outcome(reply, chat=0) if not reply.is_success else Unknown(reply.words())
-        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+        return without_side_effects(Unknown(reply.words()) if reply.is_success else self._outcome(reply))
 
-    async def _send(self, call: TelegramRequest, id_: str, since: float) -> Outcome:
+    async def _reply(self, request: ProviderPost, id_: str, since: float) -> ProviderReply | Outcome:
         """Make one call, and another if the group has migrated or the markup is invalid."""
-        chat = call.parameters["chat_id"]
-        call = call.to(self._moved.get(chat, chat))
-        reply = await self._post(call, id_, since)
+        chat = request.body["chat_id"]
+        body = {**request.body, "chat_id": self._moved.get(chat, chat)}
+        reply = await super()._reply(request._replace(body=body), id_, since)
         if isinstance(reply, ProviderReply) and (moved := moved_to(reply)) is not None:
-            self._remember(chat, moved)
-            call = call.to(moved)
-            reply = await self._post(call, id_, since)
+            self._moved[chat] = moved
+            if len(self._moved) > _REMEMBERED:
+                self._moved.popitem(last=False)
+            body["chat_id"] = moved
+            reply = await super()._reply(request._replace(body=body), id_, since)
         if self._settings.bad_markup == "plain" and isinstance(reply, ProviderReply) and is_markup_wrong(reply):
-            reply = await self._post(call.plainly(), id_, since)
-        return self._outcome(reply, chat=chat) if isinstance(reply, ProviderReply) else reply
+            plain = {name: value for name, value in body.items() if name != "parse_mode"}
+            reply = await super()._reply(request._replace(body=plain), id_, since)
+        return reply
 
-    async def _post(self, call: TelegramRequest, id_: str, since: float) -> ProviderReply | Outcome:
-        headers = {"x-request-id": id_}
-        return await self._api.post(f"/{call.method}", call.parameters, headers=headers, since=since)
-
-    def _outcome(self, reply: ProviderReply, *, chat: int | str) -> Outcome:
+    def _outcome(self, reply: ProviderReply, recipient: str = "", attempt: int = 1) -> Outcome:
         ok = reply.fields.get("ok")
         if reply.is_success and (ok is True or (reply.body is None and reply.is_json)):
             return Done(receipt_of(reply.fields.get("result")))  # also with a truncated body
+        if ok is not False and reply.status == 404:  # not Telegram's answer
+            return Reject(Category.PERMANENT, reply.words(), whole_channel=True)
         if ok is not False:
-            return _foreign_outcome(reply)
+            return outcome_by_status(reply, reply.words(), certain=False)
         reason = reply.words(self._api.shown(reply.fields.get("description")))
-        return outcome_of(reply, reason, chat=chat, after=self._wait(reply))
-
-    def _wait(self, reply: ProviderReply) -> timedelta | None:
-        wish = _parameters(reply).get("retry_after")
-        exact = retry_after(str(wish), now=self._now()) if isinstance(wish, int | float) else None
-        return reply.wait if exact is None else exact
-
-    def _remember(self, old: int | str, new: int) -> None:
-        self._moved[old] = new
-        if len(self._moved) > _REMEMBERED:
-            self._moved.popitem(last=False)
-
-
-def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSettings) -> list[TelegramRequest]:
-    """The requests for this content; raises Invalid for what Telegram would always reject."""
-    chat = chat_of(recipient)
-    data = provider_fields_of(content, DATA, "Telegram")
-    said = str(content.get("text") or "")
-    mode = _mode(content.get("data") or {}, settings)
-    extras = {key: value for key, value in data.items() if key not in ("parse_mode", *MEDIA)}
-    if mode is not None:
-        extras = {"parse_mode": mode, **extras}
-    media = [name for name in MEDIA if name in data]
-    if len(media) > 1:
-        problem = f"A message cannot have both {media[0]} and {media[1]}"
-        raise Invalid(problem, remedy="Send them as two messages", field="data")
-    if media:
-        return [_media_call(chat, media[0], data[media[0]], said, extras)]
-    if not said.strip():
-        raise Invalid("The message is empty", remedy="Give a text, or data with a photo", field="text")
-    return [
-        TelegramRequest("sendMessage", {"chat_id": chat, "text": part, **extras})
-        for part in _parts(said, extras, settings)
-    ]
+        after = reply.exact_wait(reply.inner("parameters").get("retry_after"), self._now())
+        return outcome_of(reply, reason, recipient, after=after)
 
 
 def chat_of(recipient: str) -> int | str:
@@ -268,7 +233,7 @@ def _parts(said: str, extras: Mapping[str, Any], settings: TelegramSettings) -> 
     return [said]
 
 
-def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> TelegramRequest:
+def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> ProviderPost:
     if not place.strip() or (":" in place and not place.startswith(("https://", "http://"))):
         problem = f"{name} is neither a URL nor a file_id"
         raise Invalid(problem, remedy="Use an https URL or a file_id", field="data")
@@ -276,19 +241,20 @@ def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mappi
         remedy = f"With a {name} it is a caption of at most {MAX_CAPTION}"
         raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
     renamed = {"caption_entities" if key == "entities" else key: value for key, value in extras.items()}
-    return TelegramRequest(
-        MEDIA[name], {"chat_id": chat, name: place, **({"caption": said} if said else {}), **renamed}
+    return ProviderPost(
+        f"/{MEDIA[name]}", {"chat_id": chat, name: place, **({"caption": said} if said else {}), **renamed}
     )
 
 
-def outcome_of(reply: ProviderReply, reason: str, *, chat: int | str, after: timedelta | None) -> Outcome:
+def outcome_of(reply: ProviderReply, reason: str, recipient: str, *, after: timedelta | None) -> Outcome:
     """The outcome of a Telegram error."""
     code = reply.fields.get("error_code")
     status = code if type(code) is int else reply.status
     words = str(reply.fields.get("description")).lower()
     match status:
         case 429:
-            return Retry(Category.THROTTLING, reason, after=after, whole_channel=_is_person(chat))
+            is_group = recipient.startswith(("-", "@"))  # we pace private chats, so their 429 concerns the bot
+            return Retry(Category.THROTTLING, reason, after=after, whole_channel=not is_group)
         case 400 if "logged out" in words:
             return Reject(Category.PERMANENT, reason, whole_channel=True)
         case 400 if any(part in words for part in _UNREACHABLE):
@@ -307,32 +273,15 @@ def outcome_of(reply: ProviderReply, reason: str, *, chat: int | str, after: tim
             return Reject(Category.VALIDATION, reason)
 
 
-def _foreign_outcome(reply: ProviderReply) -> Outcome:
-    """The outcome of a response that is not Telegram's, by its status."""
-    if reply.status == 404:
-        return Reject(Category.PERMANENT, reply.words(), whole_channel=True)
-    return outcome_by_status(reply, reply.words(), certain=False)
-
-
-def _is_person(chat: int | str) -> bool:
-    """Whether it is a private chat: we pace those, so a 429 concerns the bot; groups have their own limit."""
-    return isinstance(chat, int) and chat >= 0
-
-
 def moved_to(reply: ProviderReply) -> int | None:
     """The new id of a group that became a supergroup."""
-    new = _parameters(reply).get("migrate_to_chat_id")
+    new = reply.inner("parameters").get("migrate_to_chat_id")
     return new if reply.status == 400 and type(new) is int else None
 
 
 def is_markup_wrong(reply: ProviderReply) -> bool:
     """Whether the text was rejected for its markup."""
     return reply.status == 400 and "can't parse entities" in str(reply.fields.get("description"))
-
-
-def _parameters(reply: ProviderReply) -> Mapping[str, Any]:
-    found = reply.fields.get("parameters")
-    return found if isinstance(found, dict) else {}
 
 
 def receipt_of(result: object) -> str | None:

@@ -20,11 +20,10 @@ import orjson
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
-from ...model.message import Message
-from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.outcome import Done, Outcome, Reject, Retry
 from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of, send_parts
+from .long_text import LongText, long_text, parts_of
 from .options import ChannelKind, choice, length, matching, text
 from .phone_number import check_e164, is_e164, is_user_id
 from .provider_api import (
@@ -37,11 +36,14 @@ from .provider_api import (
     ProviderApi,
     ProviderChannel,
     ProviderError,
+    ProviderPost,
     ProviderReply,
     base_url,
+    credential,
     outcome_by_status,
+    provider_fields_of,
+    without_side_effects,
 )
-from .provider_fields import credential, provider_fields_of
 
 MAX_TEXT = 1600
 MAX_MEDIA = 10
@@ -134,24 +136,26 @@ class TwilioChannel(ProviderChannel):
         self._headers = {"authorization": f"Basic {basic}"}
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid unless the recipient and the content are valid."""
-        forms_of(recipient, content, self._settings)
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
+        """The forms for this content; raises Invalid for what Twilio would always reject.
 
-    async def send(self, message: Message) -> Outcome:
-        """Make one call, or one per part of a long text."""
-        try:
-            forms = forms_of(message.recipient, message.content, self._settings, message.id)
-        except Invalid as error:
-            return Reject(Category.VALIDATION, str(error))
-        since = self._api.begin()
-
-        async def send(form: bytes, id_: str) -> Outcome:
-            headers = {**_FORM, **self._headers, "x-request-id": id_}
-            reply = await self._api.post(f"{self._account}/Messages.json", form, headers=headers, since=since)
-            return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
-
-        return await send_parts(message.id, forms, send)
+        Each part has its own callback id, because its status proves nothing about the whole message.
+        """
+        if self._settings.via is not TwilioProduct.WHATSAPP or not is_user_id(recipient):
+            check_e164(recipient)
+        data = provider_fields_of(content, DATA, "Twilio")
+        _check_extras(data)
+        said = str(content.get("text") or "")
+        if not said.strip() and not data.get("media") and not data.get("content_sid"):
+            remedy = "give a text, or media or content_sid in data"
+            raise Invalid("the message is empty", field="text", remedy=remedy)
+        parts = parts_of(said, MAX_TEXT, self._settings.long_text)
+        ids = [id_] if len(parts) == 1 else [f"{id_}.{number}" for number in range(1, len(parts) + 1)]
+        forms = [
+            form_of(recipient, part, data if number == 0 else {}, self._settings, ids[number])
+            for number, part in enumerate(parts)
+        ]
+        return [ProviderPost(f"{self._account}/Messages.json", form, {**_FORM, **self._headers}) for form in forms]
 
     async def probe(self) -> Outcome:
         """Read the account, or with an API key the list of messages."""
@@ -160,14 +164,13 @@ class TwilioChannel(ProviderChannel):
         if not isinstance(reply, ProviderReply):
             return reply
         if reply.body is None or not reply.is_success:
-            failed = self._refused(reply)
-            return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+            return without_side_effects(self._refused(reply))
         status = reply.body.get("status", "active")
         if status != "active":
             return Reject(Category.PERMANENT, f"the account is {self._api.shown(status)}", whole_channel=True)
         return Done(self._api.shown(reply.body.get("friendly_name")) or self._settings.account_sid)
 
-    def _outcome(self, reply: ProviderReply) -> Outcome:
+    def _outcome(self, reply: ProviderReply, recipient: str = "", attempt: int = 1) -> Outcome:
         if not reply.is_success or not reply.is_json:
             return self._refused(reply)
         fields, code = reply.fields, reply.fields.get("error_code")
@@ -188,28 +191,6 @@ def outcome_of(code: int, reason: str, *, after: timedelta | None = None) -> Ret
     """The outcome of a code in a response or callback; None if it is unknown."""
     fate = CODES.get(code)
     return None if fate is None else fate.outcome(reason, after=after)
-
-
-def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> list[bytes]:
-    """The forms for this content; raises Invalid for what Twilio would always reject.
-
-    Each part has its own callback id, because its status proves nothing about the whole message.
-    """
-    if settings.via is not TwilioProduct.WHATSAPP or not is_user_id(recipient):
-        check_e164(recipient)
-    data = provider_fields_of(content, DATA, "Twilio")
-    _check_extras(data)
-    said = str(content.get("text") or "")
-    if not said.strip() and not data.get("media") and not data.get("content_sid"):
-        remedy = "give a text, or media or content_sid in data"
-        raise Invalid("the message is empty", field="text", remedy=remedy)
-    parts = parts_of(said, MAX_TEXT, settings.long_text)
-    return [
-        form_of(
-            recipient, part, data if number == 0 else {}, settings, id_ if len(parts) == 1 else f"{id_}.{number + 1}"
-        )
-        for number, part in enumerate(parts)
-    ]
 
 
 def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = "") -> bytes:

@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
-from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of, send_parts
+from .long_text import LongText, long_text, parts_of
 from .options import ChannelKind, matching, yes_or_no
 from .phone_number import check_e164, is_user_id
 from .provider_api import (
@@ -32,11 +31,14 @@ from .provider_api import (
     ProviderApi,
     ProviderChannel,
     ProviderError,
+    ProviderPost,
     ProviderReply,
     base_url,
+    credential,
     outcome_by_status,
+    provider_fields_of,
+    without_side_effects,
 )
-from .provider_fields import credential, provider_fields_of
 
 MAX_TEXT = 4096
 MAX_CAPTION = 1024  # of media, and of the body of an interactive message
@@ -155,34 +157,34 @@ class WhatsAppCloudChannel(ProviderChannel):
         hide = (settings.access_token,)
         self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
-    def check(self, recipient: str, content: dict[str, object]) -> None:
-        """Raise Invalid unless the recipient and the content are valid."""
-        bodies_of(recipient, content, self._settings)
+    def requests_of(self, recipient: str, content: Mapping[str, Any], id_: str = "") -> list[ProviderPost]:
+        """The requests for this content; raises Invalid for what WhatsApp would always reject."""
+        head = {"messaging_product": "whatsapp", **_address(recipient)}
+        data = provider_fields_of(content, DATA, "WhatsApp")
+        said = str(content.get("text") or "")
+        types = [name for name in TYPES if name in data]
+        if len(types) > 1:
+            problem = f"A message cannot be both {types[0]} and {types[1]}"
+            raise Invalid(problem, remedy="Send them as two messages", field="data")
+        extras = {name: data[name] for name in data if name in ("context", "recipient_identity_key_hash")}
+        if types:
+            kind = types[0]
+            return [self._request({**head, "type": kind, kind: _object(kind, data[kind], said), **extras}, id_)]
+        if not said.strip():
+            raise Invalid("The message is empty", remedy="Give a text, or data with a template", field="text")
+        preview = data.get("preview_url", self._settings.preview_url)
+        parts = parts_of(said, MAX_TEXT, self._settings.long_text)
+        bodies = [{**head, "type": "text", "text": {"preview_url": preview, "body": part}, **extras} for part in parts]
+        # Statuses echo our id for a whole message; each part has its own.
+        ids = [id_] if len(parts) == 1 else [f"{id_}.{number}" for number in range(1, len(parts) + 1)]
+        return list(map(self._request, bodies, ids))
+
+    def _request(self, body: Mapping[str, Any], echoed: str) -> ProviderPost:
+        return ProviderPost(f"{self._number}/messages", {**body, "biz_opaque_callback_data": echoed}, self._headers)
 
     def chat(self, id_: str) -> str:
         """The recipient of a chat: the person's address, or `group:` and the id of a group."""
         return id_ if id_.startswith("+") or is_user_id(id_) else GROUP + id_
-
-    async def send(self, message: Message) -> Outcome:
-        """Make one call, or one per part of a long text."""
-        try:
-            bodies = bodies_of(message.recipient, message.content, self._settings)
-        except Invalid as error:
-            return Reject(Category.VALIDATION, str(error))
-        since = self._api.begin()
-
-        async def send(body: dict[str, Any], id_: str) -> Outcome:
-            # Statuses echo our id for a whole message; each part has its own.
-            echoed = f"{id_}.1" if id_ == message.id and len(bodies) > 1 else id_
-            reply = await self._api.post(
-                f"{self._number}/messages",
-                {**body, "biz_opaque_callback_data": echoed},
-                headers={**self._headers, "x-request-id": id_},
-                since=since,
-            )
-            return self._outcome(reply, message.attempt) if isinstance(reply, ProviderReply) else reply
-
-        return await send_parts(message.id, bodies, send)
 
     async def probe(self) -> Outcome:
         """Read the sender's number, name and quality."""
@@ -195,33 +197,29 @@ class WhatsAppCloudChannel(ProviderChannel):
             name, quality = reply.fields.get("verified_name"), reply.fields.get("quality_rating")
             known = [str(part) for part in (name, number, quality and f"quality {quality}") if part]
             return Done(self._api.shown(", ".join(known)))
-        failed = Unknown(reply.words()) if reply.is_success else self._refused(reply, attempt=1)
-        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+        return without_side_effects(Unknown(reply.words()) if reply.is_success else self._refused(reply, attempt=1))
 
-    def _outcome(self, reply: ProviderReply, attempt: int) -> Outcome:
+    def _outcome(self, reply: ProviderReply, recipient: str = "", attempt: int = 1) -> Outcome:
         if reply.is_success and "error" not in reply.fields and (reply.body is not None or reply.is_json):
             return Done(self._receipt(reply.fields.get("messages")))  # also with a truncated body
         return self._refused(reply, attempt)
 
     def _refused(self, reply: ProviderReply, attempt: int) -> Outcome:
-        error = reply.fields.get("error")
-        code = error.get("code") if isinstance(error, dict) else None
-        if not isinstance(error, dict) or type(code) is not int:
+        error = reply.inner("error")
+        code = error.get("code")
+        if type(code) is not int:
             return outcome_by_status(reply, reply.words(), certain=False)
         if code == 100 and error.get("error_subcode") == 33:  # the path has an unknown phone_number_id
             code = 33
-        reason = reply.words(f"code {code}", self._api.shown(error.get("message")), self._details(error))
+        data = error.get("error_data")  # an object or a string
+        details = self._api.shown(data.get("details") if isinstance(data, dict) else data)
+        reason = reply.words(f"code {code}", self._api.shown(error.get("message")), details)
         known = outcome_of(code, reason, attempt=attempt)
         if known is not None:
             return known
         if error.get("is_transient") is True:
             return Retry(Category.TEMPORARY, reason, after=reply.wait)
         return outcome_by_status(reply, reason, certain=True)
-
-    def _details(self, error: Mapping[str, Any]) -> str:
-        """The details of an error; `error_data` is an object or a string."""
-        data = error.get("error_data")
-        return self._api.shown(data.get("details") if isinstance(data, dict) else data)
 
     def _receipt(self, messages: object) -> str | None:
         first = messages[0] if isinstance(messages, list) and messages else None
@@ -235,28 +233,6 @@ def outcome_of(code: int, reason: str, *, attempt: int) -> Retry | Reject | None
     if code == 1 and attempt > 1:  # temporary at first; on a repeat the request is invalid
         fate = INVALID_REQUEST
     return None if fate is None else fate.outcome(reason)
-
-
-def bodies_of(recipient: str, content: Mapping[str, Any], settings: WhatsAppCloudSettings) -> list[dict[str, Any]]:
-    """The requests for this content; raises Invalid for what WhatsApp would always reject."""
-    head = {"messaging_product": "whatsapp", **_address(recipient)}
-    data = provider_fields_of(content, DATA, "WhatsApp")
-    said = str(content.get("text") or "")
-    types = [name for name in TYPES if name in data]
-    if len(types) > 1:
-        problem = f"A message cannot be both {types[0]} and {types[1]}"
-        raise Invalid(problem, remedy="Send them as two messages", field="data")
-    extras = {name: data[name] for name in data if name in ("context", "recipient_identity_key_hash")}
-    if types:
-        kind = types[0]
-        return [{**head, "type": kind, kind: _object(kind, data[kind], said), **extras}]
-    if not said.strip():
-        raise Invalid("The message is empty", remedy="Give a text, or data with a template", field="text")
-    preview = data.get("preview_url", settings.preview_url)
-    return [
-        {**head, "type": "text", "text": {"preview_url": preview, "body": part}, **extras}
-        for part in parts_of(said, MAX_TEXT, settings.long_text)
-    ]
 
 
 def _address(recipient: str) -> dict[str, str]:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from .base import Channel
 from .options import ChannelKind, Now, choice, length, matching, text, yes_or_no
-from .provider_api import base_url
-from .provider_fields import credential
+from .provider_api import base_url, credential
 from .whatsapp_servers.base import NumberFormat, SessionServer, WhatsappSessionSettings
 from .whatsapp_servers.evolution import EvolutionChannel
 from .whatsapp_servers.gateway import GatewayChannel

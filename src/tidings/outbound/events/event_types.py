@@ -100,9 +100,9 @@ def matches_patterns(patterns: Sequence[str], type_: str) -> bool:
     )
 
 
-def outbox_step(type_: str, subject: str, body: Mapping[str, Any], *, tenant: str) -> Step:
+def outbox_step(type_: str, subject: str, body: Mapping[str, Any], *, tenant: str, target: str | None = None) -> Step:
     """The step that writes an event to the outbox, in the transaction of its change."""
-    params = {"at": None, "tenant": tenant, "type": type_, "subject": subject, "target": None}
+    params = {"at": None, "tenant": tenant, "type": type_, "subject": subject, "target": target}
     return Step("outbox_add", {**params, "body": orjson.dumps(body).decode()})
 
 

@@ -2,7 +2,6 @@
 
 column_map: maps columns and JSON paths of a row to fields.
 row_parser: turns a row into a message, a schedule or a recipient of a broadcast.
-row_results: what a write-back writes for a row, and when to look at it again.
 settings: the named imports of the settings file.
 table_import: imports a table page by page; dry run, and no row twice.
 timestamps: parses timestamps of other systems: epoch seconds to microseconds, ISO 8601.

@@ -20,24 +20,13 @@ from ...model.message import Draft
 from ...model.time import iso, micros, moment
 from ...store.port import Row
 from .column_map import ColumnSource, object_of, text_of, value_of
+from .settings import TableImportRequest
 from .timestamps import parse_timestamp
 
 _ONCE = frozenset({"", "0", "none", "no", "false", "null", "once", "never"})
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MESSAGE_FIELDS = ("channel", "to", "text", "subject", "data", "priority", "ordering_key", "max_attempts")
 _WORDS = "daily, weekdays, weekly, monthly, yearly, hourly, an interval such as 90m, a cron rule or an RRULE"
-
-
-@dataclass(frozen=True, slots=True)
-class ParseOptions:
-    """How to read the rows of one run."""
-
-    tenant: str
-    now: int
-    grace: timedelta
-    time: str = "auto"
-    timezone: ZoneInfo | None = None
-    overdue: bool = False  # also import rows that are overdue by more than the grace
 
 
 class ParsedRow(NamedTuple):
@@ -49,18 +38,21 @@ class ParsedRow(NamedTuple):
     name: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class ImportRowParser:
-    """Parses rows relative to one instant."""
+    """Parses the rows of one run relative to one instant."""
 
-    def __init__(self, places: Mapping[str, ColumnSource], options: ParseOptions) -> None:
-        self._places = places
-        self._options = options
+    places: Mapping[str, ColumnSource]
+    request: TableImportRequest
+    tenant: str
+    now: int
+    grace: timedelta
 
     def parse(self, row: Row) -> ParsedRow:
         """Parse one row; raises Invalid."""
-        said = {name: value_of(place, row) for name, place in self._places.items()}
+        said = {name: value_of(place, row) for name, place in self.places.items()}
         zone_name = text_of(said.get("timezone"), "timezone")
-        timezone = parse_timezone(zone_name) if zone_name else self._options.timezone
+        timezone = parse_timezone(zone_name) if zone_name else self.request.timezone
         at = self._time(said["at"], "at", timezone) if "at" in said else None
         repeat = said.get("repeat")
         if isinstance(repeat, str) and repeat.strip().lower() in _ONCE:
@@ -80,7 +72,7 @@ class ImportRowParser:
             ordering_key=text_of(said.get("ordering_key"), "ordering_key"),
             expires_at=None if expires is None else self._time(expires, "expires_at", timezone),
             max_attempts=_whole(said.get("max_attempts"), "max_attempts"),
-            tenant=self._options.tenant,
+            tenant=self.tenant,
         )
         name = text_of(said.get("name"), "name")
         if repeat:
@@ -105,16 +97,21 @@ class ImportRowParser:
         return {**{field: value for field, value in timing.items() if value is not None}, "message": message}
 
     def _check_overdue(self, at: int | None) -> None:
-        late = 0 if at is None else self._options.now - at
-        if late > micros(self._options.grace) and not self._options.overdue:
+        late = 0 if at is None else self.now - at
+        if late > micros(self.grace) and not self.request.overdue:
             raise Invalid(
                 f"the message was due {durations.humanize(timedelta(microseconds=late))} ago",
                 field="at",
                 remedy="skip it, or import it with --overdue",
             )
 
+    def status_of(self, row: Mapping[str, Any]) -> str | None:
+        """The status that undo restores."""
+        value = None if self.request.status is None else value_of(ColumnSource(self.request.status), row)
+        return None if value is None else str(value)
+
     def _time(self, value: Any, name: str, timezone: ZoneInfo | None) -> int:
-        return parse_timestamp(value, form=self._options.time, timezone=timezone, field=name)
+        return parse_timestamp(value, form=self.request.time, timezone=timezone, field=name)
 
 
 def recurrence_rule(repeat: Any, at: int | None, timezone: ZoneInfo) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ from ..message_serializer import error_fields
 from ..message_validation import MESSAGE_COLUMNS
 from ..schedules.occurrence_builder import Occurrence
 from ..service import OutboundService
-from .column_map import ColumnSource, parse_column_map, value_of
-from .row_parser import ImportRowParser, ParsedRow, ParseOptions
+from .column_map import ColumnSource, parse_column_map
+from .row_parser import ImportRowParser, ParsedRow
 from .settings import TableImportRequest
 from .timestamps import TIMESTAMP_FORMATS
 
@@ -125,9 +125,7 @@ class TableImportService:
             began = {"id": run, "tenant": tenant, "source": source}
             listed = [Step("write_back_add", {"source": source, "tenant": tenant})] if request.is_written_back else []
             await self._store.write([Step("import_begin", began), *listed])
-        now = self._clock.now()
-        options = ParseOptions(tenant, now, self._grace, request.time, request.timezone, request.overdue)
-        reading = _RowReader(ImportRowParser(places, options), options, request)
+        reading = ImportRowParser(places, request, tenant, self._clock.now(), self._grace)
         wanted = [place.column for place in places.values() if place.column is not None]
         wanted = list(dict.fromkeys([*wanted, *([request.status] if request.status else [])]))
         groups: dict[str, list[_Recipient]] = {}
@@ -188,7 +186,11 @@ class TableImportService:
         return places, key
 
     async def _page(
-        self, rows: Sequence[Row], reading: _RowReader, report: TableImportReport, groups: dict[str, list[_Recipient]]
+        self,
+        rows: Sequence[Row],
+        reading: ImportRowParser,
+        report: TableImportReport,
+        groups: dict[str, list[_Recipient]],
     ) -> None:
         """Validate one page and write its messages and schedules; recipients of broadcasts join their group.
 
@@ -220,19 +222,19 @@ class TableImportService:
         report.samples += [one.sample for one in valid[: max(0, SAMPLES - len(report.samples))]]
 
     async def _validate(
-        self, rows: Sequence[Row], reading: _RowReader
+        self, rows: Sequence[Row], reading: ImportRowParser
     ) -> tuple[list[_PreparedRow], list[_Recipient], list[Row]]:
         valid: list[_PreparedRow] = []
         people: list[_Recipient] = []
         bad: list[Row] = []
         for row in rows:
             try:
-                parsed = reading.parser.parse(row)
+                parsed = reading.parse(row)
                 note = {"key": row[_KEY], "recipient": None, "before": reading.status_of(row)}
                 if parsed.schedule is not None:
-                    valid.append(await self._schedule(parsed, note, reading.options))
+                    valid.append(await self._schedule(parsed, note, reading))
                     continue
-                task, made = await self._outbound.messages.prepare(parsed.draft, reading.options.now)
+                task, made = await self._outbound.messages.prepare(parsed.draft, reading.now)
                 if parsed.group is not None:
                     people.append(_Recipient({**note, "recipient": made[5]}, parsed))
                 else:
@@ -242,10 +244,10 @@ class TableImportService:
                 bad.append({"key": row[_KEY], **error_fields(error)})
         return valid, people, bad
 
-    async def _schedule(self, parsed: ParsedRow, note: Row, options: ParseOptions) -> _PreparedRow:
-        zone = options.timezone or self._timezone
+    async def _schedule(self, parsed: ParsedRow, note: Row, reading: ImportRowParser) -> _PreparedRow:
+        zone = reading.request.timezone or self._timezone
         try:
-            step, _ = await self._outbound.schedules.prepare(parsed.schedule, timezone=zone, tenant=options.tenant)
+            step, _ = await self._outbound.schedules.prepare(parsed.schedule, timezone=zone, tenant=reading.tenant)
         except TidingsError as error:
             field = (error.field or "repeat").removeprefix("message.")
             raise type(error)(error.problem, remedy=error.remedy, field=field) from None
@@ -253,7 +255,7 @@ class TableImportService:
         return _PreparedRow(note, _sample(note, parsed, step.params["next_at"]), step=step)
 
     async def _broadcast(
-        self, group: str, recipients: Sequence[_Recipient], reading: _RowReader, report: TableImportReport
+        self, group: str, recipients: Sequence[_Recipient], reading: ImportRowParser, report: TableImportReport
     ) -> None:
         """Write the broadcast of one group with the keys of its rows; all rows must have the same content."""
         first = recipients[0].parsed.draft
@@ -280,10 +282,10 @@ class TableImportService:
             report.refuse([{"key": one.note["key"], **error_fields(error)} for one in fitting])
 
     async def _write_broadcast(
-        self, group: str, recipients: Sequence[_Recipient], reading: _RowReader, report: TableImportReport
+        self, group: str, recipients: Sequence[_Recipient], reading: ImportRowParser, report: TableImportReport
     ) -> None:
         parsed = recipients[0].parsed
-        draft, now = parsed.draft, reading.options.now
+        draft, now = parsed.draft, reading.now
         body: Row = {
             "channel": draft.channel,
             "name": (parsed.name or group)[:200],
@@ -313,10 +315,10 @@ class TableImportService:
         said = orjson.dumps(keys).decode()
         return {row["key"] for row in await self._store.read("import_known", source=source, keys=said)}
 
-    def _notes(self, report: TableImportReport, notes: Iterable[Row], reading: _RowReader) -> list[Step]:
+    def _notes(self, report: TableImportReport, notes: Iterable[Row], reading: ImportRowParser) -> list[Step]:
         """The steps that remember these rows; the transaction is rolled back if another run was first."""
         rows = list(notes)
-        check_at = reading.options.now if reading.request.is_written_back else None
+        check_at = reading.now if reading.request.is_written_back else None
         note = {"source": report.source, "run": report.run, "rows": orjson.dumps(rows).decode(), "check_at": check_at}
         return [
             Step("import_add", note),
@@ -328,17 +330,6 @@ class TableImportService:
 _PARTICULARS = re.compile(r"'[^']*'|\d[\w:.,+-]*")  # what differs from row to row
 _KEY = "\0key"  # no column has this name
 _SHARED = ("channel", "text", "subject", "data", "at", "priority", "max_attempts")
-
-
-class _RowReader(NamedTuple):
-    parser: ImportRowParser
-    options: ParseOptions
-    request: TableImportRequest
-
-    def status_of(self, row: Mapping[str, Any]) -> str | None:
-        """The status that undo restores."""
-        value = None if self.request.status is None else value_of(ColumnSource(self.request.status), row)
-        return None if value is None else str(value)
 
 
 def _sample(note: Row, parsed: ParsedRow, at: int) -> Row:

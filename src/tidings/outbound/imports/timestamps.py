@@ -30,7 +30,10 @@ def parse_timestamp(value: Any, *, form: str = "auto", timezone: ZoneInfo | None
         raise Invalid("the time is empty", field=field, remedy="exclude such rows, or give them a time")
     if isinstance(value, int | float):
         return _counted(value, form, field)
-    return _bounded(_written(value, timezone, field), value, field)
+    at = _written(value, timezone, field)
+    if not _EARLIEST <= at <= _LATEST:
+        raise Invalid(f"{str(value)[:60]} is not between 1980 and 2200", field=field, remedy="correct the row")
+    return at
 
 
 def _counted(value: float, form: str, field: str) -> Instant:
@@ -62,9 +65,3 @@ def _written(value: Any, timezone: ZoneInfo | None, field: str) -> Instant:
             raise Invalid(f"{value.isoformat()} has no time zone", field=field, remedy="give one with --timezone")
         return resolve_wall_time(value, timezone).at
     return instant(value)
-
-
-def _bounded(at: Instant, value: Any, field: str) -> Instant:
-    if not _EARLIEST <= at <= _LATEST:
-        raise Invalid(f"{str(value)[:60]} is not between 1980 and 2200", field=field, remedy="correct the row")
-    return at

@@ -9,7 +9,6 @@ rrules: RRULE (RFC 5545).
 rule_descriptions: a recurrence rule in plain English.
 rule_parser: parses recurrence rules: cron, interval, daily, weekly, monthly, yearly, RRULE.
 schedule_filters: filters of the list and of bulk actions.
-schedule_state: the state that `catch_up` needs, from a schedule's row.
 scheduler: the actor that makes due occurrences exactly once; prunes the occurrence log.
 service: creates, edits, pauses, resumes, runs, previews and removes schedules.
 """

@@ -74,7 +74,7 @@ class ScheduleBulk:
         said = [repr(row) if isinstance(row, TidingsError) else row for _, row in chunk]
         earlier = await find_replay(self._store, self._schedules.once("schedules.bulk", place, said, None, tenant))
         if earlier is not None:
-            return [BulkLineResult(*line) for line in _lines(earlier.answer)]
+            return _replayed(earlier.answer)
         lines, steps = list[BulkLineResult](), list[Step]()
         for number, row in chunk:
             try:
@@ -95,7 +95,7 @@ class ScheduleBulk:
         once = self._schedules.once("schedules.bulk", place, said, answer, tenant)
         made = await create_once(self._store, steps, answer, once)
         await self._store.hint()
-        return [BulkLineResult(*line) for line in _lines(made.answer)] if made.replayed else lines
+        return _replayed(made.answer) if made.replayed else lines
 
     async def change(self, action: str, body: object, *, tenant: str = "default") -> BulkChange:
         """Apply an action to the schedules that match; those it does not fit are left alone."""
@@ -107,7 +107,7 @@ class ScheduleBulk:
         after: str | None = None
         while matched < MAX_CHANGED:
             page = await find_schedules(self._store, wanted, limit=CHUNK, after=after, tenant=tenant)
-            for row in page.rows:
+            for row in page.items:
                 if origins is not None and row["state"] not in origins:
                     continue
                 matched += 1
@@ -156,9 +156,9 @@ def _json(cell: str) -> Any:
         raise Invalid(f"variables is not JSON ({error})", field="variables", remedy='write {"name": "Ada"}') from None
 
 
-def _lines(answer: list[list[Any]]) -> list[tuple[int, str | None, TidingsError | None]]:
+def _replayed(answer: list[list[Any]]) -> list[BulkLineResult]:
     """The results of an earlier call."""
     return [
-        (number, id_, None if error is None else Invalid(error[0], remedy=error[1], field=error[2]))
+        BulkLineResult(number, id_, None if error is None else Invalid(error[0], remedy=error[1], field=error[2]))
         for number, id_, error in answer
     ]

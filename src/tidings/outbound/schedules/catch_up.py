@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from ...inputs.timezones import parse_timezone
 from ...model.time import MINUTE, iso
-from .recurrence import RecurrenceSeries
+from ...store.port import Row
+from .recurrence import RecurrenceSeries, compile_rule, excluded_dates
 
 LATE_AFTER = MINUTE
 MAX_MADE = 100  # per schedule and step; the rest follows in the next step
@@ -51,6 +53,32 @@ class OccurrencePlan(NamedTuple):
     next_at: int | None
 
 
+def series_of(row: Row) -> RecurrenceSeries:
+    """The series of instants of a stored schedule."""
+    timezone = parse_timezone(row["timezone"])
+    rule = row["rule"]
+    return RecurrenceSeries(
+        compile_rule(rule, timezone), timezone, row["start_at"], row["end_at"], excluded_dates(rule)
+    )
+
+
+def announced(row: Row) -> int:
+    """The next instant; that of an occurrence which waits for the previous one is `held_at`."""
+    return int(row["next_at"] if row["held_at"] is None else row["held_at"])
+
+
+def schedule_state_of(row: Row) -> ScheduleState:
+    """The state that `catch_up` needs."""
+    return ScheduleState(
+        series_of(row),
+        announced(row),
+        row["catch_up"],
+        row["catch_up_window"],
+        None if row["most"] is None else max(0, row["most"] - row["fired"]),
+        max(row["last_at"] or 0, row["changed_at"]),
+    )
+
+
 def plan_occurrences(state: ScheduleState, now: int) -> OccurrencePlan:
     """Plan what is due at `now`; the announced instant must be."""
     following = state.series.first_after(state.next_at)
@@ -60,7 +88,9 @@ def plan_occurrences(state: ScheduleState, now: int) -> OccurrencePlan:
         made = _chosen(state, now)[: state.left]
         last = _last_handled(state, made, now)
         following = state.series.first_after(last)
-    lines = [*_missed(state, made, last, now), *_left_out(state, last)]
+    excluded = state.series.skipped(state.since, last, MAX_LOGGED)
+    lines = [OccurrenceLogEntry(at, "skipped", "its date is excluded") for at in excluded]
+    lines = [*_missed(state, made, last, now), *lines]
     return OccurrencePlan(made, lines, last, None if following is None else following.at)
 
 
@@ -130,11 +160,3 @@ def _why(state: ScheduleState, at: int, made: list[int], now: int) -> str:
     if made and made[-1] > at:
         return f"missed: replaced by the occurrence of {iso(made[-1])}"
     return "missed: this schedule does not catch up"
-
-
-def _left_out(state: ScheduleState, last: int) -> list[OccurrenceLogEntry]:
-    """Log lines of excluded dates since the last occurrence."""
-    return [
-        OccurrenceLogEntry(at, "skipped", "its date is excluded")
-        for at in state.series.skipped(state.since, last, MAX_LOGGED)
-    ]

@@ -180,10 +180,6 @@ def excluded_dates(stored: str) -> frozenset[date]:
     return frozenset(date.fromisoformat(day) for day in orjson.loads(stored).get("excluded_dates", ()))
 
 
-def _interval(rule: Mapping[str, Any], _zone: ZoneInfo) -> RecurrenceRule:
-    return Interval(micros(durations.parse(rule["every"])), rule["anchor"])
-
-
 def _cron(rule: Mapping[str, Any], timezone: ZoneInfo) -> RecurrenceRule:
     expression = CRON_ALIASES.get(rule["cron"], rule["cron"])
     probe = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001  (a wall clock's)
@@ -221,10 +217,6 @@ def _on_days(is_day: Callable[[date], bool], clocks: list[time]) -> Times:
             day += timedelta(days=1)
 
     return times
-
-
-def _any_day(_rule: Mapping[str, Any]) -> Callable[[date], bool]:
-    return lambda _day: True
 
 
 def _of_week(rule: Mapping[str, Any]) -> Callable[[date], bool]:
@@ -271,8 +263,8 @@ def _of_year(rule: Mapping[str, Any]) -> Callable[[date], bool]:
 
 RULE_KINDS: Mapping[str, Callable[[Mapping[str, Any], ZoneInfo], RecurrenceRule]] = {
     "cron": _cron,
-    "every": _interval,
-    "daily": _by_days(_any_day, "daily"),
+    "every": lambda rule, _zone: Interval(micros(durations.parse(rule["every"])), rule["anchor"]),
+    "daily": _by_days(lambda _rule: lambda _day: True, "daily"),
     "weekly": _by_days(_of_week, "weekly"),
     "monthly": _by_days(_of_month, "monthly"),
     "yearly": _by_days(_of_year, "yearly"),

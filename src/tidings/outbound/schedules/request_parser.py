@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -18,10 +18,10 @@ from ...model.time import SECOND, iso, micros
 from ...store.port import Row
 from ..message_validation import check_line
 from . import catch_up
+from .catch_up import series_of
 from .recurrence import RULE_KINDS, RecurrenceSeries
 from .rule_descriptions import describe_rule
 from .rule_parser import parse_rule, serialize_rule
-from .schedule_state import series_of
 
 DEFAULT_CATCH_UP_WINDOW = timedelta(hours=1)  # older missed occurrences are not made
 MAX_CATCH_UP_WINDOW = timedelta(days=31)
@@ -89,8 +89,9 @@ def parse_schedule(given: Mapping[str, Any], usual: ZoneInfo, now: int, before: 
     rule, timezone, start, end, most = parse_timing(given, usual, now, before)
     creates, body = _content(given)
     return ScheduleRequest(
-        _name(given.get("name"), rule), rule, timezone.key, creates, body, _policy(given.get("catch_up")),
-        _grace(given, before), _overlap(given.get("overlap")), _tags(given.get("tags")),
+        _name(given.get("name"), rule), rule, timezone.key, creates, body,
+        _choice(given, "catch_up", catch_up.CATCH_UP_POLICIES, catch_up.LATEST), _grace(given, before),
+        _choice(given, "overlap", OVERLAP_POLICIES, OVERLAP_POLICIES[0]), _tags(given.get("tags")),
         _text(given[creates].get("channel")), _text(given[creates].get("to")), start, end, most,
     )  # fmt: skip
 
@@ -172,18 +173,11 @@ def _name(said: str | None, rule: str) -> str:
     return check_line(name, "name", _MAX_NAME_LENGTH)
 
 
-def _policy(said: str | None) -> str:
-    if said is not None and said not in catch_up.CATCH_UP_POLICIES:
-        raise Invalid(
-            f"catch_up is {said[:40]!r}", field="catch_up", remedy=f"use {', '.join(catch_up.CATCH_UP_POLICIES)}"
-        )
-    return said or catch_up.LATEST
-
-
-def _overlap(said: str | None) -> str:
-    if said is not None and said not in OVERLAP_POLICIES:
-        raise Invalid(f"overlap is {said[:40]!r}", field="overlap", remedy=f"use {', '.join(OVERLAP_POLICIES)}")
-    return said or OVERLAP_POLICIES[0]
+def _choice(given: Mapping[str, Any], name: str, known: Sequence[str], default: str) -> str:
+    said: str | None = given.get(name)
+    if said is not None and said not in known:
+        raise Invalid(f"{name} is {said[:40]!r}", field=name, remedy=f"use {', '.join(known)}")
+    return said or default
 
 
 def _tags(said: list[Any] | None) -> str:

@@ -36,14 +36,6 @@ def _cron(expression: str) -> str:
     return said[:1].lower() + said[1:]
 
 
-def _every(length: str) -> str:
-    return f"every {durations.humanize(durations.parse(length))}"
-
-
-def _daily(rule: dict[str, Any]) -> str:
-    return f"every day at {_clocks(rule)}"
-
-
 def _weekly(rule: dict[str, Any]) -> str:
     days = rule["on"]
     if days == list(WEEKDAYS[:5]):
@@ -88,8 +80,8 @@ def _joined(words: Sequence[str]) -> str:
 
 _WORDS: Mapping[str, Callable[[Any], str]] = {
     "cron": _cron,
-    "every": _every,
-    "daily": _daily,
+    "every": lambda length: f"every {durations.humanize(durations.parse(length))}",
+    "daily": lambda rule: f"every day at {_clocks(rule)}",
     "weekly": _weekly,
     "monthly": _monthly,
     "yearly": _yearly,

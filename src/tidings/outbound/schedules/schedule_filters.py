@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...inputs.fields import Field, check_fields
-from ...inputs.pagination import invalid_cursor, page_size
+from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...inputs.timezones import parse_timezone
 from ...model.errors import Invalid
-from ...store.port import Row, Store
+from ...store.port import Store
 
 STATES = ("active", "paused", "ended")
 WINDOW = 20_000  # maximum schedules scanned for one page
@@ -27,13 +27,6 @@ SELECTION_FIELDS: Mapping[str, Field] = {
     "dry_run": Field("boolean", "only count the schedules", False),
 }
 _NEWEST = "~"  # sorts after every id
-
-
-class FoundSchedules(NamedTuple):
-    """Rows of one page, and the cursor of the next one, if any."""
-
-    rows: list[Row]
-    next: str | None
 
 
 def parse_filter(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +52,7 @@ def parse_selection(body: object) -> tuple[dict[str, Any], bool]:
 
 async def find_schedules(
     store: Store, wanted: Mapping[str, Any], *, limit: int, after: str | None, tenant: str
-) -> FoundSchedules:
+) -> Page:
     """One page, newest first. A filter scans a bounded number of rows, so a page may be short before the end."""
     size = page_size(limit)
     window = WINDOW if any(value is not None for value in wanted.values()) else size
@@ -67,9 +60,9 @@ async def find_schedules(
     filters = {"title" if name == "name" else name: value for name, value in wanted.items()}
     rows = await store.read("schedule_page", **where, **filters, limit=size)
     if len(rows) == size:
-        return FoundSchedules(rows, rows[-1]["id"])
+        return Page(rows, rows[-1]["id"])
     floor = (await store.read("schedule_floor", **where))[0]
-    return FoundSchedules(rows, floor["floor"] if floor["seen"] >= window else None)
+    return Page(rows, floor["floor"] if floor["seen"] >= window else None)
 
 
 def _before(after: str | None) -> str:

@@ -20,12 +20,12 @@ from ...model.errors import CallerError, Conflict, TemporaryError, error_text
 from ...model.task import NewTask
 from ...model.time import HOUR, SECOND, iso, micros
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
+from ..events.event_types import outbox_step
 from ..events.subscription_cache import SubscriptionCache
 from ..message_validation import MESSAGE_COLUMNS
-from .catch_up import ScheduleState, late_expiry, plan_occurrences
+from .catch_up import ScheduleState, announced, late_expiry, plan_occurrences, schedule_state_of
 from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence
 from .request_parser import OVERLAP_POLICIES
-from .schedule_state import announced, schedule_state_of
 
 PAGE = 1000  # maximum schedules per transaction
 SIZE = 4 << 20  # maximum characters of their contents
@@ -183,7 +183,8 @@ class Scheduler:
             return
         made, last, problem = 0, row["last_created"], row["problem"]
         lines = [line._asdict() for line in planned.lines if line.at not in ran]
-        is_blocked = row["overlap"] != ALLOW and bool(planned.make) and await self._is_unfinished(last)
+        may_overlap = row["overlap"] == ALLOW or not planned.make or last is None
+        is_blocked = not may_overlap and bool(await self._store.read("schedule_unfinished", id=last))
         if is_blocked and row["overlap"] == WAIT:
             batch.moves.append(_waiting(row, state.next_at, now))
             return
@@ -219,9 +220,6 @@ class Scheduler:
         batch.lines += [{"created": None, **line, "schedule": row["id"]} for line in lines]
         batch.steps += self._events(row, lines, ended=next_at is None)
 
-    async def _is_unfinished(self, id_: str | None) -> bool:
-        return id_ is not None and bool(await self._store.read("schedule_unfinished", id=id_))
-
     async def _make(self, row: Row, state: ScheduleState, at: int, now: int) -> PreparedOccurrence:
         maker = self._makers.get(row["creates"])
         if maker is None:
@@ -231,30 +229,19 @@ class Scheduler:
 
     def _events(self, row: Row, lines: Sequence[Row], *, ended: bool) -> list[Step]:
         """Event steps: the last missed and the last refused occurrence, and the end."""
-        entries = {f"schedule.{line['outcome']}": line for line in lines}
+        listeners, entries = self._listeners, {f"schedule.{line['outcome']}": line for line in lines}
         if ended:
             entries["schedule.ended"] = {"at": announced(row), "detail": None}
         return [
-            Step(
-                "outbox_add",
-                {
-                    "at": None, "tenant": row["tenant"], "type": type_, "subject": row["id"], "target": None,
-                    "body": orjson.dumps(
-                        {
-                            "id": row["id"],
-                            "name": row["name"],
-                            "occurrence": iso(line["at"]),
-                            "reason": line["detail"],
-                        }
-                    ).decode(),
-                },
+            outbox_step(
+                type_,
+                row["id"],
+                {"id": row["id"], "name": row["name"], "occurrence": iso(line["at"]), "reason": line["detail"]},
+                tenant=row["tenant"],
             )
             for type_, line in entries.items()
-            if type_ in _EVENT_TYPES and self._is_wanted(row["tenant"], type_)
-        ]  # fmt: skip
-
-    def _is_wanted(self, tenant: str, type_: str) -> bool:
-        return self._listeners is not None and self._listeners.has_subscriber(tenant, (type_,))
+            if type_ in _EVENT_TYPES and listeners is not None and listeners.has_subscriber(row["tenant"], (type_,))
+        ]
 
     async def _write(self, batch: _ScheduleBatch) -> None:
         if not batch.moves:

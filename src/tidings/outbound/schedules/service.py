@@ -26,12 +26,12 @@ from ...store.port import IdempotencyRecord, Row, Step, Store, TableRows, WriteC
 from ..idempotency import CreateResult, create_once, find_replay, optional_key, replayed_answer
 from ..message_validation import MESSAGE_COLUMNS, MessageLimits
 from . import request_parser
+from .catch_up import announced, series_of
 from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence, nested_error
 from .recurrence import RecurrenceSeries
 from .rule_descriptions import describe_rule
 from .rule_parser import serialize_rule
 from .schedule_filters import STATES, find_schedules, parse_filter
-from .schedule_state import announced, series_of
 
 _TRIES = 5  # attempts of a change that loses to concurrent ones
 _DROPPED = 5000
@@ -185,7 +185,7 @@ class ScheduleService:
             self._store, parse_filter({"state": state, **filters}), limit=limit, after=after, tenant=tenant
         )
         now = self._clock.now()
-        return Page([serialize_schedule(row, now) for row in found.rows], found.next)
+        return Page([serialize_schedule(row, now) for row in found.items], found.next)
 
     async def occurrences(
         self, id_: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
@@ -272,7 +272,7 @@ def serialize_schedule(row: Row, now: int) -> Row:
         "count": row["most"],
         "excluded_dates": orjson.loads(row["rule"]).get("excluded_dates", []),
         "catch_up": row["catch_up"],
-        "catch_up_window": _length(row["catch_up_window"]),
+        "catch_up_window": durations.humanize(timedelta(microseconds=row["catch_up_window"])).replace(" ", ""),
         "overlap": row["overlap"],
         "tags": request_parser.tags_of(row["tags"]),
         "creates": row["creates"],
@@ -317,10 +317,6 @@ def _shown(n: int, left: int | None) -> int:
     if not 1 <= n <= request_parser.MAX_PREVIEWED:
         raise Invalid(f"n is {n}", field="n", remedy=f"use 1 to {request_parser.MAX_PREVIEWED}")
     return n if left is None else min(n, left)
-
-
-def _length(grace: int) -> str:
-    return durations.humanize(timedelta(microseconds=grace)).replace(" ", "")
 
 
 def _resumed(row: Row, now: int) -> int:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from datetime import timedelta
+from typing import NamedTuple
 
 from ...kernel.clock import Clock
-from ...model.time import SECOND, iso
+from ...kernel.task_actions import expire_tasks
+from ...model import durations
+from ...model.time import SECOND, iso, micros
 from ...observability.events import ChannelLoggedOut, ChannelStopped, ChannelUnreachable, Emit, TasksExpired
-from ...store.port import Step, Store, WriteConflict
+from ...store.port import Row, Step, Store, WriteConflict
 from ..channels.base import Channel
 from ..channels.session import HasSession, Reconnects, SessionCheck, SessionStatus
 from ..events.event_types import outbox_step
 from ..events.subscription_cache import SubscriptionCache
 from . import reconnect_backoff
-from .offline_expiry import expire_offline
 from .reconnect_backoff import SessionTransition, StoredSession
 
 TENANT = "default"  # channels belong to the whole engine, so their events go to this tenant
@@ -28,6 +31,8 @@ LEASE = 10 * SECOND  # for one check; then another node may take over
 CHECK_TIMEOUT = 8.0  # seconds until a check counts as no answer
 CHECK_INTERVAL = 1.0  # seconds between polls of the rows
 IDLE = 3600.0
+PAGE = 500  # messages that may have waited too long
+MAX_PAGES = 20  # pages per call
 
 
 class SessionMonitor:
@@ -136,3 +141,47 @@ def _event(name: str, before: StoredSession, after: SessionTransition, type_: st
         "lost_at": iso(after.lost_at or before.lost_at),
     }
     return outbox_step(type_, name, body, tenant=TENANT)
+
+
+class OfflineExpiry(NamedTuple):
+    """How many expired, and whether there may be more."""
+
+    gone: int
+    more: bool
+
+
+async def expire_offline(store: Store, queue: str, *, lost_at: int, wait: timedelta, now: int) -> OfflineExpiry:
+    """Expire messages that waited longer than `wait`; reads nothing after a shorter outage.
+
+    The wait counts from the latest of due time, acceptance and loss of the session. A message with its own
+    expiry keeps it; messages of a broadcast wait as long as their broadcast. After an outage that was more
+    than a reconnect (stopped, failed, logged out, unreachable) nothing is expired here.
+    """
+    if now - lost_at <= micros(wait):
+        return OfflineExpiry(0, more=False)
+    detail = f"its channel was not connected for over {durations.humanize(wait)}"
+    gone, pages = 0, MAX_PAGES
+    for priority in range(10):
+        from_due, after, is_passed_on = 0, 0, False
+        while pages:
+            pages -= 1
+            place = {"priority": priority, "from_due": from_due, "after": after, "limit": PAGE}
+            page = await store.read("waited_page", queue=queue, before=now - micros(wait), **place)
+            late = [row for row in page if is_too_late(row, lost_at=lost_at, wait=micros(wait), now=now)]
+            if late:
+                gone += await expire_tasks(store, late, 0, detail=detail, before="expiry_cut")
+            is_passed_on = is_passed_on or any(row["ordering_key"] is not None for row in late)
+            if len(page) == PAGE:
+                from_due, after = page[-1]["due_at"], page[-1]["id"]
+            elif is_passed_on:  # the next of an ordering key may be too late as well
+                from_due, after, is_passed_on = 0, 0, False
+            else:
+                break
+    return OfflineExpiry(gone, more=not pages)
+
+
+def is_too_late(row: Row, *, lost_at: int, wait: int, now: int) -> bool:
+    """Whether a due message has waited too long for the session."""
+    if row["own_expiry"] or row["group_id"] is not None:
+        return False
+    return bool(now - max(row["due_at"], row["accepted_at"], lost_at) > wait)

@@ -20,10 +20,9 @@ from ....model.errors import Invalid
 from ....model.message import Message
 from ....model.outcome import Done, Offline, Outcome, Reject, Retry
 from ....model.task import Category, OnUnknown
-from ..base import BaseChannelSettings, traits_of
+from ..base import BaseChannelSettings, NoLookup, traits_of
 from ..phone_number import check_e164
-from ..provider_api import ProviderApi, ProviderChannel, ProviderReply
-from ..provider_fields import provider_fields_of
+from ..provider_api import ProviderApi, ProviderReply, provider_fields_of
 from ..session import SessionCheck, SessionStatus, SessionStorage
 
 MAX_TEXT = 65_536
@@ -82,7 +81,7 @@ class WhatsappSessionSettings(BaseChannelSettings):
     deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
 
 
-class WhatsappSessionChannel(ProviderChannel):
+class WhatsappSessionChannel(NoLookup):
     """Sends through a session. Requests that send nothing use the short time limit of `_quick`."""
 
     kind: ClassVar[str] = "whatsapp_session"

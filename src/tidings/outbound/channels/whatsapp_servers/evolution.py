@@ -37,8 +37,7 @@ class EvolutionChannel(WhatsappSessionChannel):
         reply = await self._read_status(f"/instance/connectionState/{self._session}")
         if isinstance(reply, SessionCheck):
             return reply
-        inner = reply.fields.get("instance")
-        state = self._quick.shown(inner.get("state")) if isinstance(inner, dict) else ""
+        state = self._quick.shown(reply.inner("instance").get("state"))
         if state == "open":
             return SessionCheck(SessionStatus.CONNECTED, state)
         if state == "connecting" and await self.code() is not None:
@@ -74,8 +73,7 @@ def evolution_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
     """The outcome of Evolution's response to a message."""
     if reply.is_success and reply.body is not None:
         return Done(receipt=base.receipt_of(reply.fields))
-    inner = reply.fields.get("response")
-    listed = inner.get("message") if isinstance(inner, dict) else None
+    listed = reply.inner("response").get("message")
     parts = listed if isinstance(listed, list) else [listed]
     if any(isinstance(part, dict) and part.get("exists") is False for part in parts):
         return Reject(Category.PERMANENT, reply.words("the number is not registered on WhatsApp"))

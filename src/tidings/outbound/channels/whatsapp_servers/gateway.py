@@ -81,8 +81,7 @@ def gateway_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
 
 def gateway_status(reply: ProviderReply, api: ProviderApi) -> SessionCheck:
     """The status of a service: a flag, a word, or both, perhaps below `data`."""
-    inner = reply.fields.get("data")
-    fields = {**reply.fields, **inner} if isinstance(inner, dict) else reply.fields
+    fields = {**reply.fields, **reply.inner("data")}
     flag = next((fields[name] for name in _FLAGS if isinstance(fields.get(name), bool)), None)
     state = next((said for name in _STATES if (said := api.shown(fields.get(name)))), "")
     if flag is None and not state:

@@ -157,8 +157,7 @@ def waha_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
         return base.by_link(check_of(shown).link, f"the session is {shown}")
     if status == 404:
         return Offline(reply.words(base.said_in(reply, api, "message")))
-    exception = fields.get("exception")
-    said = api.shown(exception.get("message")) if isinstance(exception, dict) else ""
+    said = api.shown(reply.inner("exception").get("message"))
     if status == 500 and base.NO_SUCH_NUMBER.search(said):
         return Reject(Category.PERMANENT, reply.words(said))
     return outcome_by_status(reply, reply.words(said), certain=False)
