@@ -16,12 +16,11 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import CallerError, StoreFull
 from ...model.message import Draft
-from ...model.time import HOUR, SECOND, micros
+from ...model.time import HOUR, SECOND, iso, micros
 from ...observability.events import AlertRaised, AlertResolved, Emit, discard_event
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..message_validation import MESSAGE_COLUMNS
 from ..messages import MessageService
-from . import alert_text
 from .alert_changes import Measurement, NewAlert, OngoingAlert, decide_changes
 from .measurements import AlertMeasurements
 from .rules import WINDOW, AlertRule
@@ -143,11 +142,11 @@ class AlertEvaluator:
     async def _notify(self, row: Row, change: Step, now: int, *, over: bool = False) -> None:
         """Write the change, its event and its messages in one transaction."""
         rule = self._rules.get(row["rule"])
-        tasks, rows, not_told = await self._prepare(alert_text.alert_message(row, rule, resolved=over), now)
+        tasks, rows, not_told = await self._prepare(alert_message(row, rule, resolved=over), now)
         event = {
-            "at": now, "tenant": row["tenant"], "type": alert_text.RESOLVED if over else alert_text.RAISED,
+            "at": now, "tenant": row["tenant"], "type": "alert.resolved" if over else "alert.raised",
             "subject": row["id"], "target": None,
-            "body": orjson.dumps(alert_text.event_body(row, rule, now, resolved=over)).decode(),
+            "body": orjson.dumps(event_body(row, rule, now, resolved=over)).decode(),
         }  # fmt: skip
         change = change._replace(params={"notify_error": not_told, **change.params})
         made = [TableRows("messages", MESSAGE_COLUMNS, rows)] if rows else []
@@ -180,3 +179,34 @@ class AlertEvaluator:
         old = {"before": now - self._keep, "limit": _PRUNED}
         if len((await self._store.write([Step("alert_prune", old)]))[0]) < _PRUNED:
             self._pruned_at = now
+
+
+def alert_message(alert: Row, rule: AlertRule | None, *, resolved: bool = False) -> str:
+    """The message of an alert: severity, title, problem, runbook and how to acknowledge it."""
+    title = rule.title if rule is not None else str(alert["rule"])
+    if resolved:
+        return f"Tidings, resolved: {title}. The problem was: {alert['problem']}."
+    lines = [f"Tidings, {alert['severity']}: {title}.", f"{_capital(alert['problem'])}."]
+    if rule is not None:
+        lines.append(f"Runbook: docs/{rule.runbook}")
+    lines.append(f"Acknowledge: tidings alerts ack {alert['id']} --by NAME")
+    return "\n".join(lines)
+
+
+def event_body(alert: Row, rule: AlertRule | None, at: int, *, resolved: bool = False) -> Mapping[str, Any]:
+    """The `data` of an alert event."""
+    return {
+        "id": alert["id"],
+        "rule": alert["rule"],
+        "subject": alert["subject"] or None,
+        "severity": alert["severity"],
+        "problem": alert["problem"],
+        "value": alert["value"],
+        "threshold": None if rule is None else rule.over,
+        "since": iso(alert["first_at"]),
+        "resolved_at": iso(at) if resolved else None,
+    }
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ...inputs.fields import hint
 from ...model.errors import Invalid, TidingsError
@@ -22,6 +22,7 @@ IMPORT_FIELDS = ("name", "timezone", "language", "tags")
 _PREFIX = "address."
 _MAX_REPORTED_COLUMNS = 100  # attribute columns listed in the result
 
+Parsed = TypeVar("Parsed")
 ReadUpload = Callable[[], AsyncIterator[NumberedRow]]  # reads an upload from its start
 
 
@@ -155,8 +156,7 @@ class ContactColumns:
         """A channel by its name, case-insensitive because column names are lowercased."""
         known = self._channels.get(name.strip().lower())
         if known is None:
-            remedy = contact_fields.unknown_channel_hint(name, dict.fromkeys(self._channels.values()))
-            raise Invalid(f"there is no channel {name[:60]!r}", field=field, remedy=remedy)
+            raise contact_fields.unknown_channel(name, self._channels.values(), field)
         return known
 
 
@@ -221,18 +221,9 @@ async def _taken(
         if columns.is_table and is_first and first is not None:
             columns.check(first)
             is_first = False
-        numbers, changes = list[int](), list[contact_fields.ContactChange]()
-        bad: list[tuple[int, TidingsError]] = []
-        for number, row in chunk:
-            try:
-                if isinstance(row, TidingsError):
-                    raise row
-                changes.append(columns.change(row))
-                numbers.append(number)
-            except TidingsError as error:
-                bad.append((number, error))
-        kept: Sequence[ContactResult] = await keep(changes, dry_run) if changes else ()
-        bad += [(n, one.error) for n, one in zip(numbers, kept, strict=True) if one.error is not None]
+        changes, bad = _parsed(chunk, columns.change)
+        kept: Sequence[ContactResult] = await keep([change for _, change in changes], dry_run) if changes else ()
+        bad += [(n, one.error) for (n, _), one in zip(changes, kept, strict=True) if one.error is not None]
         counts = Counter(one.what for one in kept if one.error is None)
         yield BulkImportProgress(counts | Counter({"refused": len(bad)}), sorted(bad, key=lambda refused: refused[0]))
 
@@ -246,20 +237,32 @@ async def import_opt_outs(
 ) -> AsyncIterator[BulkImportProgress]:
     """Opt out the addresses of an upload: columns `address`, `channel` and `reason` only."""
     usual = {} if channel is None else {"channel": channel}
+
+    def opt_out(row: Mapping[str, Any]) -> OptOut:
+        given = {name: value for name, value in row.items() if value not in (None, "")}
+        return read_opt_out(usual | given, suppressions.channels)
+
     async for chunk in _chunks(rows):
-        outs: list[OptOut] = []
-        bad: list[tuple[int, TidingsError]] = []
-        for number, row in chunk:
-            try:
-                if isinstance(row, TidingsError):
-                    raise row
-                said = {name: value for name, value in row.items() if value not in (None, "")}
-                outs.append(read_opt_out(usual | said, suppressions.channels))
-            except TidingsError as error:
-                bad.append((number, error))
-        new = await suppressions.keep(outs, tenant=tenant)
+        outs, bad = _parsed(chunk, opt_out)
+        new = await suppressions.keep([out for _, out in outs], tenant=tenant)
         counts = {"created": sum(new), "unchanged": len(new) - sum(new), "refused": len(bad)}
         yield BulkImportProgress(counts, bad)
+
+
+def _parsed(
+    chunk: Sequence[NumberedRow], parse: Callable[[Mapping[str, Any]], Parsed]
+) -> tuple[list[tuple[int, Parsed]], list[tuple[int, TidingsError]]]:
+    """The parsed rows with their numbers, and the refused ones."""
+    good: list[tuple[int, Parsed]] = []
+    bad: list[tuple[int, TidingsError]] = []
+    for number, row in chunk:
+        try:
+            if isinstance(row, TidingsError):
+                raise row
+            good.append((number, parse(row)))
+        except TidingsError as error:
+            bad.append((number, error))
+    return good, bad
 
 
 async def _chunks(rows: AsyncIterator[NumberedRow]) -> AsyncIterator[list[NumberedRow]]:

@@ -328,15 +328,10 @@ def read_contact(row: Row) -> StoredContact:
 
 def serialize_contact(known: StoredContact) -> Row:
     """A contact as API fields."""
-    card = known.card
     return {
         "id": known.id,
-        "name": card.name,
-        "addresses": dict(card.addresses),
-        "timezone": card.timezone,
-        "language": card.language,
-        "tags": list(card.tags),
-        "attributes": dict(card.attributes),
+        **known.card._asdict(),
+        "tags": list(known.card.tags),
         "created_at": iso(known.created_at),
         "changed_at": iso(known.changed_at),
     }

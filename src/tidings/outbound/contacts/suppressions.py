@@ -15,13 +15,13 @@ import orjson
 from ...inputs.fields import Field, check_fields
 from ...inputs.pagination import Page, decode_cursor, encode_cursor, page_size
 from ...kernel.clock import Clock
-from ...model.errors import Invalid, NotFound, TidingsError
+from ...model.errors import NotFound, TidingsError
 from ...model.task import Task, Transition
 from ...model.time import iso, micros
 from ...store.port import Row, Step, Store
 from ..idempotency import CreateResult, create_once, find_replay, optional_key
 from ..message_validation import MessageLimits
-from .contact_fields import normalize_address, unknown_channel_hint
+from .contact_fields import check_printable, normalize_address, unknown_channel
 
 ALL_CHANNELS = ""  # the channel value of an opt-out from all channels
 DEFAULT_REASON = "opted out"
@@ -112,17 +112,8 @@ def read_opt_out(body: object, channels: Collection[str]) -> OptOut:
     given = check_fields(body, SUPPRESSION_FIELDS)
     channel, reason = (given.get("channel") or "").strip(), (given.get("reason") or "").strip()
     if channel and channel not in channels:
-        raise Invalid(
-            f"there is no channel {channel[:60]!r}",
-            field="channel",
-            remedy=unknown_channel_hint(channel, dict.fromkeys(channels)),
-        )
-    if len(reason) > MAX_REASON_LENGTH or not reason.isprintable():
-        raise Invalid(
-            "the reason is too long or has control characters",
-            field="reason",
-            remedy=f"use at most {MAX_REASON_LENGTH} printable characters",
-        )
+        raise unknown_channel(channel, channels, "channel")
+    check_printable(reason, "reason", "reason", MAX_REASON_LENGTH)
     return OptOut(normalize_address(given["address"]), channel, reason or DEFAULT_REASON)
 
 

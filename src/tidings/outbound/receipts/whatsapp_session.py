@@ -37,10 +37,10 @@ _ACK_EVENTS = ("message.ack", "message.ack.group")
 _WRAPPED = re.compile(r"(?:true|false)_[^_]+_([^_]+)(?:_.+)?", re.ASCII)
 
 
-class WahaCallbackReader:
+class WahaCallbackReader(CallbackReader):
     """Reads the webhooks of one session."""
 
-    kind = "whatsapp_session"
+    kind, provider = "whatsapp_session", "WAHA"
 
     def __init__(self, session: str, key: str) -> None:
         self.account = session
@@ -60,10 +60,6 @@ class WahaCallbackReader:
             return CallbackContent(heard=body)
         receipt = _receipt(body, now)
         return CallbackContent([] if receipt is None else [receipt])
-
-    def challenge(self, query: Mapping[str, str]) -> str:
-        """WAHA has no challenge."""
-        raise BadSignature("WAHA has no verification challenge")
 
     def names(self, receipt: str) -> Sequence[str]:
         """The bare message id."""

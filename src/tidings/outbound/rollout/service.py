@@ -19,11 +19,14 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from ...inputs.fields import Field
+from ...inputs.natural_times import parse_when
 from ...inputs.pagination import page_size
 from ...kernel.clock import Clock
+from ...model import durations
 from ...model.errors import Conflict, Invalid, NotFound, TidingsError
-from ...model.time import iso
+from ...model.time import iso, micros
 from ...store.port import Row, Step, Store
+from ..contacts.contact_fields import check_printable
 from ..contacts.uploads import NumberedRow
 from ..events import event_types
 from ..imports.timestamps import parse_timestamp
@@ -86,9 +89,7 @@ class RolloutService:
             raise Invalid(f"there is no mode {mode[:60]!r}", field="mode", remedy=f"use {', '.join(ROLLOUT_MODES)}")
         if share is not None and not 0 <= share <= 100:
             raise Invalid(f"share is {share}", field="share", remedy="use 0 to 100 percent")
-        if reason is not None and (len(reason) > MAX_REASON_LENGTH or not reason.isprintable()):
-            remedy = f"use at most {MAX_REASON_LENGTH} printable characters"
-            raise Invalid("the reason is too long or has control characters", field="reason", remedy=remedy)
+        check_printable(reason or "", "reason", "reason", MAX_REASON_LENGTH)
         switch = {"name": name, "mode": mode or row["mode"], "share": row["share"] if share is None else share}
         await self._store.write(
             [Step("rollout_note", {**switch, "reason": reason}), Step("rollout_set", switch, only_if=0)]
@@ -224,3 +225,25 @@ def _described(row: Row) -> Row:
 
 def _switch(entry: Row) -> Row:
     return {**entry, "at": iso(entry["at"])}
+
+
+def parse_period(since: str, until: str, *, now: int, timezone: ZoneInfo) -> tuple[int, int]:
+    """Parse start and end: "now", a duration ago, or ISO 8601 with offset."""
+    return _ago(since, "since", now, timezone), _ago(until, "until", now, timezone)
+
+
+def parse_duration(text: str, *, field: str) -> timedelta:
+    """Parse a duration, which may be zero."""
+    try:
+        return durations.parse(text)
+    except ValueError as error:
+        raise Invalid(f"{field}: {error}", field=field, remedy="write 30s, 5m or 2h") from None
+
+
+def _ago(text: str, field: str, now: int, timezone: ZoneInfo) -> int:
+    if text == "now":
+        return now
+    try:
+        return now - micros(durations.parse(text))
+    except ValueError:
+        return parse_when(text, now=now, timezone=timezone, field=field)

@@ -66,6 +66,9 @@ class TemplateVersion(NamedTuple):
     compiled: CompiledTemplate
 
 
+TemplatesInUse = dict[tuple[str, str, int | None], TemplateVersion]  # by tenant, name and requested version
+
+
 class TemplateService:
     """Template operations of the API, CLI, dashboard and senders."""
 
@@ -216,9 +219,45 @@ class TemplateService:
         self._compiled.move_to_end((found["id"], wanted))
         return TemplateVersion(found["id"], wanted, known)
 
-    def filling(self) -> TemplateFiller:
-        """A filler for one call, in which each template keeps its version."""
-        return TemplateFiller(self, self._store, self._zone, self._largest)
+    async def fill(self, draft: Draft, known: TemplatesInUse | None = None) -> Draft:
+        """The draft with its rendered content; raises Invalid for a missing variable.
+
+        Drafts that share `known` get the same version of each template.
+        """
+        assert draft.template is not None
+        place = draft.tenant, draft.template, draft.template_version
+        known = {} if known is None else known
+        if place not in known:
+            known[place] = await self.frozen(draft.template, draft.template_version, tenant=draft.tenant)
+        compiled = known[place].compiled
+        who = draft.tenant, draft.channel, draft.to
+        contact = await contact_at_address(self._store, *who) if compiled.uses_contact else None
+        content = self._render(compiled, draft.variables or {}, contact, draft.to, draft.channel)
+        return draft._replace(
+            text=content.get("text", ""),
+            subject=content.get("subject"),
+            data=content.get("data"),
+            template=None,
+            template_version=None,
+            variables=None,
+        )
+
+    def _render(
+        self,
+        compiled: CompiledTemplate,
+        values: Mapping[str, Any],
+        contact: Mapping[str, Any] | None,
+        to: str,
+        channel: str | None,
+    ) -> dict[str, Any]:
+        return compiled.render(
+            values,
+            contact=contact,
+            recipient=to,
+            timezone=self._zone,
+            largest=self._largest,
+            channel=self.channels.get(channel or ""),
+        )
 
     # -- previews
 
@@ -236,52 +275,11 @@ class TemplateService:
         return {"version": None, **await self._preview(compiled, given, tenant)}
 
     async def _preview(self, compiled: CompiledTemplate, given: Mapping[str, Any], tenant: str) -> Row:
-        contact, to = await preview_contact(self._store, given, tenant), given.get("to") or ""
+        contact = await preview_contact(self._store, given, tenant)
         values, examples = compiled.declared.sampled(given.get("variables") or {})
-        channel = self.channels.get(given.get("channel") or "")
-        content = compiled.render(
-            values, contact=contact, recipient=to, timezone=self._zone, largest=self._largest, channel=channel
-        )
+        content = self._render(compiled, values, contact, given.get("to") or "", given.get("channel"))
         filled = {name: content.get(name) for name in ("text", "subject", "data")}
         return {**filled, "contact": dict(contact) if compiled.uses_contact else None, "examples": examples}
-
-
-class TemplateFiller:
-    """Renders the templates of drafts."""
-
-    def __init__(self, templates: TemplateService, store: Store, timezone: tzinfo, largest: int) -> None:
-        self._templates = templates
-        self._store = store
-        self._zone = timezone
-        self._largest = largest
-        self._frozen: dict[tuple[str, str, int | None], TemplateVersion] = {}
-
-    async def fill(self, draft: Draft) -> Draft:
-        """The draft with its rendered content; raises Invalid for a missing variable."""
-        assert draft.template is not None
-        place = draft.tenant, draft.template, draft.template_version
-        frozen = self._frozen.get(place)
-        if frozen is None:
-            frozen = await self._templates.frozen(draft.template, draft.template_version, tenant=draft.tenant)
-            self._frozen[place] = frozen
-        who = draft.tenant, draft.channel, draft.to
-        contact = await contact_at_address(self._store, *who) if frozen.compiled.uses_contact else None
-        content = frozen.compiled.render(
-            draft.variables or {},
-            contact=contact,
-            recipient=draft.to,
-            timezone=self._zone,
-            largest=self._largest,
-            channel=self._templates.channels.get(draft.channel),
-        )
-        return draft._replace(
-            text=content.get("text", ""),
-            subject=content.get("subject"),
-            data=content.get("data"),
-            template=None,
-            template_version=None,
-            variables=None,
-        )
 
 
 _RESTORE = "restore it: tidings templates restore {}"
