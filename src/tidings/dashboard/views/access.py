@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -37,7 +36,7 @@ class ApiKeyViews(Views):
             body |= {"scopes": split_words(form.get("scopes", "")), "rate": integer(form, "rate")}
             made = await self._app.access.keys.create(body)
         except TidingsError as error:
-            return await self._page(request, error.status, form=form, error=error)
+            return await self._page(request, form, error)
         return await self._page(request, made=made)
 
     @post("/keys/{id}/{action}", ADMIN, noted=True)
@@ -53,14 +52,16 @@ class ApiKeyViews(Views):
                     raise unknown_action(action)
         return redirect("/keys")
 
-    async def _page(self, request: Request, status: int = 200, **given: Any) -> Response:
-        shown: Mapping[str, Any] = {"form": {}, "error": None, "made": None, "problem": None} | given
+    async def _page(
+        self, request: Request, form: Form | None = None, error: TidingsError | None = None, **shown: Any
+    ) -> Response:
         runs_engine = current_caller().tenant == DEFAULT_TENANT
         after = query_values(request, "after").get("after")
         found = await self._app.access.keys.page(of="*" if runs_engine else None, limit=PAGE, after=after)
-        return self._renderer.page(
+        return self._renderer.form(
             "keys.html",
-            status,
+            form,
+            error,
             items=found.items,
             more=next_page_query(found),
             roles=list(Role),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -13,7 +12,7 @@ from ...model.errors import TidingsError
 from ..forms import Form, integer, number, parse_pairs, query_values, split_lines
 from ..live_updates import Fragments
 from ..renderer import Views, get, post
-from ..responses import ActionHandler, json_response, next_page_query, pick_action, redirect, redirect_on_error
+from ..responses import json_response, next_page_query, pick_action, redirect, redirect_on_error
 
 PLAIN = ("channel", "name", "xref", "timezone", "list")
 FLAGS = ("recipient_timezone", "skip_bad")
@@ -22,8 +21,6 @@ RECIPIENTS = 50
 
 
 class BroadcastViews(Views):
-    """Broadcasts, and the form for a new one with a preview of its recipients and messages."""
-
     @get("/broadcasts/new")
     async def blank(self, request: Request) -> Response:
         """Show the form; the query may preselect a list, a template or a channel."""
@@ -76,8 +73,6 @@ class BroadcastViews(Views):
 
     @get("/broadcasts/live")
     async def live_page(self, request: Request) -> Response:
-        """Stream the newest broadcasts."""
-
         async def render() -> Fragments:
             page = await self._outbound.broadcasts.page(limit=PAGE)
             return {"broadcasts": self._renderer.piece("broadcasts.html", items=page.items)}
@@ -103,26 +98,18 @@ class BroadcastViews(Views):
 
     @get("/broadcasts/{id}/live")
     async def live(self, request: Request, id_: str) -> Response:
-        """Stream the page of one broadcast."""
         return await self._renderer.answer_live(request, lambda: self._render(id_))
 
     @post("/broadcasts/{id}/{action}", OPERATE)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
         """Perform an action; if the state does not allow it, show why."""
-        with redirect_on_error(f"/broadcasts/{id_}"):
-            await self._do(action, id_, form)
-        return redirect(f"/broadcasts/{id_}")
-
-    async def _do(self, action: str, id_: str, form: Form) -> None:
         broadcasts = self._outbound.broadcasts
-        actions: dict[str, ActionHandler] = {
-            "trigger": broadcasts.trigger,
-            "pause": broadcasts.pause,
-            "resume": broadcasts.resume,
-            "cancel": broadcasts.cancel,
-            "retry": partial(broadcasts.retry, unknown=form.get("unknown") == "yes"),
-        }
-        await pick_action(action, actions)(id_)
+        with redirect_on_error(f"/broadcasts/{id_}"):
+            if action == "retry":
+                await broadcasts.retry(id_, unknown=form.get("unknown") == "yes")
+            else:
+                await pick_action(broadcasts, action, "trigger", "pause", "resume", "cancel")(id_)
+        return redirect(f"/broadcasts/{id_}")
 
     async def _render(self, id_: str) -> Fragments:
         broadcast, piece = await self._outbound.broadcasts.show(id_), self._renderer.piece

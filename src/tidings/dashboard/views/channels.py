@@ -37,7 +37,6 @@ class ChannelViews(Views):
 
     @get("/channels/{name}/live", whole=True)
     async def live(self, request: Request, name: str) -> Response:
-        """Stream the page of one channel."""
         return await self._renderer.answer_live(request, lambda: self._render(name))
 
     @get("/channels/{name}/code.svg", OPERATE, whole=True)
@@ -53,8 +52,7 @@ class ChannelViews(Views):
     @post("/channels/{name}/{action}", OPERATE, whole=True)
     async def switch(self, request: Request, form: Form, name: str, action: str) -> Response:
         """Pause or resume one channel."""
-        channels = self._outbound.channels
-        await pick_action(action, {"pause": channels.pause, "resume": channels.resume})(name)
+        await pick_action(self._outbound.channels, action, "pause", "resume")(name)
         return redirect("/")
 
     async def _render(self, name: str) -> Fragments:

@@ -39,7 +39,6 @@ class ContactViews(Views):
 
     @get("/contacts/new")
     async def blank(self, _: Request) -> Response:
-        """Show the form for a new contact."""
         return self._renderer.form("contact_new.html", {}, None)
 
     @post("/contacts", OPERATE)
@@ -53,7 +52,6 @@ class ContactViews(Views):
 
     @post("/contacts/{id}/{action}", OPERATE)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
-        """Perform an action on one contact."""
         contacts, suppressions = self._outbound.contacts, self._outbound.suppressions
         before = await contacts.show(id_)
         try:
@@ -177,7 +175,6 @@ class ContactListViews(Views):
 
     @post("/lists/{id}/{action}", OPERATE)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
-        """Perform an action on one list."""
         audience = self._outbound.audience
         target: dict[str, str] = {}
         try:

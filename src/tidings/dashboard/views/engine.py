@@ -23,8 +23,6 @@ TABLES = ("channels", "policies", "inbound", "alerts")
 
 
 class EngineViews(Views):
-    """Pages about the engine itself, and the sign-in form."""
-
     @get("/alerts", whole=True)
     async def alerts(self, request: Request) -> Response:
         """List open alerts, with `past` also resolved ones."""
@@ -36,7 +34,6 @@ class EngineViews(Views):
 
     @post("/alerts/{id}/acknowledge", OPERATE, whole=True)
     async def acknowledge(self, request: Request, form: Form, id_: str) -> Response:
-        """Acknowledge an alert."""
         with redirect_on_error("/alerts"):
             await self._outbound.alerts.acknowledge(id_, form.get("by", ""))
         return redirect("/alerts")
@@ -78,7 +75,6 @@ class EngineViews(Views):
 
     @get("/sign-in", OPEN)
     async def sign_in(self, request: Request) -> Response:
-        """Show the form that asks for an API key."""
         query = request.query_params
         return self._renderer.page("sign_in.html", wrong="wrong" in query, wanted=query.get("next", "/"))
 

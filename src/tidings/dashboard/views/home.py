@@ -20,8 +20,6 @@ from ..responses import json_response, redirect
 
 
 class HomeViews(Views):
-    """The overview: counts, charts, the newest messages, the channels, and a form for a new message."""
-
     def __init__(self, app: App, renderer: PageRenderer) -> None:
         super().__init__(app, renderer)
         self._fragments = SharedFragments(self._render, app.clock)
@@ -36,7 +34,6 @@ class HomeViews(Views):
 
     @get("/live", whole=True)
     async def live(self, request: Request) -> Response:
-        """Stream the overview."""
         return await self._renderer.answer_live(request, self._fragments)
 
     @post("/messages", SEND)
@@ -49,7 +46,7 @@ class HomeViews(Views):
         except TidingsError as error:
             if current_caller().tenant != DEFAULT_TENANT:
                 raise
-            return await self._page(request, error.status, form=form, error=error)
+            return await self._page(request, form, error)
         return redirect("/", accepted=accepted.id)
 
     @get("/when")
@@ -62,12 +59,12 @@ class HomeViews(Views):
             return json_response({"problem": str(error)})
         return json_response({"when": describe_time(at or parser.now, self._renderer.timezone, now=parser.now)})
 
-    async def _page(self, request: Request, status: int = 200, **values: Any) -> Response:
-        shown = {"form": {}, "error": None, "accepted": None} | values
-        fragments, key = await self._fragments.fresh(), self._outbound.clock.new_id()
-        return self._renderer.page(
-            "home.html", status, fragments=fragments, key=key, phone=self._renderer.phone(request), **shown
-        )
+    async def _page(
+        self, request: Request, form: Form | None = None, error: TidingsError | None = None, **shown: Any
+    ) -> Response:
+        phone, key = self._renderer.phone(request), self._outbound.clock.new_id()
+        fragments = await self._fragments.fresh()
+        return self._renderer.form("home.html", form, error, fragments=fragments, key=key, phone=phone, **shown)
 
     async def _render(self) -> Fragments:
         overview, piece = self._outbound.overview, self._renderer.piece

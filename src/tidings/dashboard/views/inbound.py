@@ -54,7 +54,6 @@ class InboxViews(Views):
 
     @post("/inbox/{id}/retry", OPERATE)
     async def retry(self, request: Request, form: Form, id_: str) -> Response:
-        """Retry a failed message."""
         with redirect_on_error(f"/inbox/{id_}"):
             await self._app.inbound.inbox.retry(id_)
         return redirect(f"/inbox/{id_}")
@@ -86,7 +85,6 @@ class CaseViews(Views):
 
     @post("/cases/{id}/{action}", OPERATE)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
-        """Perform an action on one case."""
         with redirect_on_error(f"/cases/{id_}"):
             match action:
                 case "claim":
@@ -103,7 +101,6 @@ class CaseViews(Views):
 
     @post("/notices/{id}/acknowledge", OPERATE)
     async def acknowledge(self, request: Request, form: Form, id_: str) -> Response:
-        """Acknowledge a notice."""
         await self._cases.acknowledge(id_, form.get("by") or "the dashboard")
         return redirect("/cases")
 
@@ -179,7 +176,6 @@ class ShiftCalendarViews(Views):
 
     @post("/calendar/changes/{change}/undo", OPERATE, whole=True)
     async def undo(self, request: Request, form: Form, change: str) -> Response:
-        """Undo one change."""
         query = query_values(request, "week")
         with redirect_on_error("/calendar", **query):
             await self._app.shifts.undo(change)

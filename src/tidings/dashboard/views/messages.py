@@ -48,24 +48,18 @@ class MessageViews(Views):
 
     @get("/messages/{id}/live")
     async def live(self, request: Request, id_: str) -> Response:
-        """Stream the page of one message."""
         return await self._renderer.answer_live(request, lambda: self._render(id_))
 
     @post("/messages/{id}/{action}", OPERATE)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
         """Perform an action; if the state does not allow it, show why."""
-        with redirect_on_error(f"/messages/{id_}"):
-            await self._do(action, id_, form)
-        return redirect(f"/messages/{id_}")
-
-    async def _do(self, action: str, id_: str, form: Form) -> None:
         messages, parser = self._outbound.messages, self._renderer.draft_parser()
-        if action == "reschedule":
-            await messages.reschedule(id_, parser.due({"at": form.get("at", "")}) or parser.now)
-            return
-        await pick_action(action, {"cancel": messages.cancel, "retry": messages.retry, "discard": messages.discard})(
-            id_
-        )
+        with redirect_on_error(f"/messages/{id_}"):
+            if action == "reschedule":
+                await messages.reschedule(id_, parser.due({"at": form.get("at", "")}) or parser.now)
+            else:
+                await pick_action(messages, action, "cancel", "retry", "discard")(id_)
+        return redirect(f"/messages/{id_}")
 
     async def _render(self, id_: str) -> Fragments:
         message, why = await self._outbound.messages.show(id_), await self._outbound.why(id_)
@@ -122,7 +116,7 @@ class DeadLetterViews(Views):
     async def act_on_selected(self, request: Request, form: Form, action: str) -> Response:
         """Retry or discard the selected messages; uncertain ones only if the form says so."""
         messages = self._outbound.messages
-        move = pick_action(action, {"retry": messages.retry, "discard": messages.discard})
+        move = pick_action(messages, action, "retry", "discard")
         moved = uncertain = gone = 0
         for id_ in (await read_multi_form(request)).get("id", [])[:PAGE]:
             try:

@@ -33,8 +33,6 @@ UNDO_WAIT = 5.0  # seconds after which the page no longer waits for the end
 
 
 class MigrationViews(Views):
-    """Migrations with live progress, and the page of one with its quarantined records and actions."""
-
     _undoing: ClassVar[set[asyncio.Task[str]]] = set()  # undos that outlast their request
 
     @get("/migrations")
@@ -52,8 +50,6 @@ class MigrationViews(Views):
 
     @get("/migrations/live")
     async def live_page(self, request: Request) -> Response:
-        """Stream the newest jobs."""
-
         async def render() -> Fragments:
             return {"migrations": await self._rows(await self._app.migrations.page(limit=PAGE))}
 
@@ -87,7 +83,6 @@ class MigrationViews(Views):
 
     @get("/migrations/{id}/live")
     async def live(self, request: Request, id_: str) -> Response:
-        """Stream the page of one job."""
         return await self._renderer.answer_live(request, lambda: self._render(id_))
 
     @get("/migrations/{id}/records/{type}/{source_id:path}")

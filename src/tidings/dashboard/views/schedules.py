@@ -26,16 +26,12 @@ LOGGED = 25
 
 
 class ScheduleViews(Views):
-    """Schedules, and the form for a new one or for changes, with a preview of its next occurrences."""
-
     @get("/schedules/new")
     async def blank(self, _: Request) -> Response:
-        """Show the form for a new schedule."""
         return await self._page({"kind": "daily", "timezone": self._renderer.timezone.key, "creates": "message"})
 
     @get("/schedules/{id}/edit")
     async def filled(self, request: Request, id_: str) -> Response:
-        """Show the form with the values of one schedule."""
         schedule = await self._outbound.schedules.show(id_)
         return await self._page(_form_values(schedule), schedule=schedule)
 
@@ -130,13 +126,8 @@ class ScheduleViews(Views):
 
     @post("/schedules/{id}/{action}", OPERATE)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
-        """Perform an action on one schedule."""
-        schedules = self._outbound.schedules
         with redirect_on_error(f"/schedules/{id_}"):
-            await pick_action(
-                action,
-                {"pause": schedules.pause, "resume": schedules.resume, "end": schedules.end, "run": schedules.run},
-            )(id_)
+            await pick_action(self._outbound.schedules, action, "pause", "resume", "end", "run")(id_)
         return redirect(f"/schedules/{id_}")
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,8 +17,6 @@ DONE = {"test": "Test event queued.", "pause": "Subscription turned off.", "resu
 
 
 class SubscriptionViews(Views):
-    """Event subscriptions (webhooks), and the page of one: state, test event, secret rotation."""
-
     @get("/subscriptions")
     async def page(self, request: Request, form: Form | None = None, error: TidingsError | None = None) -> Response:
         """List subscriptions, newest first, with the form for a new one."""
@@ -44,18 +39,16 @@ class SubscriptionViews(Views):
             made = await self._outbound.subscriptions.add(body, key=form.get("key"))
         except TidingsError as error:
             return await self.page(request, form, error)
-        return self._page_of(made.answer, secret=made.answer["secret"])
+        return self._renderer.page("subscription.html", subscription=made.answer, secret=made.answer["secret"])
 
     @get("/subscriptions/{id}")
     async def show(self, request: Request, id_: str) -> Response:
-        """Show one subscription."""
         found = await self._outbound.subscriptions.show(id_)
-        query = request.query_params
-        return self._page_of(found, problem=query.get("problem"), done=DONE.get(query.get("done", "")))
+        problem, done = request.query_params.get("problem"), DONE.get(request.query_params.get("done", ""))
+        return self._renderer.page("subscription.html", subscription=found, problem=problem, done=done)
 
     @post("/subscriptions/{id}/{action}", ADMIN)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
-        """Perform an action on one subscription."""
         subscriptions = self._outbound.subscriptions
         with redirect_on_error(f"/subscriptions/{id_}"):
             match action:
@@ -63,7 +56,7 @@ class SubscriptionViews(Views):
                     await subscriptions.test(id_)
                 case "rotate":
                     rotated = await subscriptions.rotate(id_)
-                    return self._page_of(rotated, secret=rotated["secret"])
+                    return self._renderer.page("subscription.html", subscription=rotated, secret=rotated["secret"])
                 case "pause" | "resume":
                     await subscriptions.edit(id_, {"active": action == "resume"})
                 case "remove":
@@ -72,7 +65,3 @@ class SubscriptionViews(Views):
                 case _:
                     raise unknown_action(action)
         return redirect(f"/subscriptions/{id_}", done=action)
-
-    def _page_of(self, subscription: Mapping[str, Any], **more: Any) -> Response:
-        shown = {"secret": None, "problem": None, "done": None} | more
-        return self._renderer.page("subscription.html", subscription=subscription, **shown)

@@ -19,8 +19,6 @@ VERSIONS = 20
 
 
 class TemplateViews(Views):
-    """Templates, and the page of one with its versions, a preview, and the form for the next version."""
-
     @get("/templates")
     async def page(self, request: Request) -> Response:
         """List templates by name; retired ones on a separate page."""
@@ -33,7 +31,6 @@ class TemplateViews(Views):
 
     @get("/templates/new")
     async def blank(self, _: Request) -> Response:
-        """Show the form for a new template."""
         return await self._form({})
 
     @post("/templates", OPERATE)

@@ -21,7 +21,7 @@ from ...observability.events import AlertRaised, AlertResolved, Emit, discard_ev
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..message_validation import MESSAGE_COLUMNS
 from ..messages import MessageService
-from .alert_changes import Measurement, NewAlert, OngoingAlert, decide_changes
+from .alert_changes import Measurement, SeenAlert, decide_changes
 from .measurements import AlertMeasurements
 from .rules import WINDOW, AlertRule
 
@@ -114,7 +114,7 @@ class AlertEvaluator:
             return []
         return [Measurement(1, "it recently refused a write because it is full")]
 
-    async def _add(self, new: NewAlert, now: int) -> None:
+    async def _add(self, new: SeenAlert, now: int) -> None:
         rule, reading = new.rule, new.reading
         row: Row = {
             "id": self._clock.new_id(), "tenant": reading.tenant, "rule": rule.name,
@@ -128,7 +128,7 @@ class AlertEvaluator:
         else:
             await self._store.write([Step("alert_add", {**added, "notify_error": None})])
 
-    async def _see(self, again: OngoingAlert, now: int) -> None:
+    async def _see(self, again: SeenAlert, now: int) -> None:
         seen = {"id": again.row["id"], "at": now, "value": again.reading.value, "problem": again.reading.problem}
         if again.is_raised:
             row = again.row | {"value": again.reading.value, "problem": again.reading.problem}

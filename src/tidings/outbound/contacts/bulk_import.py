@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ...inputs.fields import hint
 from ...model.errors import Invalid, TidingsError
 from . import contact_fields
 from .service import ContactResult, ContactService
 from .suppressions import OptOut, SuppressionService, read_opt_out
-from .uploads import ADDRESS_COLUMN, NumberedRow, normalize_column
+from .uploads import ADDRESS_COLUMN, NumberedRow, normalize_column, parse_chunk, read_chunks
 
 CHUNK = 500
 IMPORT_FIELDS = ("name", "timezone", "language", "tags")
 _PREFIX = "address."
 _MAX_REPORTED_COLUMNS = 100  # attribute columns listed in the result
 
-Parsed = TypeVar("Parsed")
 ReadUpload = Callable[[], AsyncIterator[NumberedRow]]  # reads an upload from its start
 
 
@@ -216,12 +215,12 @@ async def _taken(
     dry_run: bool,
 ) -> AsyncIterator[BulkImportProgress]:
     is_first = True
-    async for chunk in _chunks(rows):
+    async for chunk in read_chunks(rows, CHUNK):
         first = next((row for _, row in chunk if isinstance(row, dict)), None)
         if columns.is_table and is_first and first is not None:
             columns.check(first)
             is_first = False
-        changes, bad = _parsed(chunk, columns.change)
+        changes, bad = parse_chunk(chunk, columns.change)
         kept: Sequence[ContactResult] = await keep([change for _, change in changes], dry_run) if changes else ()
         bad += [(n, one.error) for (n, _), one in zip(changes, kept, strict=True) if one.error is not None]
         counts = Counter(one.what for one in kept if one.error is None)
@@ -242,35 +241,8 @@ async def import_opt_outs(
         given = {name: value for name, value in row.items() if value not in (None, "")}
         return read_opt_out(usual | given, suppressions.channels)
 
-    async for chunk in _chunks(rows):
-        outs, bad = _parsed(chunk, opt_out)
+    async for chunk in read_chunks(rows, CHUNK):
+        outs, bad = parse_chunk(chunk, opt_out)
         new = await suppressions.keep([out for _, out in outs], tenant=tenant)
         counts = {"created": sum(new), "unchanged": len(new) - sum(new), "refused": len(bad)}
         yield BulkImportProgress(counts, bad)
-
-
-def _parsed(
-    chunk: Sequence[NumberedRow], parse: Callable[[Mapping[str, Any]], Parsed]
-) -> tuple[list[tuple[int, Parsed]], list[tuple[int, TidingsError]]]:
-    """The parsed rows with their numbers, and the refused ones."""
-    good: list[tuple[int, Parsed]] = []
-    bad: list[tuple[int, TidingsError]] = []
-    for number, row in chunk:
-        try:
-            if isinstance(row, TidingsError):
-                raise row
-            good.append((number, parse(row)))
-        except TidingsError as error:
-            bad.append((number, error))
-    return good, bad
-
-
-async def _chunks(rows: AsyncIterator[NumberedRow]) -> AsyncIterator[list[NumberedRow]]:
-    chunk: list[NumberedRow] = []
-    async for row in rows:
-        chunk.append(row)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

@@ -6,7 +6,7 @@ concurrency: a change is planned from what was read, and planned again if anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,10 +15,9 @@ import orjson
 from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound, StoreUnavailable, TidingsError
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...store.port import Row, Step, Store, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, optional_key
-from ..message_validation import MessageLimits
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
 from .contact_fields import (
     ContactCard,
     ContactChange,
@@ -32,8 +31,8 @@ from .contact_filters import ContactFilter
 
 MAX_ATTEMPTS = 5  # of a change that conflicts with concurrent ones
 WINDOW = 2000  # maximum contacts scanned for one page
+SCANNED = 1000  # contacts read at a time for a filter
 NEWEST = "~"  # sorts after every id
-_KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 ChannelAddress = tuple[str, str]  # channel, address
 
@@ -81,7 +80,7 @@ class ContactService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a contact; raises Conflict if an address is taken. Idempotent with a key."""
         now = self._clock.now()
-        keyed = partial(optional_key, "contacts", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        keyed = partial(optional_key, "contacts", key, body, tenant=tenant, until=now + KEEP_KEYS)
         if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         card = apply_change(ContactCard(), read_change(body, self.channels))
@@ -193,21 +192,11 @@ class ContactService:
     ) -> Page:
         """Contacts, newest first. Each page scans a bounded number, so it may be short."""
         page_size(limit)
-        before, items, seen = id_cursor(after) or NEWEST, list[Row](), 0
-        while seen < WINDOW:
-            size = limit if filter_ is None else 1000
-            rows = await self._store.read("contact_page", tenant=tenant, before=before, limit=size)
-            for row in rows:
-                before = row["id"]
-                known = read_contact(row)
-                if filter_ is None or filter_.matches(known.card):
-                    items.append(serialize_contact(known))
-                    if len(items) == limit:
-                        return Page(items, before)
-            if len(rows) < size:
-                return Page(items, None)
-            seen += len(rows)
-        return Page(items, before)
+
+        async def read(before: str, size: int) -> Sequence[Row]:
+            return await self._store.read("contact_page", tenant=tenant, before=before, limit=size)
+
+        return await scan_page(read, filter_, id_cursor(after) or NEWEST, limit)
 
     async def have(self, ids: Sequence[str], *, tenant: str = "default") -> set[str]:
         """Which of these ids exist."""
@@ -232,6 +221,26 @@ class ContactService:
                     field=f"addresses.{channel}",
                     remedy="change that contact, or remove the address from it first",
                 )
+
+
+async def scan_page(
+    read: Callable[[str, int], Awaitable[Sequence[Row]]], filter_: ContactFilter | None, place: str, limit: int
+) -> Page:
+    """One page of the contacts that match; `read` returns rows after a contact id, at most so many."""
+    items, seen, size = list[Row](), 0, limit if filter_ is None else SCANNED
+    while seen < WINDOW:
+        rows = await read(place, size)
+        for row in rows:
+            place = row["id"]
+            known = read_contact(row)
+            if filter_ is None or filter_.matches(known.card):
+                items.append(serialize_contact(known))
+                if len(items) == limit:
+                    return Page(items, place)
+        if len(rows) < size:
+            return Page(items, None)
+        seen += len(rows)
+    return Page(items, place)
 
 
 def plan_changes(

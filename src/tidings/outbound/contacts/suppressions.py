@@ -17,16 +17,14 @@ from ...inputs.pagination import Page, decode_cursor, encode_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import NotFound, TidingsError
 from ...model.task import Task, Transition
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...store.port import Row, Step, Store
-from ..idempotency import CreateResult, create_once, find_replay, optional_key
-from ..message_validation import MessageLimits
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
 from .contact_fields import check_printable, normalize_address, unknown_channel
 
 ALL_CHANNELS = ""  # the channel value of an opt-out from all channels
 DEFAULT_REASON = "opted out"
 MAX_REASON_LENGTH = 200
-_KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 SUPPRESSION_FIELDS: Mapping[str, Field] = {
     "address": Field("string", "address to suppress", "ada", required=True),
@@ -54,7 +52,7 @@ class SuppressionService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Opt out an address; returns the existing opt-out unchanged if there is one."""
         now = self._clock.now()
-        keyed = partial(optional_key, "suppressions", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        keyed = partial(optional_key, "suppressions", key, body, tenant=tenant, until=now + KEEP_KEYS)
         if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         out = read_opt_out(body, self.channels)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from tempfile import SpooledTemporaryFile
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
@@ -20,6 +20,7 @@ from ...inputs.fields import closest
 from ...model.errors import Invalid, TidingsError, TooLarge
 
 UploadFormat = Literal["csv", "ndjson"]
+Parsed = TypeVar("Parsed")
 NumberedRow = tuple[int, dict[str, Any] | TidingsError]
 
 MAX_UPLOAD_BYTES = 1 << 30
@@ -130,6 +131,34 @@ async def _split(pieces: AsyncIterator[bytes], largest: int, most_bytes: int) ->
             yield whole
     if held and not is_skipping:
         yield [bytes(held).removeprefix(_BOM) if is_first else bytes(held)]
+
+
+async def read_chunks(rows: AsyncIterator[NumberedRow], size: int) -> AsyncIterator[list[NumberedRow]]:
+    """The rows in lists of this size; the last one may be shorter."""
+    chunk: list[NumberedRow] = []
+    async for row in rows:
+        chunk.append(row)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def parse_chunk(
+    chunk: Iterable[NumberedRow], parse: Callable[[dict[str, Any]], Parsed]
+) -> tuple[list[tuple[int, Parsed]], list[tuple[int, TidingsError]]]:
+    """The parsed rows with their numbers, and the refused ones."""
+    good: list[tuple[int, Parsed]] = []
+    bad: list[tuple[int, TidingsError]] = []
+    for number, row in chunk:
+        try:
+            if isinstance(row, TidingsError):
+                raise row
+            good.append((number, parse(row)))
+        except TidingsError as error:
+            bad.append((number, error))
+    return good, bad
 
 
 class RewindableStream:

@@ -41,7 +41,6 @@ class CallbackService:
         *,
         emit: Emit = discard_event,
         base: str = "",
-        listener: CallbackListener | None = None,
         ignore_opt_outs: Collection[str] = (),
     ) -> None:
         self._ignore_opt_outs = ignore_opt_outs  # channels that do not suppress reported opt-outs
@@ -50,7 +49,7 @@ class CallbackService:
         self._readers = readers
         self._emit = emit
         self._base = base
-        self.listener = listener
+        self.listener: CallbackListener | None = None
 
     def address(self, channel: str) -> str | None:
         """The callback URL of a channel; None if it has no callbacks."""

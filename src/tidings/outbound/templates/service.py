@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import UTC, timedelta, tzinfo
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -19,9 +19,9 @@ from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound
 from ...model.message import Draft
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, optional_key
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
 from .depth_limit import check_depth
 from .preview_contacts import contact_at_address, preview_contact
 from .variables import MAX_TEXT_SIZE, DeclaredVariables, parse_declarations
@@ -79,7 +79,6 @@ class TemplateService:
         *,
         timezone: tzinfo = UTC,
         max_body: int = MAX_TEXT_SIZE,
-        keep_keys: timedelta = timedelta(hours=24),
         channels: Mapping[str, object] | None = None,
     ) -> None:
         self._store = store
@@ -87,7 +86,6 @@ class TemplateService:
         self._zone = timezone
         self.channels = channels or {}  # values are escaped for them
         self._largest = min(max_body, MAX_TEXT_SIZE)
-        self._keep_keys = micros(keep_keys)
         self._compiled: OrderedDict[tuple[str, int], CompiledTemplate] = OrderedDict()
 
     # -- saving
@@ -151,7 +149,7 @@ class TemplateService:
     def _once(
         self, scope: str, key: str | None, said: object, answer: object, tenant: str, now: int
     ) -> IdempotencyRecord | None:
-        return optional_key(scope, key, said, answer, tenant=tenant, until=now + self._keep_keys)
+        return optional_key(scope, key, said, answer, tenant=tenant, until=now + KEEP_KEYS)
 
     # -- finding
 
@@ -345,9 +343,7 @@ def _listed(row: Row) -> Row:
         "id": row["id"],
         "name": row["name"],
         "version": row["version"],
-        "created_at": iso(row["created_at"]),
-        "changed_at": iso(row["changed_at"]),
-        "retired_at": iso(row["retired_at"]),
+        **{name: iso(row[name]) for name in ("created_at", "changed_at", "retired_at")},
     }
 
 
