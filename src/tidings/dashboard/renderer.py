@@ -6,7 +6,6 @@ import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 from jinja2 import Environment
 from starlette.requests import Request
@@ -16,7 +15,6 @@ from ..access.caller import Caller, current_caller
 from ..access.permissions import READ, AccessRule, Endpoint, Permission, with_rule
 from ..app import App
 from ..inputs.pagination import Page
-from ..kernel.clock import Clock
 from ..model.errors import TidingsError
 from ..outbound.draft_parser import DraftParser
 from .forms import Form, read_form
@@ -24,7 +22,6 @@ from .live_updates import LiveStreams, Render, render_or_error, while_allowed
 from .responses import ViewRedirect, json_response, next_page_query
 
 View = Callable[[Request], Awaitable[Response]]
-SessionCheck = Callable[[str | None, str | None], Awaitable[bool]]
 
 
 class ViewRoute(NamedTuple):
@@ -56,27 +53,16 @@ def _routed(route: ViewRoute) -> Callable[[Endpoint], Endpoint]:
 class PageRenderer:
     """Renders pages and fragments for all views."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        live: LiveStreams,
-        clock: Clock,
-        *,
-        timezone: ZoneInfo,
-        phone_port: int | None,
-        is_still_valid: SessionCheck,
-    ) -> None:
-        """`is_still_valid` checks whether the key or session that opened a stream is still valid."""
+    def __init__(self, app: App, environment: Environment, live: LiveStreams, *, phone_port: int | None) -> None:
         self._environment = environment
         self._live = live
         self._phone_port = phone_port
-        self._is_still_valid = is_still_valid
-        self.clock = clock
-        self.timezone = timezone
+        self._is_still_valid = app.access.authenticator.is_still_valid  # the key or session that opened a stream
+        self.clock = app.clock
+        self.timezone = app.settings.timezone
         self.shown_to: Callable[[Caller, str], str] = lambda _caller, page: page  # see form_permissions
 
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
-        """Render a page."""
         rendered = self._environment.get_template(name).render(**values)
         return HTMLResponse(self.shown_to(current_caller(), rendered), status)
 
@@ -91,7 +77,6 @@ class PageRenderer:
         return self.page(name, status, **{"form": typed, "error": error, "key": key} | values)
 
     def problem(self, error: TidingsError) -> Response:
-        """Render an error page."""
         return self.page("problem.html", error.status, error=error)
 
     def piece(self, name: str, **values: Any) -> str:

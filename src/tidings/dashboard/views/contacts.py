@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
+from ...inputs.pagination import Page
 from ...model.errors import NotFound, TidingsError
 from ...outbound.contacts.contact_filters import ContactFilter, read_filter
 from ..forms import Form, format_pairs, parse_pairs, query_values, split_words
@@ -29,13 +30,11 @@ class ContactViews(Views):
         """List contacts, newest first, by their fields or by address."""
         asked = query_values(request, "tags", "channel", "language", "address", "after")
         if address := asked.get("address"):
-            items, following = await self._at(address, asked.get("channel")), None
+            found = Page(await self._at(address, asked.get("channel")), None)
         else:
             found = await self._outbound.contacts.page(self._filter(asked), limit=PAGE, after=asked.get("after"))
-            items, following = found.items, found.next
-        more = urlencode(asked | {"after": following}) if following else None
         rest = urlencode({name: value for name, value in asked.items() if name != "after"})
-        return self._renderer.page("contacts.html", items=items, chosen=asked, more=more, rest=rest)
+        return self._renderer.listing("contacts.html", found, asked, rest=rest)
 
     @get("/contacts/new")
     async def blank(self, _: Request) -> Response:

@@ -15,7 +15,7 @@ from ...migration import job_metrics
 from ...outbound.sla import TARGET_SECONDS
 from ..forms import Form
 from ..renderer import Views, get, post
-from ..responses import next_page_query, redirect, redirect_on_error
+from ..responses import redirect, redirect_on_error
 
 PAGE = 50
 DAYS = (7, 30, 90, 400)
@@ -28,9 +28,8 @@ class EngineViews(Views):
         """List open alerts, with `past` also resolved ones."""
         past, after = bool(request.query_params.get("past")), request.query_params.get("after") or None
         found = await self._outbound.alerts.page(past=past, limit=PAGE, after=after)
-        more = next_page_query(found, {"past": "yes"} if past else {})
-        problem = request.query_params.get("problem")
-        return self._renderer.page("alerts.html", items=found.items, past=past, after=after, more=more, problem=problem)
+        asked, problem = {"past": "yes"} if past else {}, request.query_params.get("problem")
+        return self._renderer.listing("alerts.html", found, asked, past=past, after=after, problem=problem)
 
     @post("/alerts/{id}/acknowledge", OPERATE, whole=True)
     async def acknowledge(self, request: Request, form: Form, id_: str) -> Response:

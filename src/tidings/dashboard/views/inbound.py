@@ -10,14 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE
-from ...app import App
 from ...inbound import inbox
 from ...inbound.domain import slot
 from ...inbound.escalation.cases import STATES, case_reasons
 from ...inbound.roster import ROLES
 from ...model.errors import TidingsError
 from ..forms import Form, query_values
-from ..renderer import PageRenderer, Views, get, post
+from ..renderer import Views, get, post
 from ..responses import next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
@@ -62,17 +61,12 @@ class InboxViews(Views):
 class CaseViews(Views):
     """Cases that need a person, notices to admins, and conversations."""
 
-    def __init__(self, app: App, renderer: PageRenderer) -> None:
-        super().__init__(app, renderer)
-        self._cases = app.workflows.cases
-        self._conversations = app.workflows.conversations
-
     @get("/cases")
     async def page(self, request: Request) -> Response:
         """List open cases, newest first, and the notices to admins."""
         asked = query_values(request, "state", "reason", "after")
-        found = await self._cases.page(limit=PAGE, **asked)
-        notices = await self._cases.notices(limit=10)
+        found = await self._app.workflows.cases.page(limit=PAGE, **asked)
+        notices = await self._app.workflows.cases.notices(limit=10)
         return self._renderer.listing(
             "cases.html", found, asked, notices=notices.items, states=STATES, reasons=case_reasons()
         )
@@ -80,7 +74,7 @@ class CaseViews(Views):
     @get("/cases/{id}")
     async def show(self, request: Request, id_: str) -> Response:
         """Show one case with the latest messages of its conversation."""
-        case = await self._cases.show(id_)
+        case = await self._app.workflows.cases.show(id_)
         return self._renderer.page("case.html", case=case, problem=request.query_params.get("problem"))
 
     @post("/cases/{id}/{action}", OPERATE)
@@ -88,32 +82,34 @@ class CaseViews(Views):
         with redirect_on_error(f"/cases/{id_}"):
             match action:
                 case "claim":
-                    await self._cases.claim(id_, form.get("by", ""))
+                    await self._app.workflows.cases.claim(id_, form.get("by", ""))
                 case "answer":
-                    await self._cases.answer(id_, form.get("text", ""))
+                    await self._app.workflows.cases.answer(id_, form.get("text", ""))
                 case "handback":
-                    await self._cases.hand_back(id_, verdict=form.get("verdict"))
+                    await self._app.workflows.cases.hand_back(id_, verdict=form.get("verdict"))
                 case "close":
-                    await self._cases.close(id_, note=form.get("note", ""))
+                    await self._app.workflows.cases.close(id_, note=form.get("note", ""))
                 case _:
                     raise unknown_action(action)
         return redirect(f"/cases/{id_}")
 
     @post("/notices/{id}/acknowledge", OPERATE)
     async def acknowledge(self, request: Request, form: Form, id_: str) -> Response:
-        await self._cases.acknowledge(id_, form.get("by") or "the dashboard")
+        await self._app.workflows.cases.acknowledge(id_, form.get("by") or "the dashboard")
         return redirect("/cases")
 
     @get("/conversations")
     async def list_conversations(self, request: Request) -> Response:
         """List conversations, newest message first."""
-        found = await self._conversations.page(limit=PAGE, after=request.query_params.get("after") or None)
+        found = await self._app.workflows.conversations.page(
+            limit=PAGE, after=request.query_params.get("after") or None
+        )
         return self._renderer.page("conversations.html", items=found.items, more=next_page_query(found))
 
     @get("/conversations/{name:path}")
     async def conversation(self, request: Request, name: str) -> Response:
         """Show one conversation with every processing step."""
-        found = await self._conversations.show(name, after=request.query_params.get("after") or None)
+        found = await self._app.workflows.conversations.show(name, after=request.query_params.get("after") or None)
         more = urlencode({"after": found["next"]}) if found["next"] else None
         return self._renderer.page("conversation.html", talk=found, more=more)
 
@@ -127,11 +123,11 @@ class RosterViews(Views):
         query = request.query_params
         squad = query.get("squad", "").strip() or None
         found = await self._app.inbound.roster.page(squad=squad, limit=ROSTER_PAGE, after=query.get("after") or None)
-        return self._renderer.page(
+        return self._renderer.listing(
             "roster.html",
-            items=found.items,
+            found,
+            {"squad": squad or ""},
             squad=squad,
-            more=next_page_query(found, {"squad": squad or ""}),
             roles=ROLES,
             sources=sorted(self._app.inbound.sources),
             log=(await self._app.inbound.roster.log(limit=LOGGED)).items,

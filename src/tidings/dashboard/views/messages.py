@@ -21,7 +21,7 @@ from ...store.port import Row
 from ..forms import Form, number, query_values, read_multi_form
 from ..live_updates import Fragments
 from ..renderer import Views, get, post
-from ..responses import next_page_query, pick_action, redirect, redirect_on_error, unknown_action
+from ..responses import pick_action, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
 DAYS = 7
@@ -83,15 +83,15 @@ class DeadLetterViews(Views):
         unknown = {"yes": True, "no": False}.get(asked.get("unknown", ""))
         page = await self._outbound.dead.page(limit=PAGE, unknown=unknown, after=asked.get("after"), **filters)
         groups = await self._outbound.dead.groups()
-        return self._renderer.page(
+        return self._renderer.listing(
             "dead_letters.html",
+            page,
+            asked,
             groups=groups,
             is_more=sum(group["count"] for group in groups) >= MAX_COUNTED,
-            items=page.items,
             is_filtered=bool(filters) or unknown is not None,
             done=request.query_params.get("done"),
             problem=request.query_params.get("problem"),
-            more=next_page_query(page, asked),
         )
 
     @post("/dead/{action}", OPERATE)

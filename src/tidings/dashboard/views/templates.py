@@ -12,7 +12,7 @@ from ...access.permissions import OPERATE, READ
 from ...model.errors import NotFound, TidingsError
 from ..forms import Form, format_declarations, parse_declarations, query_values
 from ..renderer import Views, get, post
-from ..responses import json_response, next_page_query, redirect, unknown_action
+from ..responses import json_response, redirect, unknown_action
 
 PAGE = 50
 VERSIONS = 20
@@ -25,9 +25,7 @@ class TemplateViews(Views):
         asked = query_values(request, "retired", "after")
         retired = asked.get("retired") == "yes"
         found = await self._outbound.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
-        return self._renderer.page(
-            "templates.html", items=found.items, retired=retired, more=next_page_query(found, asked)
-        )
+        return self._renderer.listing("templates.html", found, asked, retired=retired)
 
     @get("/templates/new")
     async def blank(self, _: Request) -> Response:

@@ -103,7 +103,8 @@ class AlertEvaluator:
         for again in verdict.again:
             await self._see(again, now)
         for row in verdict.over:
-            await self._resolve(row, now)
+            change = Step("alert_resolve", {"id": row["id"], "at": now}, needed=True)
+            await self._notify(row, change, now, over=True)
         if verdict.dropped:
             await self._store.write([Step("alert_drop", {"id": row["id"]}) for row in verdict.dropped])
         await self._prune(now)
@@ -119,12 +120,12 @@ class AlertEvaluator:
         row: Row = {
             "id": self._clock.new_id(), "tenant": reading.tenant, "rule": rule.name,
             "subject": reading.subject, "severity": str(rule.severity), "value": reading.value,
-            "problem": reading.problem, "first_at": now,
+            "problem": reading.problem,
         }  # fmt: skip
         state = {"state": "raised" if new.is_raised else "pending", "raised_at": now if new.is_raised else None}
-        added = {name: value for name, value in row.items() if name != "first_at"} | state | {"at": now}
+        added = {**row, **state, "at": now}
         if new.is_raised:
-            await self._notify(row, Step("alert_add", added, needed=True), now)
+            await self._notify(row | {"first_at": now}, Step("alert_add", added, needed=True), now)
         else:
             await self._store.write([Step("alert_add", {**added, "notify_error": None})])
 
@@ -135,9 +136,6 @@ class AlertEvaluator:
             await self._notify(row, Step("alert_raise", seen, needed=True), now)
         else:
             await self._store.write([Step("alert_see", seen)])
-
-    async def _resolve(self, row: Row, now: int) -> None:
-        await self._notify(row, Step("alert_resolve", {"id": row["id"], "at": now}, needed=True), now, over=True)
 
     async def _notify(self, row: Row, change: Step, now: int, *, over: bool = False) -> None:
         """Write the change, its event and its messages in one transaction."""
@@ -183,10 +181,10 @@ class AlertEvaluator:
 
 def alert_message(alert: Row, rule: AlertRule | None, *, resolved: bool = False) -> str:
     """The message of an alert: severity, title, problem, runbook and how to acknowledge it."""
-    title = rule.title if rule is not None else str(alert["rule"])
+    title, problem = rule.title if rule is not None else str(alert["rule"]), str(alert["problem"])
     if resolved:
-        return f"Tidings, resolved: {title}. The problem was: {alert['problem']}."
-    lines = [f"Tidings, {alert['severity']}: {title}.", f"{_capital(alert['problem'])}."]
+        return f"Tidings, resolved: {title}. The problem was: {problem}."
+    lines = [f"Tidings, {alert['severity']}: {title}.", f"{problem[:1].upper()}{problem[1:]}."]
     if rule is not None:
         lines.append(f"Runbook: docs/{rule.runbook}")
     lines.append(f"Acknowledge: tidings alerts ack {alert['id']} --by NAME")
@@ -206,7 +204,3 @@ def event_body(alert: Row, rule: AlertRule | None, at: int, *, resolved: bool = 
         "since": iso(alert["first_at"]),
         "resolved_at": iso(at) if resolved else None,
     }
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -19,8 +19,7 @@ from ...store.port import Row, Store
 from ..events import event_types
 from ..health import NOT_ATTEMPTS
 from .alert_changes import Measurement
-from .rules import LATE_AFTER, MIN_ATTEMPTS, WINDOW, build_rules
-from .thresholds import AlertThresholds
+from .rules import LATE_AFTER, MIN_ATTEMPTS, WINDOW, AlertThresholds, build_rules
 
 MAX_SUBJECTS = 50  # subjects of one rule
 MeasurementsByName = dict[str, list[Measurement]]

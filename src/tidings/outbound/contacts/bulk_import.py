@@ -7,7 +7,8 @@ an upload creates no duplicates. All-or-nothing reads the upload twice and write
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...inputs.fields import hint
@@ -191,10 +192,7 @@ async def import_contacts(
     tenant: str = "default",
 ) -> AsyncIterator[BulkImportProgress]:
     """Create or update the contacts of an upload; `list_` is the id of a list to add them to."""
-
-    async def keep(changes: Sequence[contact_fields.ContactChange], dry_run: bool) -> Sequence[ContactResult]:
-        return await contacts.keep(changes, list_=list_, tenant=tenant, dry_run=dry_run)
-
+    keep = partial(contacts.keep, list_=list_, tenant=tenant)
     if all_or_nothing and not dry_run:
         refused = 0
         async for progress in _taken(rows(), columns, keep, dry_run=True):
@@ -210,7 +208,7 @@ async def import_contacts(
 async def _taken(
     rows: AsyncIterator[NumberedRow],
     columns: ContactColumns,
-    keep: Callable[[Sequence[contact_fields.ContactChange], bool], Any],
+    keep: Callable[..., Awaitable[Sequence[ContactResult]]],
     *,
     dry_run: bool,
 ) -> AsyncIterator[BulkImportProgress]:
@@ -221,7 +219,7 @@ async def _taken(
             columns.check(first)
             is_first = False
         changes, bad = parse_chunk(chunk, columns.change)
-        kept: Sequence[ContactResult] = await keep([change for _, change in changes], dry_run) if changes else ()
+        kept = await keep([change for _, change in changes], dry_run=dry_run) if changes else ()
         bad += [(n, one.error) for (n, _), one in zip(changes, kept, strict=True) if one.error is not None]
         counts = Counter(one.what for one in kept if one.error is None)
         yield BulkImportProgress(counts | Counter({"refused": len(bad)}), sorted(bad, key=lambda refused: refused[0]))

@@ -35,7 +35,6 @@ class ContactFilter(NamedTuple):
     attributes: Mapping[str, Any] = {}
 
     def matches(self, card: ContactCard) -> bool:
-        """Whether the contact matches."""
         return (
             self.tags_all.issubset(card.tags)
             and (not self.tags_any or not self.tags_any.isdisjoint(card.tags))

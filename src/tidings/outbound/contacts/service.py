@@ -38,8 +38,6 @@ ChannelAddress = tuple[str, str]  # channel, address
 
 
 class StoredContact(NamedTuple):
-    """A contact as stored."""
-
     id: str
     card: ContactCard
     created_at: int
@@ -60,11 +58,6 @@ class ContactChangePlan(NamedTuple):
     new: Sequence[StoredContact]
     changed: Sequence[tuple[StoredContact, StoredContact]]  # before, after
     kept: Sequence[ContactResult]
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the affected contacts, unique."""
-        return list(dict.fromkeys(kept.id for kept in self.kept if kept.id is not None))
 
 
 class ContactService:
@@ -137,12 +130,14 @@ class ContactService:
         Refused ones are reported and do not affect the others. `list_` is the id of a list to add all of them
         to. A dry run writes nothing.
         """
+        places = [place for change in changes for place in change.addresses.items() if place[1]]
         for _ in range(MAX_ATTEMPTS):
-            owners = await self._owners(_addresses(changes), tenant)
+            owners = await self._owners(places, tenant)
             plan = plan_changes(changes, owners, now=self._clock.now(), new_id=self._clock.new_id)
             steps = _steps(plan, tenant)
-            if list_ is not None and plan.ids:
-                steps.append(Step("list_member_add", _ids(plan.ids, list=list_, tenant=tenant)))
+            ids = list(dict.fromkeys(kept.id for kept in plan.kept if kept.id is not None))
+            if list_ is not None and ids:
+                steps.append(Step("list_member_add", _ids(ids, list=list_, tenant=tenant)))
             if dry_run or not steps:
                 return plan.kept
             try:
@@ -318,10 +313,6 @@ def _after(before: StoredContact, card: ContactCard, now: int) -> StoredContact:
     return before._replace(card=card, changed_at=max(now, before.changed_at + 1))
 
 
-def _addresses(changes: Iterable[ContactChange]) -> Iterable[ChannelAddress]:
-    return ((c, address) for change in changes for c, address in change.addresses.items() if address)
-
-
 def _json(*, tenant: str, **lists: Sequence[Any]) -> Row:
     return {"tenant": tenant, **{name: orjson.dumps(rows).decode() for name, rows in lists.items()}}
 
@@ -331,7 +322,6 @@ def _ids(ids: Sequence[str], **more: str) -> Row:
 
 
 def read_contact(row: Row) -> StoredContact:
-    """Parse a contact row."""
     return StoredContact(row["id"], decode_card(row), row["created_at"], row["changed_at"])
 
 

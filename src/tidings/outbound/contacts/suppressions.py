@@ -15,7 +15,7 @@ import orjson
 from ...inputs.fields import Field, check_fields
 from ...inputs.pagination import Page, decode_cursor, encode_cursor, page_size
 from ...kernel.clock import Clock
-from ...model.errors import NotFound, TidingsError
+from ...model.errors import NotFound
 from ...model.task import Task, Transition
 from ...model.time import iso
 from ...store.port import Row, Step, Store
@@ -59,15 +59,12 @@ class SuppressionService:
         answer = serialize_opt_out(await self._find(out, tenant) or {**out._asdict(), "at": now})
         return await create_once(self._store, [_step([out], tenant)], answer, keyed(answer))
 
-    async def keep(self, outs: Sequence[OptOut | TidingsError], *, tenant: str = "default") -> list[bool]:
-        """Opt out many in one transaction; returns whether each is new. Errors are skipped."""
-        good = [out for out in outs if isinstance(out, OptOut)]
-        new: set[tuple[str, str]] = set()
-        if good:
-            rows = (await self._store.write([_step(good, tenant)]))[0]
-            new = {(row["address"], row["channel"]) for row in rows}
+    async def keep(self, outs: Sequence[OptOut], *, tenant: str = "default") -> list[bool]:
+        """Opt out many in one transaction; returns whether each is new."""
+        rows = (await self._store.write([_step(outs, tenant)]))[0] if outs else []
+        new = {(row["address"], row["channel"]) for row in rows}
         is_new: list[bool] = []
-        for out in good:
+        for out in outs:
             is_new.append((out.address, out.channel) in new)
             new.discard((out.address, out.channel))
         return is_new

@@ -182,7 +182,6 @@ class RewindableStream:
             yield piece
 
     def close(self) -> None:
-        """Close the spool file."""
         self._file.close()
 
 
@@ -265,7 +264,6 @@ class _CsvReader:
         return self._bad(_too_long(self._largest))
 
     def _begin(self) -> None:
-        """Start a new row."""
         self._held.clear()
         self._size = 0
         self._is_open = self._is_lost = False

@@ -54,7 +54,6 @@ class WahaCallbackReader(CallbackReader):
             raise BadSignature(f"{HEADER} is missing or wrong")
 
     def read(self, call: Callback, *, now: int) -> CallbackContent:
-        """Parse one event."""
         body = parse_object(call.body)
         if body.get("event") not in _ACK_EVENTS:
             return CallbackContent(heard=body)

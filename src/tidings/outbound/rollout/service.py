@@ -73,7 +73,7 @@ class RolloutService:
         """One channel with its recent changes."""
         row = await self._find(name)
         past = await self._store.read("rollout_past", channel=name, limit=PAST)
-        return {**_described(row), "past": [_switch(entry) for entry in past]}
+        return {**_described(row), "past": [{**entry, "at": iso(entry["at"])} for entry in past]}
 
     async def set(
         self, name: str, *, mode: str | None = None, share: int | None = None, reason: str | None = None
@@ -204,10 +204,6 @@ def _data(value: Any) -> Any:
 
 def _described(row: Row) -> Row:
     return {"channel": row["name"], "mode": row["mode"], "share": row["share"], "changed_at": iso(row["changed_at"])}
-
-
-def _switch(entry: Row) -> Row:
-    return {**entry, "at": iso(entry["at"])}
 
 
 def parse_period(since: str, until: str, *, now: int, timezone: ZoneInfo) -> tuple[int, int]:

@@ -59,8 +59,6 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 class TemplateVersion(NamedTuple):
-    """A compiled version of a template."""
-
     id: str
     version: int
     compiled: CompiledTemplate
@@ -138,7 +136,6 @@ class TemplateService:
         return await self._turn("template_retire", name, tenant)
 
     async def restore(self, name: str, *, tenant: str = "default") -> Row:
-        """Restore a retired template."""
         return await self._turn("template_restore", name, tenant)
 
     async def _turn(self, how: str, name: str, tenant: str) -> Row:

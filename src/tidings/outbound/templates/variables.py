@@ -110,7 +110,6 @@ def parse_declarations(given: object) -> DeclaredVariables:
 
 
 def is_variable_name(name: str) -> bool:
-    """Whether this is a valid variable name."""
     return _NAME.fullmatch(name) is not None
 
 
