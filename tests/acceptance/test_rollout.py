@@ -33,7 +33,7 @@ async def test_a_channel_is_let_out_step_by_step_through_the_api(home: House) ->
     await home.http.post(path, json={"mode": "live", "share": 10})
     shown = (await home.http.get("/v1/channels/out")).json()
     assert (shown["mode"], shown["share"]) == ("live", 10)
-    back = (await home.http.post(f"{path}/back")).json()
+    back = (await home.http.post(f"{path}/undo")).json()
     assert back["mode"] == "observe"
     listed = {row["channel"]: row["mode"] for row in (await home.http.get("/v1/rollout")).json()["items"]}
     assert listed == {"careful": "live", "console": "live", "out": "observe"}

@@ -28,9 +28,8 @@ from tidings.observability.events import AlertRaised, AlertResolved
 from tidings.outbound.alerts.alert_changes import Measurement, decide_changes
 from tidings.outbound.alerts.evaluator import AlertEvaluator, AlertRecipients
 from tidings.outbound.alerts.measurements import AlertMeasurements
-from tidings.outbound.alerts.rules import RULES, AlertRule
+from tidings.outbound.alerts.rules import RULES, AlertRule, AlertThresholds
 from tidings.outbound.alerts.service import AlertService
-from tidings.outbound.alerts.thresholds import AlertThresholds
 from tidings.outbound.message_validation import MESSAGE_COLUMNS
 from tidings.outbound.messages import MessageService
 from tidings.outbound.schedules.occurrence_builder import MessageOccurrenceBuilder

@@ -30,7 +30,7 @@ HELLO = content_digest({"text": "hello"})
 
 async def opened(store: Store, clock: ManualClock) -> tuple[World, RolloutService]:
     """An engine with one channel, `main`."""
-    return await World(store, clock).open(), RolloutService(store, clock)
+    return await World(store, clock).open(), RolloutService(store)
 
 
 async def lines(*rows: dict[str, object]) -> AsyncIterator[NumberedRow]:

@@ -22,8 +22,7 @@ from tidings.app import build
 from tidings.cli.program import full_program
 from tidings.observability.metrics import Metrics
 from tidings.outbound.alerts import prometheus_rules
-from tidings.outbound.alerts.rules import RULES
-from tidings.outbound.alerts.thresholds import AlertThresholds
+from tidings.outbound.alerts.rules import RULES, AlertThresholds
 
 from ..acceptance import program
 from .pages import ROOT, named, page

@@ -4,7 +4,7 @@
     @requires(OPERATE)
     async def pause(...): ...
 
-    ViewRoute("POST", "/things/{id}/{action}", view, OPERATE)     dashboard: the last field; GET is READ
+    @post("/things/{id}/{action}", OPERATE)                       dashboard: of the decorator; @get is READ
 
 `whole=True` marks resources of the whole engine (channels, nodes, the shift calendar): only the tenant
 `default` may use them. A route without a rule is for admins only and fails a test
@@ -100,10 +100,9 @@ def requires(action: Permission, *, whole: bool = False, noted: bool = False) ->
     return state
 
 
-def with_rule(endpoint: Endpoint, rule: AccessRule | None) -> Endpoint:
+def with_rule(endpoint: Endpoint, rule: AccessRule) -> Endpoint:
     """Attach a rule to an endpoint."""
-    if rule is not None:
-        endpoint.rule = rule  # type: ignore[attr-defined]
+    endpoint.rule = rule  # type: ignore[attr-defined]
     return endpoint
 
 

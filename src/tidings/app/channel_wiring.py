@@ -23,10 +23,8 @@ from ..outbound.contacts.service import ContactService
 from ..outbound.destination_breakers import HasDestinations
 from ..outbound.events import event_types
 from ..outbound.events.subscription_cache import SubscriptionCache
-from ..outbound.receipts import registry as receipt_readers
 from ..outbound.receipts.base import CallbackReader
-from ..outbound.receipts.callbacks import CallbackService
-from ..outbound.receipts.registry import callback_url
+from ..outbound.receipts.callbacks import CALLBACK_KINDS, CallbackService, callback_url, reader_of
 from ..outbound.templates.service import TemplateService
 from ..store.port import Store
 from ..wire.ssrf_guard import SsrfRules
@@ -48,9 +46,9 @@ def build_callback_readers(settings: Settings) -> dict[str, CallbackReader]:
     """Return the callback reader of each channel."""
     found: dict[str, CallbackReader] = {}
     for name, channel in settings.channels.items():
-        if channel.kind in receipt_readers.CALLBACK_KINDS and channel.missing_secret is None:
+        if channel.kind in CALLBACK_KINDS and channel.missing_secret is None:
             _, its = settings_of(name, channel.kind, channel_options(name, channel, settings))
-            reader = receipt_readers.reader_of(channel.kind, its, settings.public_url)
+            reader = reader_of(channel.kind, its, settings.public_url)
             if reader is not None:
                 found[name] = reader
     return found

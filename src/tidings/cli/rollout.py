@@ -97,7 +97,7 @@ async def compare(
     limit: Annotated[int, option("--limit", "-n", "N", "Maximum number of differences.")] = 100,
 ) -> None:
     """List the differences between the shadow and the report of another sender."""
-    from ..outbound.rollout.periods import parse_duration, parse_period
+    from ..outbound.rollout.service import parse_duration, parse_period
 
     begin, end = parse_period(since, until, now=ctx.app.clock.now(), timezone=ctx.app.settings.timezone)
     apart = parse_duration(tolerance, field="tolerance")

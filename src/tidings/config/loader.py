@@ -20,7 +20,7 @@ from ..inputs.plugins import hint
 from ..kernel import retry
 from ..migration.credentials import Credential
 from ..model.errors import Misconfigured
-from ..outbound.alerts.thresholds import AlertThresholds, ThresholdUnit
+from ..outbound.alerts.rules import AlertThresholds, ThresholdUnit
 from ..outbound.imports.settings import ImportSettings, read_import
 from ..outbound.tenant_quotas import read_tenant_limits
 from . import parsers

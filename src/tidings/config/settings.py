@@ -16,7 +16,7 @@ from ..kernel import retry
 from ..migration.credentials import Credential
 from ..model import durations
 from ..model.errors import Misconfigured
-from ..outbound.alerts.thresholds import AlertThresholds, ThresholdUnit
+from ..outbound.alerts.rules import AlertThresholds, ThresholdUnit
 from ..outbound.imports.settings import ImportSettings
 from ..outbound.tenant_quotas import TenantLimits
 from ..wire.origin_checks import is_loopback

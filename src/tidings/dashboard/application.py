@@ -37,10 +37,7 @@ class Dashboard:
 def add_dashboard(api: FastAPI, app: App) -> Dashboard:
     """Add the dashboard to an API, behind its middleware."""
     app, live = scope_to_tenant(app), LiveStreams()
-    renderer = PageRenderer(
-        _environment(app), live, app.clock, timezone=app.settings.timezone, phone_port=_phone_port(app),
-        is_still_valid=app.access.authenticator.is_still_valid,
-    )  # fmt: skip
+    renderer = PageRenderer(app, _environment(app), live, phone_port=_phone_port(app))
     views.add_routes(api, app, renderer)
     api.state.problem_page = renderer.problem
     api.mount("/static", _Files(directory=HERE / "static"), name="static")

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from starlette.routing import compile_path
 
 from ..access.caller import THIS_MACHINE, Caller
-from ..access.permissions import DEFAULT_RULE, AccessRule, area_of
+from ..access.permissions import area_of
 from .renderer import ViewRoute
 
 _FORM = re.compile(r'<form\b([^>]*\bmethod="post"[^>]*)>.*?</form>', re.DOTALL)
@@ -24,11 +24,7 @@ class FormPermissions:
     """Knows the access rule of every form."""
 
     def __init__(self, routes: Iterable[ViewRoute]) -> None:
-        self._rules = [
-            (compile_path(route.path)[0], route.path, route.rule or DEFAULT_RULE)
-            for route in routes
-            if route.method == "POST"
-        ]
+        self._routes = [(compile_path(route.path)[0], route) for route in routes if route.method == "POST"]
 
     def shown_to(self, caller: Caller, page: str) -> str:
         """Return the page without the forms that the caller may not submit; large forms leave a note."""
@@ -42,10 +38,8 @@ class FormPermissions:
 
     def _allows(self, caller: Caller, path: str) -> bool:
         """Check the rule of the route; a path without a view (signing out) is left to the middleware."""
-        found: tuple[AccessRule, str] | None = next(
-            ((rule, route) for pattern, route, rule in self._rules if pattern.match(path)), None
-        )
-        return found is None or caller.passes(found[0], area_of(found[1]))
+        route = next((route for pattern, route in self._routes if pattern.match(path)), None)
+        return route is None or caller.passes(route.rule, area_of(route.path))
 
 
 def _replacement(form: re.Match[str]) -> str:

@@ -13,8 +13,10 @@ from ..model.errors import Invalid
 
 MAX_FIELDS = 300
 
+Form = Mapping[str, str]  # the submitted fields, stripped and without empty ones
 
-async def read_form(request: Request) -> dict[str, str]:
+
+async def read_form(request: Request) -> Form:
     """Return the fields of a form, stripped and without empty ones."""
     return {name: values[0] for name, values in (await read_multi_form(request)).items()}
 
@@ -91,19 +93,19 @@ def _declaration(name: str, options: Mapping[str, Any]) -> str:
     return f"{name}: {options['type']}{'' if options['required'] else '?'}{example}"
 
 
-def integer(form: Mapping[str, str], name: str) -> int | None:
+def integer(form: Form, name: str) -> int | None:
     """Return a field as a whole number, or None if it is empty."""
     text = _matching(form, name, r"\d{1,9}", "a whole number")
     return None if text is None else int(text)
 
 
-def number(form: Mapping[str, str], name: str) -> float | None:
+def number(form: Form, name: str) -> float | None:
     """Return a field as a number, or None if it is empty."""
     text = _matching(form, name, r"\d{1,9}([.,]\d{1,6})?", "a number, such as 5 or 0.5")
     return None if text is None else float(text.replace(",", "."))
 
 
-def _matching(form: Mapping[str, str], name: str, pattern: str, expected: str) -> str | None:
+def _matching(form: Form, name: str, pattern: str, expected: str) -> str | None:
     text = form.get(name)
     if text is not None and not re.fullmatch(pattern, text):
         raise Invalid(f"invalid number {text[:40]!r}", field=name, remedy=f"enter {expected}")

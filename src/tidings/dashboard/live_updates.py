@@ -43,7 +43,6 @@ class LiveStreams:
         return self._open < MAX_STREAMS and not self._closing.is_set()
 
     def close(self) -> None:
-        """End all streams."""
         self._closing.set()
 
     async def stream(self, render: Render) -> AsyncIterator[bytes]:

@@ -13,8 +13,6 @@ from starlette.responses import RedirectResponse, Response
 from ..inputs.pagination import Page
 from ..model.errors import NotFound, TidingsError
 
-ActionHandler = Callable[[str], Awaitable[object]]
-
 
 def next_page_query(found: Page, asked: Mapping[str, Any] = {}) -> str | None:
     """Return the query string of the next page, or None on the last page."""
@@ -49,11 +47,12 @@ def json_response(value: object) -> Response:
     return Response(orjson.dumps(value), media_type="application/json")
 
 
-def pick_action(action: str, actions: Mapping[str, ActionHandler]) -> ActionHandler:
-    """Return the handler of an action; raises NotFound for an unknown action."""
-    if action not in actions:
+def pick_action(service: object, action: str, *known: str) -> Callable[[str], Awaitable[object]]:
+    """Return the method of the service for one of the known actions; raises NotFound for another one."""
+    if action not in known:
         raise unknown_action(action)
-    return actions[action]
+    method: Callable[[str], Awaitable[object]] = getattr(service, action)
+    return method
 
 
 def unknown_action(action: str) -> NotFound:

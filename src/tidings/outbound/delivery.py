@@ -24,7 +24,7 @@ from .destination_breakers import DestinationBreakers
 from .events import event_types
 from .events.subscription_cache import SubscriptionCache
 from .receipts.base import CallbackReader
-from .receipts.expected_receipts import expect_receipts
+from .receipts.receipt_recorder import expect_receipts
 from .recipient_rate_limits import RecipientSlots
 from .rollout.shadow import content_digest
 from .send_checks import SHADOWED, check_send

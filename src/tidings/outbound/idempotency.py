@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import orjson
 
 from ..model.errors import Invalid
+from ..model.time import micros
 from ..store.port import IdempotencyRecord, Row, Step, Store
 
 MAX_KEY_LENGTH = 255
+KEEP_KEYS = micros(timedelta(hours=24))  # of all resources but messages
 
 
 class CreateResult(NamedTuple):

@@ -24,7 +24,7 @@ from .idempotency import find_replay, optional_key, replayed_answer
 from .message_serializer import attempt_times, kernel_state, public_state, serialize_history_entry, serialize_message
 from .message_validation import MAX_SCHEDULE_AHEAD, MESSAGE_COLUMNS, MessageLimits, MessageValidator
 from .receipts.delivery_status import overall_status, serialize_receipts
-from .templates.service import TemplateService
+from .templates.service import TemplateService, TemplatesInUse
 
 CHUNK_SIZE = 4 << 20  # maximum characters of content in one bulk transaction
 CHUNKS_AHEAD = 1  # chunks validated while one is being written
@@ -90,7 +90,7 @@ class MessageService:
         once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
         try:
             if draft.template is not None:
-                draft = await self.templates.filling().fill(draft)
+                draft = await self.templates.fill(draft)
             task, row = self._judge.prepare(draft, now, id_)
         except TidingsError:
             if once is None or not (found := await self._store.read("idempotency_key_find", scope=once.scope, key=key)):
@@ -146,14 +146,14 @@ class MessageService:
     ) -> AsyncIterator[_BulkChunk]:
         """Validate a stream chunk by chunk without writing; yields often to a concurrent write."""
         chunk = _BulkChunk([], [], [], self._clock.now())
-        filling = self.templates.filling()
+        templates: TemplatesInUse = {}
         said: list[object] = []
         size = 0
         async for number, draft in drafts:
             try:
                 if isinstance(draft, TidingsError):
                     raise draft
-                ready = draft if draft.template is None else await filling.fill(draft)
+                ready = draft if draft.template is None else await self.templates.fill(draft, templates)
                 task, row = self._judge.prepare(ready, chunk.now)
             except TidingsError as error:
                 chunk.lines.append(BulkLineResult(number, None, error))
@@ -212,7 +212,7 @@ class MessageService:
     async def prepare(self, draft: Draft, now: int) -> tuple[NewTask, tuple[Any, ...]]:
         """Return a validated task and row, to be written in the caller's transaction."""
         if draft.template is not None:
-            draft = await self.templates.filling().fill(draft)
+            draft = await self.templates.fill(draft)
         return self._judge.prepare(draft, now)
 
     def _once(

@@ -134,7 +134,7 @@ def build_outbound_service(
         Overview(store, watch or TrendSampler(store, clock)), SentLog(store),
         subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
         schedules=schedules, schedule_bulk=ScheduleBulk(schedules, store),
-        rollout=RolloutService(store, clock, own=own), broadcasts=BroadcastService(store, clock),
+        rollout=RolloutService(store, own=own), broadcasts=BroadcastService(store, clock),
         broadcast_creator=broadcast_creator,
         callbacks=callbacks, alerts=AlertService(store, clock, figures or AlertMeasurements(store)),
         health_limits=limits,

@@ -13,8 +13,7 @@ from starlette.responses import Response
 from ...access.permissions import OPERATE, READ, requires
 from ...inputs.fields import Field
 from ...outbound.contacts import uploads
-from ...outbound.rollout.periods import parse_duration, parse_period
-from ...outbound.rollout.service import ROLLOUT_FIELDS
+from ...outbound.rollout.service import ROLLOUT_FIELDS, parse_duration, parse_period
 from ...outbound.service import OutboundService
 from ..bodies import json_response, read_fields
 from ..errors import MalformedBody

@@ -1,62 +1,95 @@
-"""Channels, and the page of one with its session, its QR code and a connection test."""
+"""Channels, with their sessions, QR codes and connection tests, and their gradual rollout."""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.permissions import OPERATE, READ
-from ...app import App
+from ...access.permissions import OPERATE
+from ...outbound.rollout.service import ROLLOUT_MODES
 from ...outbound.sessions import qr_codes
+from ..forms import Form, integer
 from ..live_updates import Fragments
-from ..renderer import PageRenderer, ViewRoute
+from ..renderer import Views, get, post
+from ..responses import pick_action, redirect, redirect_on_error, unknown_action
 
 QR_CODE_LIFETIME = 10_000_000  # microseconds after which the browser fetches the QR code again
 
 
-def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
-    """Return the channel routes."""
-    service = app.outbound
+class ChannelViews(Views):
+    """Channels, and the page of one with its session, its QR code and a connection test."""
 
-    async def page(_: Request) -> Response:
+    @get("/channels", whole=True)
+    async def page(self, _: Request) -> Response:
         """List all channels by name."""
-        return renderer.page("channels.html", items=await service.channels.all())
+        return self._renderer.page("channels.html", items=await self._outbound.channels.all())
 
-    async def show(request: Request) -> Response:
+    @get("/channels/{name}", whole=True)
+    async def show(self, request: Request, name: str) -> Response:
         """Show one channel: state, session and limits."""
-        name = request.path_params["name"]
-        return renderer.page("channel.html", channel=name, fragments=await render(name), trial=None)
+        return self._renderer.page("channel.html", channel=name, fragments=await self._render(name), trial=None)
 
-    async def test(request: Request) -> Response:
+    @post("/channels/{name}/test", OPERATE, whole=True)
+    async def test(self, request: Request, form: Form, name: str) -> Response:
         """Check the credentials with the provider; sends nothing."""
-        name = request.path_params["name"]
-        trial = await service.channels.probe_channel(name)
-        return renderer.page("channel.html", channel=name, fragments=await render(name), trial=trial)
+        trial = await self._outbound.channels.probe_channel(name)
+        return self._renderer.page("channel.html", channel=name, fragments=await self._render(name), trial=trial)
 
-    async def live(request: Request) -> Response:
-        """Stream the page of one channel."""
-        return await renderer.answer_live(request, lambda: render(request.path_params["name"]))
+    @get("/channels/{name}/live", whole=True)
+    async def live(self, request: Request, name: str) -> Response:
+        return await self._renderer.answer_live(request, lambda: self._render(name))
 
-    async def code(request: Request) -> Response:
+    @get("/channels/{name}/code.svg", OPERATE, whole=True)
+    async def code(self, request: Request, name: str) -> Response:
         """Return the QR code to scan as SVG; it is fetched from the provider each time and never stored."""
-        scan = await service.channels.scan(request.path_params["name"])
+        scan = await self._outbound.channels.scan(name)
         if scan.code is None:  # the page is about to update itself
             return Response(status_code=204)
         return Response(
             qr_codes.render_svg(scan.code), media_type="image/svg+xml", headers={"cache-control": "no-store"}
         )
 
-    async def render(name: str) -> Fragments:
-        channel, turn = await service.channels.one(name), service.clock.now() // QR_CODE_LIFETIME
+    @post("/channels/{name}/{action}", OPERATE, whole=True)
+    async def switch(self, request: Request, form: Form, name: str, action: str) -> Response:
+        """Pause or resume one channel."""
+        await pick_action(self._outbound.channels, action, "pause", "resume")(name)
+        return redirect("/")
+
+    async def _render(self, name: str) -> Fragments:
+        channel, turn = await self._outbound.channels.one(name), self._outbound.clock.now() // QR_CODE_LIFETIME
         return {
-            "status": renderer.piece("channel_state.html", channel=channel, turn=turn),
-            "facts": renderer.piece("channel_facts.html", channel=channel),
+            "status": self._renderer.piece("channel_state.html", channel=channel, turn=turn),
+            "facts": self._renderer.piece("channel_facts.html", channel=channel),
         }
 
-    return [
-        ViewRoute("GET", "/channels", page, READ, whole=True),
-        ViewRoute("GET", "/channels/{name}", show, READ, whole=True),
-        ViewRoute("GET", "/channels/{name}/live", live, READ, whole=True),
-        ViewRoute("GET", "/channels/{name}/code.svg", code, OPERATE, whole=True),
-        ViewRoute("POST", "/channels/{name}/test", test, OPERATE, whole=True),
-    ]
+
+class RolloutViews(Views):
+    """Gradual rollout of channels: mode, share, history, change and undo."""
+
+    @get("/rollout", whole=True)
+    async def page(self, _: Request) -> Response:
+        """List all channels with mode and share."""
+        return self._renderer.page("rollouts.html", items=await self._outbound.rollout.all())
+
+    @get("/rollout/{name}", whole=True)
+    async def show(self, request: Request, name: str) -> Response:
+        """Show the rollout of one channel and its history."""
+        found = await self._outbound.rollout.show(name)
+        return self._renderer.page(
+            "rollout.html", rollout=found, modes=ROLLOUT_MODES, problem=request.query_params.get("problem")
+        )
+
+    @post("/rollout/{name}/{action}", OPERATE, whole=True)
+    async def act(self, request: Request, form: Form, name: str, action: str) -> Response:
+        """Change the rollout, or undo the last change."""
+        target = f"/rollout/{name}"
+        with redirect_on_error(target):
+            match action:
+                case "set":
+                    share, reason = integer(form, "share"), form.get("reason")
+                    await self._outbound.rollout.set(name, mode=form.get("mode"), share=share, reason=reason)
+                case "undo":
+                    await self._outbound.rollout.back(name)
+                case _:
+                    raise unknown_action(action)
+        return redirect(target)

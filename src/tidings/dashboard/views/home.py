@@ -8,35 +8,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.caller import current_caller
-from ...access.permissions import DEFAULT_TENANT, OPERATE, READ, SEND
+from ...access.permissions import DEFAULT_TENANT, SEND
 from ...app import App
 from ...inputs.natural_times import describe_time
 from ...model.errors import Invalid, NotFound, TidingsError
-from ...outbound.service import OutboundService
 from ..charts import charts
-from ..forms import read_form
+from ..forms import Form
 from ..live_updates import Fragments, SharedFragments
-from ..renderer import PageRenderer, ViewRoute, Views
-from ..responses import json_response, pick_action, redirect
+from ..renderer import PageRenderer, Views, get, post
+from ..responses import json_response, redirect
 
 
-def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
-    """Return the overview routes."""
-    views = _HomeViews(app.outbound, renderer)
-    return [
-        ViewRoute("GET", "/", views.show),
-        ViewRoute("GET", "/live", views.live, READ, whole=True),
-        ViewRoute("GET", "/when", views.when),
-        ViewRoute("POST", "/messages", views.compose, SEND),
-        ViewRoute("POST", "/channels/{name}/{action}", views.switch, OPERATE, whole=True),
-    ]
+class HomeViews(Views):
+    def __init__(self, app: App, renderer: PageRenderer) -> None:
+        super().__init__(app, renderer)
+        self._fragments = SharedFragments(self._render, app.clock)
 
-
-class _HomeViews(Views[OutboundService]):
-    def __init__(self, service: OutboundService, renderer: PageRenderer) -> None:
-        super().__init__(service, renderer)
-        self._fragments = SharedFragments(self._render, service.clock)
-
+    @get("/")
     async def show(self, request: Request) -> Response:
         """Show the overview, with a notice about an accepted message; only for the default tenant."""
         if current_caller().tenant != DEFAULT_TENANT:
@@ -44,23 +32,24 @@ class _HomeViews(Views[OutboundService]):
         accepted = request.query_params.get("accepted")
         return await self._page(request, accepted=await self._accepted(accepted) if accepted else None)
 
+    @get("/live", whole=True)
     async def live(self, request: Request) -> Response:
-        """Stream the overview."""
         return await self._renderer.answer_live(request, self._fragments)
 
-    async def compose(self, request: Request) -> Response:
+    @post("/messages", SEND)
+    async def compose(self, request: Request, form: Form) -> Response:
         """Accept a message; an error is shown next to its field."""
-        form = await read_form(request)
         try:
             body = {name: form[name] for name in ("channel", "to", "text", "at") if name in form}
             draft = self._renderer.draft_parser().draft(body, keep=True)
-            accepted = await self._service.messages.accept(draft, key=form.get("key"))
+            accepted = await self._outbound.messages.accept(draft, key=form.get("key"))
         except TidingsError as error:
             if current_caller().tenant != DEFAULT_TENANT:
                 raise
-            return await self._page(request, error.status, form=form, error=error)
+            return await self._page(request, form, error)
         return redirect("/", accepted=accepted.id)
 
+    @get("/when")
     async def when(self, request: Request) -> Response:
         """Return how a time is interpreted, while it is being typed."""
         parser = self._renderer.draft_parser()
@@ -70,33 +59,26 @@ class _HomeViews(Views[OutboundService]):
             return json_response({"problem": str(error)})
         return json_response({"when": describe_time(at or parser.now, self._renderer.timezone, now=parser.now)})
 
-    async def switch(self, request: Request) -> Response:
-        """Pause or resume one channel."""
-        name, action = request.path_params["name"], request.path_params["action"]
-        channels = self._service.channels
-        await pick_action(action, {"pause": channels.pause, "resume": channels.resume})(name)
-        return redirect("/")
-
-    async def _page(self, request: Request, status: int = 200, **values: Any) -> Response:
-        shown = {"form": {}, "error": None, "accepted": None} | values
-        fragments, key = await self._fragments.fresh(), self._service.clock.new_id()
-        return self._renderer.page(
-            "home.html", status, fragments=fragments, key=key, phone=self._renderer.phone(request), **shown
-        )
+    async def _page(
+        self, request: Request, form: Form | None = None, error: TidingsError | None = None, **shown: Any
+    ) -> Response:
+        phone, key = self._renderer.phone(request), self._outbound.clock.new_id()
+        fragments = await self._fragments.fresh()
+        return self._renderer.form("home.html", form, error, fragments=fragments, key=key, phone=phone, **shown)
 
     async def _render(self) -> Fragments:
-        overview, piece = self._service.overview, self._renderer.piece
+        overview, piece = self._outbound.overview, self._renderer.piece
         return {
             "trend": piece("trend.html", charts=charts(await overview.trend())),
             "counts": piece("counts.html", counts=await overview.counts()),
             "rows": piece("messages.html", items=await overview.newest(), is_first_page=True),
-            "channels": piece("channels.html", items=await self._service.channels.all()),
+            "channels": piece("channels.html", items=await self._outbound.channels.all()),
             "nodes": piece("nodes.html", items=await overview.nodes()),
         }
 
     async def _accepted(self, id_: str) -> dict[str, Any] | None:
         try:
-            message, stored = await self._service.messages.show(id_), await self._service.messages.find(id_)
+            message, stored = await self._outbound.messages.show(id_), await self._outbound.messages.find(id_)
         except NotFound:
             return None
         return message | {

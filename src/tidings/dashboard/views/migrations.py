@@ -12,18 +12,16 @@ from starlette.responses import RedirectResponse, Response
 
 from ...access.caller import current_caller
 from ...access.permissions import OPERATE
-from ...app import App
 from ...inputs.pagination import decode_position
 from ...migration import dead_letter_files, serializers
 from ...migration.job_file_section import parse_choice
 from ...migration.jobs import JobState
 from ...migration.record_states import RecordState
-from ...migration.service import MigrationService
 from ...model.errors import Invalid, TidingsError
 from ...outbound.contacts.uploads import read_rows
-from ..forms import query_values, read_form
+from ..forms import Form, query_values
 from ..live_updates import Fragments
-from ..renderer import PageRenderer, ViewRoute, Views
+from ..renderer import Views, get, post
 from ..responses import redirect, redirect_on_error, unknown_action
 
 PAGE = 30
@@ -34,48 +32,35 @@ UNDO_PREVIEW_RECORDS = 200
 UNDO_WAIT = 5.0  # seconds after which the page no longer waits for the end
 
 
-def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
-    """Return the migration routes."""
-    views = _MigrationViews(app.migrations, renderer)
-    return [
-        ViewRoute("GET", "/migrations", views.page),
-        ViewRoute("GET", "/migrations/live", views.live_page),
-        ViewRoute("GET", "/migrations/{id}", views.show),
-        ViewRoute("GET", "/migrations/{id}/live", views.live),
-        ViewRoute("GET", "/migrations/{id}/records/{type}/{source_id:path}", views.record),
-        ViewRoute("POST", "/migrations/{id}/{action}", views.act, OPERATE),
-    ]
-
-
-class _MigrationViews(Views[MigrationService]):
+class MigrationViews(Views):
     _undoing: ClassVar[set[asyncio.Task[str]]] = set()  # undos that outlast their request
 
+    @get("/migrations")
     async def page(self, request: Request) -> Response:
         """List jobs, newest first."""
         asked = query_values(request, "state", "after")
         state = parse_choice(JobState, "state", asked.get("state"))
         before = decode_position(asked["after"]) if "after" in asked else None
-        found = await self._service.page(state=state, before=before, limit=PAGE)
+        found = await self._app.migrations.page(state=state, before=before, limit=PAGE)
         more = urlencode({**asked, "after": found[-1].n}) if len(found) == PAGE else None
         rows = await self._rows(found, is_filtered=bool(asked))
         return self._renderer.page(
             "migrations.html", rows=rows, chosen=asked, more=more, states=[str(one) for one in JobState]
         )
 
+    @get("/migrations/live")
     async def live_page(self, request: Request) -> Response:
-        """Stream the newest jobs."""
-
         async def render() -> Fragments:
-            return {"migrations": await self._rows(await self._service.page(limit=PAGE))}
+            return {"migrations": await self._rows(await self._app.migrations.page(limit=PAGE))}
 
         return await self._renderer.answer_live(request, render)
 
-    async def show(self, request: Request) -> Response:
+    @get("/migrations/{id}")
+    async def show(self, request: Request, id_: str) -> Response:
         """Show one job: progress, quarantined records by cause, records, plan and audit log."""
-        id_ = request.path_params["id"]
         asked = query_values(request, "type", "state", "after", "problem", "done", "undo")
-        fragments, job = await self._render(id_), await self._service.status(id_)
-        found = await self._service.records(
+        fragments, job = await self._render(id_), await self._app.migrations.status(id_)
+        found = await self._app.migrations.records(
             id_,
             type=asked.get("type"),
             state=parse_choice(RecordState, "state", asked.get("state")),
@@ -91,34 +76,34 @@ class _MigrationViews(Views[MigrationService]):
             plan=await self._plan(job.job.state, id_),
             records=[serializers.row(one) for one in found],
             states=[str(one) for one in RecordState],
-            audit=[serializers.row(one) for one in await self._service.audit(id_)],
+            audit=[serializers.row(one) for one in await self._app.migrations.audit(id_)],
             asked=asked,
             more=more,
         )
 
-    async def live(self, request: Request) -> Response:
-        """Stream the page of one job."""
-        return await self._renderer.answer_live(request, lambda: self._render(request.path_params["id"]))
+    @get("/migrations/{id}/live")
+    async def live(self, request: Request, id_: str) -> Response:
+        return await self._renderer.answer_live(request, lambda: self._render(id_))
 
-    async def record(self, request: Request) -> Response:
+    @get("/migrations/{id}/records/{type}/{source_id:path}")
+    async def record(self, request: Request, id_: str, type_: str, source_id: str) -> Response:
         """Show one record: the source record and every attempt."""
-        id_, type_, source_id = (request.path_params[name] for name in ("id", "type", "source_id"))
-        job = await self._service.find(id_)
-        found = serializers.record(await self._service.record(id_, type_, source_id), job)
+        job = await self._app.migrations.find(id_)
+        found = serializers.record(await self._app.migrations.record(id_, type_, source_id), job)
         return self._renderer.page("migration_record.html", job=serializers.job(job), record=found)
 
-    async def act(self, request: Request) -> Response:
+    @post("/migrations/{id}/{action}", OPERATE)
+    async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
         """Perform an action; if the state does not allow it, show why."""
-        id_ = request.path_params["id"]
         with redirect_on_error(f"/migrations/{id_}"):
-            if request.path_params["action"] == "preview-undo":
+            if action == "preview-undo":
                 preview = urlencode({"undo": await self._undo(id_, dry_run=True)})
                 return RedirectResponse(f"/migrations/{id_}?{preview}#undo", 303)
-            done = await self._do(request.path_params["action"], id_, await read_form(request))
+            done = await self._do(action, id_, form)
         return redirect(f"/migrations/{id_}", **({"done": done} if done else {}))
 
-    async def _do(self, action: str, id_: str, form: dict[str, str]) -> str | None:
-        migrations, by = self._service, current_caller().who
+    async def _do(self, action: str, id_: str, form: Form) -> str | None:
+        migrations, by = self._app.migrations, current_caller().who
         match action:
             case "plan" | "approve" | "run" | "pause" | "resume" | "cancel":
                 await getattr(migrations, action)(id_, by=by)
@@ -140,7 +125,7 @@ class _MigrationViews(Views[MigrationService]):
 
     async def _undo(self, id_: str, *, dry_run: bool) -> str:
         """Undo a job, or preview it for the first records; return the counts by result."""
-        counts = await self._service.undo(
+        counts = await self._app.migrations.undo(
             id_, by=current_caller().who, dry_run=dry_run, tell=lambda _: None, most=UNDO_PREVIEW_RECORDS
         )
         words = ", ".join(f"{n:,} {result}" for result, n in sorted(counts.items())) or "nothing to undo"
@@ -153,24 +138,24 @@ class _MigrationViews(Views[MigrationService]):
             raise Invalid("there are no rows", field="rows", remedy="paste the repaired rows of the export")
 
         records = await dead_letter_files.valid_repairs(lambda: _pasted(text.replace("\r\n", "\n")))
-        return await self._service.replay(id_, by=current_caller().who, repaired=records)
+        return await self._app.migrations.replay(id_, by=current_caller().who, repaired=records)
 
     async def _plan(self, state: JobState, id_: str) -> dict[str, Any] | None:
         if state not in (JobState.PLANNED, JobState.APPROVED):
             return None
         try:
-            return serializers.plan(await self._service.plan_report(id_))
+            return serializers.plan(await self._app.migrations.plan_report(id_))
         except TidingsError:  # a system is unreachable; show the rest of the page
             return None
 
     async def _rows(self, found: Any, *, is_filtered: bool = False) -> str:
-        items = [serializers.status(await self._service.summary(one)) for one in found]
+        items = [serializers.status(await self._app.migrations.summary(one)) for one in found]
         return self._renderer.piece("migrations.html", items=items, is_filtered=is_filtered)
 
     async def _render(self, id_: str) -> Fragments:
-        job, piece = serializers.status(await self._service.status(id_)), self._renderer.piece
-        causes = [serializers.cause(one) for one in await self._service.dead(id_)]
-        open_ = await self._service.batches(id_, is_open=True, limit=BATCHES)
+        job, piece = serializers.status(await self._app.migrations.status(id_)), self._renderer.piece
+        causes = [serializers.cause(one) for one in await self._app.migrations.dead(id_)]
+        open_ = await self._app.migrations.batches(id_, is_open=True, limit=BATCHES)
         batches = [serializers.batch(one) for one in open_]
         return {
             "status": piece("migration_state.html", job=job),

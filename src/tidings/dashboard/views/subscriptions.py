@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import ADMIN
-from ...app import App
 from ...model.errors import TidingsError
 from ...outbound.events import event_types
-from ...outbound.service import OutboundService
-from ..forms import read_form, split_words
-from ..renderer import PageRenderer, ViewRoute, Views
+from ..forms import Form, split_words
+from ..renderer import Views, get, post
 from ..responses import next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
 DONE = {"test": "Test event queued.", "pause": "Subscription turned off.", "resume": "Subscription turned on."}
 
 
-def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
-    """Return the subscription routes."""
-    views = _SubscriptionViews(app.outbound, renderer)
-    return [
-        ViewRoute("GET", "/subscriptions", views.page),
-        ViewRoute("POST", "/subscriptions", views.add, ADMIN),
-        ViewRoute("GET", "/subscriptions/{id}", views.show),
-        ViewRoute("POST", "/subscriptions/{id}/{action}", views.act, ADMIN),
-    ]
-
-
-class _SubscriptionViews(Views[OutboundService]):
-    async def page(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
+class SubscriptionViews(Views):
+    @get("/subscriptions")
+    async def page(self, request: Request, form: Form | None = None, error: TidingsError | None = None) -> Response:
         """List subscriptions, newest first, with the form for a new one."""
         after = request.query_params.get("after") or None
-        found = await self._service.subscriptions.page(limit=PAGE, after=after)
+        found = await self._outbound.subscriptions.page(limit=PAGE, after=after)
         return self._renderer.form(
             "subscriptions.html",
             form,
@@ -48,33 +31,32 @@ class _SubscriptionViews(Views[OutboundService]):
             types=event_types.EVENT_TYPES,
         )
 
-    async def add(self, request: Request) -> Response:
+    @post("/subscriptions", ADMIN)
+    async def add(self, request: Request, form: Form) -> Response:
         """Create a subscription; the response shows its secret once."""
-        form = await read_form(request)
         body = {"url": form.get("url", ""), "events": split_words(form.get("events", ""))}
         try:
-            made = await self._service.subscriptions.add(body, key=form.get("key"))
+            made = await self._outbound.subscriptions.add(body, key=form.get("key"))
         except TidingsError as error:
             return await self.page(request, form, error)
-        return self._page_of(made.answer, secret=made.answer["secret"])
+        return self._renderer.page("subscription.html", subscription=made.answer, secret=made.answer["secret"])
 
-    async def show(self, request: Request) -> Response:
-        """Show one subscription."""
-        found = await self._service.subscriptions.show(request.path_params["id"])
-        query = request.query_params
-        return self._page_of(found, problem=query.get("problem"), done=DONE.get(query.get("done", "")))
+    @get("/subscriptions/{id}")
+    async def show(self, request: Request, id_: str) -> Response:
+        found = await self._outbound.subscriptions.show(id_)
+        problem, done = request.query_params.get("problem"), DONE.get(request.query_params.get("done", ""))
+        return self._renderer.page("subscription.html", subscription=found, problem=problem, done=done)
 
-    async def act(self, request: Request) -> Response:
-        """Perform an action on one subscription."""
-        id_, action = request.path_params["id"], request.path_params["action"]
-        subscriptions = self._service.subscriptions
+    @post("/subscriptions/{id}/{action}", ADMIN)
+    async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
+        subscriptions = self._outbound.subscriptions
         with redirect_on_error(f"/subscriptions/{id_}"):
             match action:
                 case "test":
                     await subscriptions.test(id_)
                 case "rotate":
                     rotated = await subscriptions.rotate(id_)
-                    return self._page_of(rotated, secret=rotated["secret"])
+                    return self._renderer.page("subscription.html", subscription=rotated, secret=rotated["secret"])
                 case "pause" | "resume":
                     await subscriptions.edit(id_, {"active": action == "resume"})
                 case "remove":
@@ -83,7 +65,3 @@ class _SubscriptionViews(Views[OutboundService]):
                 case _:
                     raise unknown_action(action)
         return redirect(f"/subscriptions/{id_}", done=action)
-
-    def _page_of(self, subscription: Mapping[str, Any], **more: Any) -> Response:
-        shown = {"secret": None, "problem": None, "done": None} | more
-        return self._renderer.page("subscription.html", subscription=subscription, **shown)

@@ -9,66 +9,52 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.permissions import OPERATE, READ
-from ...app import App
 from ...model.errors import NotFound, TidingsError
-from ...outbound.service import OutboundService
-from ..forms import format_declarations, parse_declarations, query_values, read_form
-from ..renderer import PageRenderer, ViewRoute, Views
-from ..responses import json_response, next_page_query, redirect, unknown_action
+from ..forms import Form, format_declarations, parse_declarations, query_values
+from ..renderer import Views, get, post
+from ..responses import json_response, redirect, unknown_action
 
 PAGE = 50
 VERSIONS = 20
 
 
-def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
-    """Return the template routes."""
-    views = _TemplateViews(app.outbound, renderer)
-    return [
-        ViewRoute("GET", "/templates", views.page),
-        ViewRoute("GET", "/templates/new", views.blank),
-        ViewRoute("POST", "/templates", views.create, OPERATE),
-        ViewRoute("POST", "/templates/preview", views.preview, READ),
-        ViewRoute("GET", "/templates/{name}", views.show),
-        ViewRoute("POST", "/templates/{name}/{action}", views.act, OPERATE),
-    ]
-
-
-class _TemplateViews(Views[OutboundService]):
+class TemplateViews(Views):
+    @get("/templates")
     async def page(self, request: Request) -> Response:
         """List templates by name; retired ones on a separate page."""
         asked = query_values(request, "retired", "after")
         retired = asked.get("retired") == "yes"
-        found = await self._service.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
-        return self._renderer.page(
-            "templates.html", items=found.items, retired=retired, more=next_page_query(found, asked)
-        )
+        found = await self._outbound.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
+        return self._renderer.listing("templates.html", found, asked, retired=retired)
 
+    @get("/templates/new")
     async def blank(self, _: Request) -> Response:
-        """Show the form for a new template."""
         return await self._form({})
 
-    async def create(self, request: Request) -> Response:
+    @post("/templates", OPERATE)
+    async def create(self, request: Request, form: Form) -> Response:
         """Create a template; an error is shown next to its field."""
-        form = await read_form(request)
         try:
             body = {"name": form.get("name", ""), **_content(form)}
-            made = await self._service.templates.create(body, key=form.get("key"))
+            made = await self._outbound.templates.create(body, key=form.get("key"))
         except TidingsError as error:
             return await self._form(form, error)
         return redirect(f"/templates/{made.answer['name']}")
 
-    async def preview(self, request: Request) -> Response:
+    @post("/templates/preview", READ)
+    async def preview(self, request: Request, form: Form) -> Response:
         """Return a preview, while the form is being filled in."""
-        return json_response({"preview": await self._preview(await read_form(request))})
+        return json_response({"preview": await self._preview(form)})
 
+    @get("/templates/{name}")
     async def show(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+        self, request: Request, name: str, form: Form | None = None, error: TidingsError | None = None
     ) -> Response:
         """Show one version of a template, with a preview for a contact."""
-        name, query = request.path_params["name"], request.query_params
+        query = request.query_params
         version = query.get("version", "")
-        template = await self._service.templates.show(name, version=int(version) if version.isdigit() else None)
-        versions = await self._service.templates.versions(name, limit=VERSIONS)
+        template = await self._outbound.templates.show(name, version=int(version) if version.isdigit() else None)
+        versions = await self._outbound.templates.versions(name, limit=VERSIONS)
         sample = query_values(request, "channel", "to")
         return self._renderer.form(
             "template.html",
@@ -78,15 +64,14 @@ class _TemplateViews(Views[OutboundService]):
             versions=versions.items,
             newest=versions.items[0]["version"],
             sample=sample,
-            key=self._service.clock.new_id(),
+            key=self._outbound.clock.new_id(),
             preview=await self._preview(sample, _content_of(template)),
         )
 
-    async def act(self, request: Request) -> Response:
+    @post("/templates/{name}/{action}", OPERATE)
+    async def act(self, request: Request, form: Form, name: str, action: str) -> Response:
         """Save the next version, retire the template, or restore it."""
-        name, action = request.path_params["name"], request.path_params["action"]
-        form = await read_form(request)
-        templates = self._service.templates
+        templates = self._outbound.templates
         try:
             match action:
                 case "revise":
@@ -102,26 +87,26 @@ class _TemplateViews(Views[OutboundService]):
         except NotFound:
             raise
         except TidingsError as error:
-            return await self.show(request, form, error)
+            return await self.show(request, name, form, error)
         return redirect(f"/templates/{name}")
 
-    async def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
+    async def _form(self, form: Form, error: TidingsError | None = None) -> Response:
         preview = await self._preview(form) if form else ""
         return self._renderer.form("template_new.html", form, error, preview=preview)
 
-    async def _preview(self, form: Mapping[str, str], template: Mapping[str, Any] | None = None) -> str:
+    async def _preview(self, form: Form, template: Mapping[str, Any] | None = None) -> str:
         """Render a template, by default the form's, for a sample contact; or render the error."""
         try:
             body: dict[str, Any] = {"template": _content(form) if template is None else template}
             if "to" in form:
                 body |= {name: form[name] for name in ("channel", "to") if name in form}
-            rendered = await self._service.templates.trial(body)
+            rendered = await self._outbound.templates.trial(body)
         except TidingsError as error:
             return self._renderer.piece("template_preview.html", error=error)
         return self._renderer.piece("template_preview.html", rendered=rendered, error=None)
 
 
-def _content(form: Mapping[str, str]) -> dict[str, Any]:
+def _content(form: Form) -> dict[str, Any]:
     """Return a version as in the body of an API request."""
     content: dict[str, Any] = {name: form[name] for name in ("text", "subject") if name in form}
     return content | {"variables": parse_declarations(form.get("variables", ""))}

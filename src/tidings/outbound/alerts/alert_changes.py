@@ -23,28 +23,20 @@ class Measurement(NamedTuple):
     tenant: str = "default"
 
 
-class NewAlert(NamedTuple):
-    """A new alert; raised immediately if its rule has no hold time."""
+class SeenAlert(NamedTuple):
+    """A rule's condition; `is_raised` if it has just lasted for the hold time."""
 
     rule: AlertRule
     reading: Measurement
-    is_raised: bool
-
-
-class OngoingAlert(NamedTuple):
-    """An open alert whose condition persists; `is_raised` once the hold time has passed."""
-
-    rule: AlertRule
-    reading: Measurement
-    row: Row
+    row: Row  # of the open alert; empty for a new one
     is_raised: bool
 
 
 class AlertChanges(NamedTuple):
     """The changes to write."""
 
-    new: list[NewAlert]
-    again: list[OngoingAlert]
+    new: list[SeenAlert]
+    again: list[SeenAlert]
     over: list[Row]  # raised, now resolved
     dropped: list[Row]  # pending, never raised
 
@@ -65,9 +57,9 @@ def decide_changes(
         rule, reading = known.get(row["rule"]), bad.pop((row["rule"], row["subject"]), None)
         if rule is not None and reading is not None:
             held = now - row["first_at"] >= micros(rule.hold)
-            verdict.again.append(OngoingAlert(rule, reading, row, row["state"] == "pending" and held))
+            verdict.again.append(SeenAlert(rule, reading, row, row["state"] == "pending" and held))
         elif rule.figure in figures if rule is not None else now - row["last_at"] > HOUR:
             (verdict.over if row["state"] == "raised" else verdict.dropped).append(row)
     for (name, _), reading in bad.items():
-        verdict.new.append(NewAlert(known[name], reading, not known[name].hold))
+        verdict.new.append(SeenAlert(known[name], reading, {}, not known[name].hold))
     return verdict

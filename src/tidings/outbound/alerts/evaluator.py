@@ -16,13 +16,12 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import CallerError, StoreFull
 from ...model.message import Draft
-from ...model.time import HOUR, SECOND, micros
+from ...model.time import HOUR, SECOND, iso, micros
 from ...observability.events import AlertRaised, AlertResolved, Emit, discard_event
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..message_validation import MESSAGE_COLUMNS
 from ..messages import MessageService
-from . import alert_text
-from .alert_changes import Measurement, NewAlert, OngoingAlert, decide_changes
+from .alert_changes import Measurement, SeenAlert, decide_changes
 from .measurements import AlertMeasurements
 from .rules import WINDOW, AlertRule
 
@@ -104,7 +103,8 @@ class AlertEvaluator:
         for again in verdict.again:
             await self._see(again, now)
         for row in verdict.over:
-            await self._resolve(row, now)
+            change = Step("alert_resolve", {"id": row["id"], "at": now}, needed=True)
+            await self._notify(row, change, now, over=True)
         if verdict.dropped:
             await self._store.write([Step("alert_drop", {"id": row["id"]}) for row in verdict.dropped])
         await self._prune(now)
@@ -115,21 +115,21 @@ class AlertEvaluator:
             return []
         return [Measurement(1, "it recently refused a write because it is full")]
 
-    async def _add(self, new: NewAlert, now: int) -> None:
+    async def _add(self, new: SeenAlert, now: int) -> None:
         rule, reading = new.rule, new.reading
         row: Row = {
             "id": self._clock.new_id(), "tenant": reading.tenant, "rule": rule.name,
             "subject": reading.subject, "severity": str(rule.severity), "value": reading.value,
-            "problem": reading.problem, "first_at": now,
+            "problem": reading.problem,
         }  # fmt: skip
         state = {"state": "raised" if new.is_raised else "pending", "raised_at": now if new.is_raised else None}
-        added = {name: value for name, value in row.items() if name != "first_at"} | state | {"at": now}
+        added = {**row, **state, "at": now}
         if new.is_raised:
-            await self._notify(row, Step("alert_add", added, needed=True), now)
+            await self._notify(row | {"first_at": now}, Step("alert_add", added, needed=True), now)
         else:
             await self._store.write([Step("alert_add", {**added, "notify_error": None})])
 
-    async def _see(self, again: OngoingAlert, now: int) -> None:
+    async def _see(self, again: SeenAlert, now: int) -> None:
         seen = {"id": again.row["id"], "at": now, "value": again.reading.value, "problem": again.reading.problem}
         if again.is_raised:
             row = again.row | {"value": again.reading.value, "problem": again.reading.problem}
@@ -137,17 +137,14 @@ class AlertEvaluator:
         else:
             await self._store.write([Step("alert_see", seen)])
 
-    async def _resolve(self, row: Row, now: int) -> None:
-        await self._notify(row, Step("alert_resolve", {"id": row["id"], "at": now}, needed=True), now, over=True)
-
     async def _notify(self, row: Row, change: Step, now: int, *, over: bool = False) -> None:
         """Write the change, its event and its messages in one transaction."""
         rule = self._rules.get(row["rule"])
-        tasks, rows, not_told = await self._prepare(alert_text.alert_message(row, rule, resolved=over), now)
+        tasks, rows, not_told = await self._prepare(alert_message(row, rule, resolved=over), now)
         event = {
-            "at": now, "tenant": row["tenant"], "type": alert_text.RESOLVED if over else alert_text.RAISED,
+            "at": now, "tenant": row["tenant"], "type": "alert.resolved" if over else "alert.raised",
             "subject": row["id"], "target": None,
-            "body": orjson.dumps(alert_text.event_body(row, rule, now, resolved=over)).decode(),
+            "body": orjson.dumps(event_body(row, rule, now, resolved=over)).decode(),
         }  # fmt: skip
         change = change._replace(params={"notify_error": not_told, **change.params})
         made = [TableRows("messages", MESSAGE_COLUMNS, rows)] if rows else []
@@ -180,3 +177,30 @@ class AlertEvaluator:
         old = {"before": now - self._keep, "limit": _PRUNED}
         if len((await self._store.write([Step("alert_prune", old)]))[0]) < _PRUNED:
             self._pruned_at = now
+
+
+def alert_message(alert: Row, rule: AlertRule | None, *, resolved: bool = False) -> str:
+    """The message of an alert: severity, title, problem, runbook and how to acknowledge it."""
+    title, problem = rule.title if rule is not None else str(alert["rule"]), str(alert["problem"])
+    if resolved:
+        return f"Tidings, resolved: {title}. The problem was: {problem}."
+    lines = [f"Tidings, {alert['severity']}: {title}.", f"{problem[:1].upper()}{problem[1:]}."]
+    if rule is not None:
+        lines.append(f"Runbook: docs/{rule.runbook}")
+    lines.append(f"Acknowledge: tidings alerts ack {alert['id']} --by NAME")
+    return "\n".join(lines)
+
+
+def event_body(alert: Row, rule: AlertRule | None, at: int, *, resolved: bool = False) -> Mapping[str, Any]:
+    """The `data` of an alert event."""
+    return {
+        "id": alert["id"],
+        "rule": alert["rule"],
+        "subject": alert["subject"] or None,
+        "severity": alert["severity"],
+        "problem": alert["problem"],
+        "value": alert["value"],
+        "threshold": None if rule is None else rule.over,
+        "since": iso(alert["first_at"]),
+        "resolved_at": iso(at) if resolved else None,
+    }

@@ -19,8 +19,7 @@ from ...store.port import Row, Store
 from ..events import event_types
 from ..health import NOT_ATTEMPTS
 from .alert_changes import Measurement
-from .rules import LATE_AFTER, MIN_ATTEMPTS, WINDOW, build_rules
-from .thresholds import AlertThresholds
+from .rules import LATE_AFTER, MIN_ATTEMPTS, WINDOW, AlertThresholds, build_rules
 
 MAX_SUBJECTS = 50  # subjects of one rule
 MeasurementsByName = dict[str, list[Measurement]]
@@ -56,8 +55,8 @@ class AlertMeasurements:
         due = await store.read("counts_due", most=self._limits.queue_deep + 1)
         return {
             "silent_seconds": _silent(seen_at, now),
-            "overdue": _overdue(sum(int(row["overdue"]) for row in overdue)),
-            "due": _due(sum(int(row["due"]) for row in due)),
+            "overdue": _count(overdue, "overdue", f"are overdue by over {durations.humanize(LATE_AFTER)}"),
+            "due": _count(due, "due", "are due and have not started"),
             **shares(count_attempts(await store.read("attempt_tally_sums", since=since))),
             "memory_share": memory(await store.read("node_list")),
             "stopped_channels": stopped(await store.read("queue_list")),
@@ -178,12 +177,9 @@ def _silent(seen_at: int | None, now: int) -> list[Measurement]:
     return [Measurement(seconds, f"no process has polled for due messages for {length}")]
 
 
-def _overdue(count: int) -> list[Measurement]:
-    return [Measurement(count, f"{count:,} messages or more are overdue by over {durations.humanize(LATE_AFTER)}")]
-
-
-def _due(count: int) -> list[Measurement]:
-    return [Measurement(count, f"{count:,} messages or more are due and have not started")]
+def _count(rows: Sequence[Row], column: str, what: str) -> list[Measurement]:
+    count = sum(int(row[column]) for row in rows)
+    return [Measurement(count, f"{count:,} messages or more {what}")]
 
 
 def _share(part: int, whole: int, what: str, of: str = "attempts") -> list[Measurement]:

@@ -7,7 +7,8 @@ an upload creates no duplicates. All-or-nothing reads the upload twice and write
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...inputs.fields import hint
@@ -15,7 +16,7 @@ from ...model.errors import Invalid, TidingsError
 from . import contact_fields
 from .service import ContactResult, ContactService
 from .suppressions import OptOut, SuppressionService, read_opt_out
-from .uploads import ADDRESS_COLUMN, NumberedRow, normalize_column
+from .uploads import ADDRESS_COLUMN, NumberedRow, normalize_column, parse_chunk, read_chunks
 
 CHUNK = 500
 IMPORT_FIELDS = ("name", "timezone", "language", "tags")
@@ -155,8 +156,7 @@ class ContactColumns:
         """A channel by its name, case-insensitive because column names are lowercased."""
         known = self._channels.get(name.strip().lower())
         if known is None:
-            remedy = contact_fields.unknown_channel_hint(name, dict.fromkeys(self._channels.values()))
-            raise Invalid(f"there is no channel {name[:60]!r}", field=field, remedy=remedy)
+            raise contact_fields.unknown_channel(name, self._channels.values(), field)
         return known
 
 
@@ -192,10 +192,7 @@ async def import_contacts(
     tenant: str = "default",
 ) -> AsyncIterator[BulkImportProgress]:
     """Create or update the contacts of an upload; `list_` is the id of a list to add them to."""
-
-    async def keep(changes: Sequence[contact_fields.ContactChange], dry_run: bool) -> Sequence[ContactResult]:
-        return await contacts.keep(changes, list_=list_, tenant=tenant, dry_run=dry_run)
-
+    keep = partial(contacts.keep, list_=list_, tenant=tenant)
     if all_or_nothing and not dry_run:
         refused = 0
         async for progress in _taken(rows(), columns, keep, dry_run=True):
@@ -211,28 +208,19 @@ async def import_contacts(
 async def _taken(
     rows: AsyncIterator[NumberedRow],
     columns: ContactColumns,
-    keep: Callable[[Sequence[contact_fields.ContactChange], bool], Any],
+    keep: Callable[..., Awaitable[Sequence[ContactResult]]],
     *,
     dry_run: bool,
 ) -> AsyncIterator[BulkImportProgress]:
     is_first = True
-    async for chunk in _chunks(rows):
+    async for chunk in read_chunks(rows, CHUNK):
         first = next((row for _, row in chunk if isinstance(row, dict)), None)
         if columns.is_table and is_first and first is not None:
             columns.check(first)
             is_first = False
-        numbers, changes = list[int](), list[contact_fields.ContactChange]()
-        bad: list[tuple[int, TidingsError]] = []
-        for number, row in chunk:
-            try:
-                if isinstance(row, TidingsError):
-                    raise row
-                changes.append(columns.change(row))
-                numbers.append(number)
-            except TidingsError as error:
-                bad.append((number, error))
-        kept: Sequence[ContactResult] = await keep(changes, dry_run) if changes else ()
-        bad += [(n, one.error) for n, one in zip(numbers, kept, strict=True) if one.error is not None]
+        changes, bad = parse_chunk(chunk, columns.change)
+        kept = await keep([change for _, change in changes], dry_run=dry_run) if changes else ()
+        bad += [(n, one.error) for (n, _), one in zip(changes, kept, strict=True) if one.error is not None]
         counts = Counter(one.what for one in kept if one.error is None)
         yield BulkImportProgress(counts | Counter({"refused": len(bad)}), sorted(bad, key=lambda refused: refused[0]))
 
@@ -246,28 +234,13 @@ async def import_opt_outs(
 ) -> AsyncIterator[BulkImportProgress]:
     """Opt out the addresses of an upload: columns `address`, `channel` and `reason` only."""
     usual = {} if channel is None else {"channel": channel}
-    async for chunk in _chunks(rows):
-        outs: list[OptOut] = []
-        bad: list[tuple[int, TidingsError]] = []
-        for number, row in chunk:
-            try:
-                if isinstance(row, TidingsError):
-                    raise row
-                said = {name: value for name, value in row.items() if value not in (None, "")}
-                outs.append(read_opt_out(usual | said, suppressions.channels))
-            except TidingsError as error:
-                bad.append((number, error))
-        new = await suppressions.keep(outs, tenant=tenant)
+
+    def opt_out(row: Mapping[str, Any]) -> OptOut:
+        given = {name: value for name, value in row.items() if value not in (None, "")}
+        return read_opt_out(usual | given, suppressions.channels)
+
+    async for chunk in read_chunks(rows, CHUNK):
+        outs, bad = parse_chunk(chunk, opt_out)
+        new = await suppressions.keep([out for _, out in outs], tenant=tenant)
         counts = {"created": sum(new), "unchanged": len(new) - sum(new), "refused": len(bad)}
         yield BulkImportProgress(counts, bad)
-
-
-async def _chunks(rows: AsyncIterator[NumberedRow]) -> AsyncIterator[list[NumberedRow]]:
-    chunk: list[NumberedRow] = []
-    async for row in rows:
-        chunk.append(row)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

@@ -102,21 +102,14 @@ def read_change(body: object, channels: Collection[str]) -> ContactChange:
 def read_name(name: str | None) -> str | None:
     """Check a name; raises Invalid."""
     name = None if name is None else name.strip()
-    if name and (len(name) > MAX_NAME_LENGTH or not name.isprintable()):
-        raise Invalid(
-            "the name is too long or has control characters",
-            field="name",
-            remedy=f"use at most {MAX_NAME_LENGTH} printable characters",
-        )
-    return name
+    return check_printable(name, "name", "name", MAX_NAME_LENGTH) if name else name
 
 
 def read_address(channel: str, address: object, channels: Collection[str]) -> str:
     """Check an address on a configured channel; empty removes it."""
     field = f"addresses.{channel[:60]}"
     if channel not in channels:
-        known = dict.fromkeys(channels)
-        raise Invalid(f"there is no channel {channel[:60]!r}", field=field, remedy=unknown_channel_hint(channel, known))
+        raise unknown_channel(channel, channels, field)
     if address is None:
         return ""
     if not isinstance(address, str):
@@ -129,12 +122,7 @@ def normalize_address(address: str, field: str = "address") -> str:
     address = address.strip()
     if not address:
         raise Invalid("the address is empty", field=field, remedy="give the recipient's address")
-    if len(address) > MAX_ADDRESS_LENGTH or not address.isprintable():
-        raise Invalid(
-            "the address is too long or has control characters",
-            field=field,
-            remedy=f"use at most {MAX_ADDRESS_LENGTH} printable characters",
-        )
+    check_printable(address, "address", field, MAX_ADDRESS_LENGTH)
     is_mail = "@" in address[1:-1] and "/" not in address  # as in message_load
     return address.translate(_LOWERCASE) if is_mail else address
 
@@ -200,9 +188,18 @@ def read_attribute(name: str, value: object) -> Any:
     return value
 
 
-def unknown_channel_hint(name: str, known: Mapping[str, object]) -> str:
-    """The remedy for an unknown channel."""
-    return hint(name, known).replace("known fields", "configured channels")
+def check_printable(text: str, what: str, field: str, most: int) -> str:
+    """Check the length and characters of a text; raises Invalid."""
+    if len(text) > most or not text.isprintable():
+        remedy = f"use at most {most} printable characters"
+        raise Invalid(f"the {what} is too long or has control characters", field=field, remedy=remedy)
+    return text
+
+
+def unknown_channel(name: str, channels: Iterable[str], field: str) -> Invalid:
+    """The error for a channel that is not configured."""
+    remedy = hint(name, dict.fromkeys(channels)).replace("known fields", "configured channels")
+    return Invalid(f"there is no channel {name[:60]!r}", field=field, remedy=remedy)
 
 
 def _changed(before: str | None, change: str | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...inputs.fields import Field, check_fields
 from ...model.errors import Invalid
-from .contact_fields import ContactCard, read_attribute, read_language, read_tags, read_timezone, unknown_channel_hint
+from .contact_fields import ContactCard, read_attribute, read_language, read_tags, read_timezone, unknown_channel
 
 FILTER_FIELDS: Mapping[str, Field] = {
     "tags_all": Field("array", "contacts with all of these tags", ["volunteer"]),
@@ -35,7 +35,6 @@ class ContactFilter(NamedTuple):
     attributes: Mapping[str, Any] = {}
 
     def matches(self, card: ContactCard) -> bool:
-        """Whether the contact matches."""
         return (
             self.tags_all.issubset(card.tags)
             and (not self.tags_any or not self.tags_any.isdisjoint(card.tags))
@@ -56,8 +55,7 @@ def read_filter(body: object, channels: Collection[str]) -> ContactFilter:
         raise Invalid("the filter is empty", field="filter", remedy=f"use at least one of: {', '.join(FILTER_FIELDS)}")
     channel = given.get("channel")
     if channel is not None and channel not in channels:
-        remedy = unknown_channel_hint(channel, dict.fromkeys(channels))
-        raise Invalid(f"there is no channel {channel[:60]!r}", field="filter.channel", remedy=remedy)
+        raise unknown_channel(channel, channels, "filter.channel")
     return ContactFilter(
         frozenset(read_tags(given.get("tags_all", ()))),
         frozenset(read_tags(given.get("tags_any", ()))),

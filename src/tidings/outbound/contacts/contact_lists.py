@@ -15,20 +15,17 @@ from ...inputs.fields import Field, check_fields
 from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...store.port import Row, Step, Store, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, optional_key
-from ..message_validation import MessageLimits
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
 from .contact_filters import ContactFilter, read_filter, serialize_filter
-from .service import ContactService, StoredContact, id_cursor, read_contact, serialize_contact
+from .service import ContactService, StoredContact, id_cursor, read_contact, scan_page
 
 MAX_COUNTED = 100_000  # members counted when a list is shown
 MAX_MEMBERS_PER_CALL = 1000  # members per call
-WINDOW = 2000  # maximum contacts scanned for one page of a filter
 PAGE = 1000
 MAX_NAME_LENGTH = 100
 _NO_LIST = "see: tidings lists list; or create it: tidings lists add NAME"
-_KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 LIST_FIELDS: Mapping[str, Field] = {
     "name": Field("string", "name of the list", "volunteers", required=True),
@@ -81,7 +78,7 @@ class ContactListService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a list or a saved filter. Idempotent with a key."""
         now = self._clock.now()
-        keyed = partial(optional_key, "lists", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        keyed = partial(optional_key, "lists", key, body, tenant=tenant, until=now + KEEP_KEYS)
         if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         given = check_fields(body, LIST_FIELDS)
@@ -183,17 +180,8 @@ class ContactListService:
         """The members of a list, oldest contact first; pages of a filter may be short."""
         page_size(limit)
         row = await self.find(which, tenant=tenant)
-        place, items, seen = id_cursor(after), list[Row](), 0
-        while seen < WINDOW:
-            known, last = await self._some(row, place, PAGE if row["filter"] else limit, tenant)
-            for contact in known:
-                items.append(serialize_contact(contact))
-                if len(items) == limit:
-                    return Page(items, contact.id)
-            if last is None:
-                return Page(items, None)
-            place, seen = last, seen + PAGE
-        return Page(items, place)
+        filter_ = None if row["filter"] is None else stored_filter(row["filter"])
+        return await scan_page(partial(self._rows, row, tenant), filter_, id_cursor(after), limit)
 
     async def recipients(
         self, which: str, channel: str, *, after: str | None = None, tenant: str = "default"
@@ -235,14 +223,18 @@ class ContactListService:
         self, row: Row, after: str, limit: int, tenant: str
     ) -> tuple[Collection[StoredContact], str | None]:
         """Members after a position, and the next position; None at the end."""
-        if row["filter"] is None:
-            rows = await self._store.read("list_members", list=row["id"], after=after, limit=limit)
-            known = [read_contact(one) for one in rows]
-        else:
-            rows = await self._store.read("contact_walk", tenant=tenant, after=after, limit=limit)
+        rows = await self._rows(row, tenant, after, limit)
+        known = [read_contact(one) for one in rows]
+        if row["filter"] is not None:
             matches = stored_filter(row["filter"]).matches
-            known = [one for one in map(read_contact, rows) if matches(one.card)]
+            known = [one for one in known if matches(one.card)]
         return known, rows[-1]["id"] if len(rows) == limit else None
+
+    async def _rows(self, row: Row, tenant: str, after: str, limit: int) -> Sequence[Row]:
+        """The members of a list after a contact id, or all contacts for a filter."""
+        if row["filter"] is None:
+            return await self._store.read("list_members", list=row["id"], after=after, limit=limit)
+        return await self._store.read("contact_walk", tenant=tenant, after=after, limit=limit)
 
     async def _count(self, row: Row) -> int | None:
         if row["filter"] is not None:

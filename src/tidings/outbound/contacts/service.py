@@ -6,7 +6,7 @@ concurrency: a change is planned from what was read, and planned again if anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,10 +15,9 @@ import orjson
 from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound, StoreUnavailable, TidingsError
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...store.port import Row, Step, Store, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, optional_key
-from ..message_validation import MessageLimits
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
 from .contact_fields import (
     ContactCard,
     ContactChange,
@@ -32,15 +31,13 @@ from .contact_filters import ContactFilter
 
 MAX_ATTEMPTS = 5  # of a change that conflicts with concurrent ones
 WINDOW = 2000  # maximum contacts scanned for one page
+SCANNED = 1000  # contacts read at a time for a filter
 NEWEST = "~"  # sorts after every id
-_KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 ChannelAddress = tuple[str, str]  # channel, address
 
 
 class StoredContact(NamedTuple):
-    """A contact as stored."""
-
     id: str
     card: ContactCard
     created_at: int
@@ -62,11 +59,6 @@ class ContactChangePlan(NamedTuple):
     changed: Sequence[tuple[StoredContact, StoredContact]]  # before, after
     kept: Sequence[ContactResult]
 
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the affected contacts, unique."""
-        return list(dict.fromkeys(kept.id for kept in self.kept if kept.id is not None))
-
 
 class ContactService:
     """Contact operations of the API, CLI and dashboard."""
@@ -81,7 +73,7 @@ class ContactService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a contact; raises Conflict if an address is taken. Idempotent with a key."""
         now = self._clock.now()
-        keyed = partial(optional_key, "contacts", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        keyed = partial(optional_key, "contacts", key, body, tenant=tenant, until=now + KEEP_KEYS)
         if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         card = apply_change(ContactCard(), read_change(body, self.channels))
@@ -138,12 +130,14 @@ class ContactService:
         Refused ones are reported and do not affect the others. `list_` is the id of a list to add all of them
         to. A dry run writes nothing.
         """
+        places = [place for change in changes for place in change.addresses.items() if place[1]]
         for _ in range(MAX_ATTEMPTS):
-            owners = await self._owners(_addresses(changes), tenant)
+            owners = await self._owners(places, tenant)
             plan = plan_changes(changes, owners, now=self._clock.now(), new_id=self._clock.new_id)
             steps = _steps(plan, tenant)
-            if list_ is not None and plan.ids:
-                steps.append(Step("list_member_add", _ids(plan.ids, list=list_, tenant=tenant)))
+            ids = list(dict.fromkeys(kept.id for kept in plan.kept if kept.id is not None))
+            if list_ is not None and ids:
+                steps.append(Step("list_member_add", _ids(ids, list=list_, tenant=tenant)))
             if dry_run or not steps:
                 return plan.kept
             try:
@@ -193,21 +187,11 @@ class ContactService:
     ) -> Page:
         """Contacts, newest first. Each page scans a bounded number, so it may be short."""
         page_size(limit)
-        before, items, seen = id_cursor(after) or NEWEST, list[Row](), 0
-        while seen < WINDOW:
-            size = limit if filter_ is None else 1000
-            rows = await self._store.read("contact_page", tenant=tenant, before=before, limit=size)
-            for row in rows:
-                before = row["id"]
-                known = read_contact(row)
-                if filter_ is None or filter_.matches(known.card):
-                    items.append(serialize_contact(known))
-                    if len(items) == limit:
-                        return Page(items, before)
-            if len(rows) < size:
-                return Page(items, None)
-            seen += len(rows)
-        return Page(items, before)
+
+        async def read(before: str, size: int) -> Sequence[Row]:
+            return await self._store.read("contact_page", tenant=tenant, before=before, limit=size)
+
+        return await scan_page(read, filter_, id_cursor(after) or NEWEST, limit)
 
     async def have(self, ids: Sequence[str], *, tenant: str = "default") -> set[str]:
         """Which of these ids exist."""
@@ -232,6 +216,26 @@ class ContactService:
                     field=f"addresses.{channel}",
                     remedy="change that contact, or remove the address from it first",
                 )
+
+
+async def scan_page(
+    read: Callable[[str, int], Awaitable[Sequence[Row]]], filter_: ContactFilter | None, place: str, limit: int
+) -> Page:
+    """One page of the contacts that match; `read` returns rows after a contact id, at most so many."""
+    items, seen, size = list[Row](), 0, limit if filter_ is None else SCANNED
+    while seen < WINDOW:
+        rows = await read(place, size)
+        for row in rows:
+            place = row["id"]
+            known = read_contact(row)
+            if filter_ is None or filter_.matches(known.card):
+                items.append(serialize_contact(known))
+                if len(items) == limit:
+                    return Page(items, place)
+        if len(rows) < size:
+            return Page(items, None)
+        seen += len(rows)
+    return Page(items, place)
 
 
 def plan_changes(
@@ -309,10 +313,6 @@ def _after(before: StoredContact, card: ContactCard, now: int) -> StoredContact:
     return before._replace(card=card, changed_at=max(now, before.changed_at + 1))
 
 
-def _addresses(changes: Iterable[ContactChange]) -> Iterable[ChannelAddress]:
-    return ((c, address) for change in changes for c, address in change.addresses.items() if address)
-
-
 def _json(*, tenant: str, **lists: Sequence[Any]) -> Row:
     return {"tenant": tenant, **{name: orjson.dumps(rows).decode() for name, rows in lists.items()}}
 
@@ -322,21 +322,15 @@ def _ids(ids: Sequence[str], **more: str) -> Row:
 
 
 def read_contact(row: Row) -> StoredContact:
-    """Parse a contact row."""
     return StoredContact(row["id"], decode_card(row), row["created_at"], row["changed_at"])
 
 
 def serialize_contact(known: StoredContact) -> Row:
     """A contact as API fields."""
-    card = known.card
     return {
         "id": known.id,
-        "name": card.name,
-        "addresses": dict(card.addresses),
-        "timezone": card.timezone,
-        "language": card.language,
-        "tags": list(card.tags),
-        "attributes": dict(card.attributes),
+        **known.card._asdict(),
+        "tags": list(known.card.tags),
         "created_at": iso(known.created_at),
         "changed_at": iso(known.changed_at),
     }

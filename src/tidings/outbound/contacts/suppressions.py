@@ -15,18 +15,16 @@ import orjson
 from ...inputs.fields import Field, check_fields
 from ...inputs.pagination import Page, decode_cursor, encode_cursor, page_size
 from ...kernel.clock import Clock
-from ...model.errors import Invalid, NotFound, TidingsError
+from ...model.errors import NotFound
 from ...model.task import Task, Transition
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...store.port import Row, Step, Store
-from ..idempotency import CreateResult, create_once, find_replay, optional_key
-from ..message_validation import MessageLimits
-from .contact_fields import normalize_address, unknown_channel_hint
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
+from .contact_fields import check_printable, normalize_address, unknown_channel
 
 ALL_CHANNELS = ""  # the channel value of an opt-out from all channels
 DEFAULT_REASON = "opted out"
 MAX_REASON_LENGTH = 200
-_KEEP_KEYS = micros(MessageLimits().keep_keys)
 
 SUPPRESSION_FIELDS: Mapping[str, Field] = {
     "address": Field("string", "address to suppress", "ada", required=True),
@@ -54,22 +52,19 @@ class SuppressionService:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Opt out an address; returns the existing opt-out unchanged if there is one."""
         now = self._clock.now()
-        keyed = partial(optional_key, "suppressions", key, body, tenant=tenant, until=now + _KEEP_KEYS)
+        keyed = partial(optional_key, "suppressions", key, body, tenant=tenant, until=now + KEEP_KEYS)
         if (found := await find_replay(self._store, keyed(None))) is not None:
             return found
         out = read_opt_out(body, self.channels)
         answer = serialize_opt_out(await self._find(out, tenant) or {**out._asdict(), "at": now})
         return await create_once(self._store, [_step([out], tenant)], answer, keyed(answer))
 
-    async def keep(self, outs: Sequence[OptOut | TidingsError], *, tenant: str = "default") -> list[bool]:
-        """Opt out many in one transaction; returns whether each is new. Errors are skipped."""
-        good = [out for out in outs if isinstance(out, OptOut)]
-        new: set[tuple[str, str]] = set()
-        if good:
-            rows = (await self._store.write([_step(good, tenant)]))[0]
-            new = {(row["address"], row["channel"]) for row in rows}
+    async def keep(self, outs: Sequence[OptOut], *, tenant: str = "default") -> list[bool]:
+        """Opt out many in one transaction; returns whether each is new."""
+        rows = (await self._store.write([_step(outs, tenant)]))[0] if outs else []
+        new = {(row["address"], row["channel"]) for row in rows}
         is_new: list[bool] = []
-        for out in good:
+        for out in outs:
             is_new.append((out.address, out.channel) in new)
             new.discard((out.address, out.channel))
         return is_new
@@ -112,17 +107,8 @@ def read_opt_out(body: object, channels: Collection[str]) -> OptOut:
     given = check_fields(body, SUPPRESSION_FIELDS)
     channel, reason = (given.get("channel") or "").strip(), (given.get("reason") or "").strip()
     if channel and channel not in channels:
-        raise Invalid(
-            f"there is no channel {channel[:60]!r}",
-            field="channel",
-            remedy=unknown_channel_hint(channel, dict.fromkeys(channels)),
-        )
-    if len(reason) > MAX_REASON_LENGTH or not reason.isprintable():
-        raise Invalid(
-            "the reason is too long or has control characters",
-            field="reason",
-            remedy=f"use at most {MAX_REASON_LENGTH} printable characters",
-        )
+        raise unknown_channel(channel, channels, "channel")
+    check_printable(reason, "reason", "reason", MAX_REASON_LENGTH)
     return OptOut(normalize_address(given["address"]), channel, reason or DEFAULT_REASON)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from tempfile import SpooledTemporaryFile
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
@@ -20,6 +20,7 @@ from ...inputs.fields import closest
 from ...model.errors import Invalid, TidingsError, TooLarge
 
 UploadFormat = Literal["csv", "ndjson"]
+Parsed = TypeVar("Parsed")
 NumberedRow = tuple[int, dict[str, Any] | TidingsError]
 
 MAX_UPLOAD_BYTES = 1 << 30
@@ -132,6 +133,34 @@ async def _split(pieces: AsyncIterator[bytes], largest: int, most_bytes: int) ->
         yield [bytes(held).removeprefix(_BOM) if is_first else bytes(held)]
 
 
+async def read_chunks(rows: AsyncIterator[NumberedRow], size: int) -> AsyncIterator[list[NumberedRow]]:
+    """The rows in lists of this size; the last one may be shorter."""
+    chunk: list[NumberedRow] = []
+    async for row in rows:
+        chunk.append(row)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def parse_chunk(
+    chunk: Iterable[NumberedRow], parse: Callable[[dict[str, Any]], Parsed]
+) -> tuple[list[tuple[int, Parsed]], list[tuple[int, TidingsError]]]:
+    """The parsed rows with their numbers, and the refused ones."""
+    good: list[tuple[int, Parsed]] = []
+    bad: list[tuple[int, TidingsError]] = []
+    for number, row in chunk:
+        try:
+            if isinstance(row, TidingsError):
+                raise row
+            good.append((number, parse(row)))
+        except TidingsError as error:
+            bad.append((number, error))
+    return good, bad
+
+
 class RewindableStream:
     """A stream that can be read twice; it is spooled to memory, or to a temporary file if it is long."""
 
@@ -153,7 +182,6 @@ class RewindableStream:
             yield piece
 
     def close(self) -> None:
-        """Close the spool file."""
         self._file.close()
 
 
@@ -236,7 +264,6 @@ class _CsvReader:
         return self._bad(_too_long(self._largest))
 
     def _begin(self) -> None:
-        """Start a new row."""
         self._held.clear()
         self._size = 0
         self._is_open = self._is_lost = False

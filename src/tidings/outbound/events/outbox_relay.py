@@ -52,24 +52,16 @@ class OutboxRelay:
 
     async def _relay(self, page: list[Row]) -> int:
         """Replace a page by its messages; returns their number."""
-        now = self._clock.now()
+        now, channel = self._clock.now(), event_types.EVENTS_CHANNEL
+        expires_at = now + micros(EXPIRE_AFTER)
         tasks: list[NewTask] = []
         rows: list[tuple[Any, ...]] = []
         for row in page:
             content = ""
             for recipient in self._recipients(row):
                 content = content or _content(row)
-                tasks.append(
-                    NewTask(
-                        event_types.EVENTS_CHANNEL,
-                        MESSAGE_KIND,
-                        now,
-                        row["tenant"],
-                        expires_at=now + micros(EXPIRE_AFTER),
-                    )
-                )
-                id_ = self._clock.new_id()
-                rows.append((now, now, id_, row["tenant"], event_types.EVENTS_CHANNEL, recipient, content, False))
+                tasks.append(NewTask(channel, MESSAGE_KIND, now, row["tenant"], expires_at=expires_at))
+                rows.append((now, now, self._clock.new_id(), row["tenant"], channel, recipient, content, False))
         ids = orjson.dumps([row["id"] for row in page]).decode()
         taken = Step("outbox_take", {"ids": ids, "n": len(page)}, needed=True)
         await self._store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows), also=[taken])

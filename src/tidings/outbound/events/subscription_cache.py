@@ -27,8 +27,6 @@ _MAX_PROBLEM_LENGTH = 500
 
 @dataclass(frozen=True, slots=True)
 class ActiveSubscription:
-    """One active subscription."""
-
     id: str
     tenant: str
     url: str
@@ -51,7 +49,6 @@ class SubscriptionCache:
 
     @property
     def has_any(self) -> bool:
-        """Whether there is any active subscription."""
         return bool(self._by_id)
 
     def has_subscriber(self, tenant: str, types: Sequence[str]) -> bool:
@@ -78,7 +75,6 @@ class SubscriptionCache:
         return self._by_id.get(id_)
 
     async def refresh(self) -> None:
-        """Reload all active subscriptions."""
         found: dict[str, ActiveSubscription] = {}
         after = ""
         while True:

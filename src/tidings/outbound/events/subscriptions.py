@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -23,11 +23,9 @@ from ...store.encryption import Cipher, SecretLocation
 from ...store.port import Row, Step, Store
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
 from ...wire.webhook_signatures import PREFIX
-from .. import idempotency
-from ..idempotency import CreateResult
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
 from . import event_types
 
-KEEP_KEYS = timedelta(hours=24)
 SECRET_OVERLAP = timedelta(hours=24)  # how long the previous secret still signs
 
 SUBSCRIPTION_FIELDS: Mapping[str, Field] = {
@@ -54,27 +52,18 @@ def secret_place(tenant: str, id_: str) -> SecretLocation:
 class SubscriptionService:
     """Subscription operations; `rules` (SSRF) decide which addresses may be called."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        cipher: Cipher,
-        rules: SsrfRules = SsrfRules(),
-        *,
-        secret: Callable[[], str] = new_secret,
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, cipher: Cipher, rules: SsrfRules = SsrfRules()) -> None:
         self._store = store
         self._clock = clock
         self._cipher = cipher
         self._rules = rules
-        self._secret = secret
 
     async def add(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """Create a subscription with its secret; the same idempotency key and body return the same one."""
         id_ = self._clock.new_id()
-        until = self._clock.now() + micros(KEEP_KEYS)
-        once = idempotency.optional_key("subscriptions", key, body, id_, tenant=tenant, until=until)
-        earlier = await idempotency.find_replay(self._store, once)
+        until = self._clock.now() + KEEP_KEYS
+        once = optional_key("subscriptions", key, body, id_, tenant=tenant, until=until)
+        earlier = await find_replay(self._store, once)
         if earlier is None:
             given = check_fields(body, SUBSCRIPTION_FIELDS)
             row = {
@@ -82,9 +71,9 @@ class SubscriptionService:
                 "tenant": tenant,
                 "url": self._url(given["url"]),
                 "events": orjson.dumps(event_types.check_patterns(given["events"])).decode(),
-                "secret": await self._cipher.encrypt(secret_place(tenant, id_), self._secret()),
+                "secret": await self._cipher.encrypt(secret_place(tenant, id_), new_secret()),
             }
-            earlier = await idempotency.create_once(self._store, [Step("subscription_add", row)], id_, once)
+            earlier = await create_once(self._store, [Step("subscription_add", row)], id_, once)
         found = await self._find(earlier.answer, tenant)
         secret = self._cipher.decrypt(secret_place(tenant, found["id"]), found["secret"])
         return CreateResult({**serialize_subscription(found), "secret": secret}, earlier.replayed)
@@ -114,7 +103,7 @@ class SubscriptionService:
 
     async def rotate(self, id_: str, *, tenant: str = "default") -> Row:
         """Rotate the secret and return the new one; for a day events are signed with both."""
-        secret = self._secret()
+        secret = new_secret()
         stored = await self._cipher.encrypt(secret_place(tenant, id_), secret)
         step = {"id": id_, "tenant": tenant, "secret": stored, "overlap": micros(SECRET_OVERLAP)}
         await self._change(Step("subscription_rotate", step), id_)

@@ -17,6 +17,7 @@ from ...model.errors import Invalid
 from ...model.outcome import Reject, Retry
 from ...model.task import Category
 from ...model.time import SECOND
+from ...wire.webhook_signatures import BadSignature
 
 MAX_NAME_LENGTH = 256
 _OLDEST = 1_000_000_000 * SECOND  # times before 2001 are invalid
@@ -65,6 +66,7 @@ class CallbackReader(Protocol):
     """Reads the callbacks of one provider account."""
 
     kind: str
+    provider: str  # for error texts
     account: str
 
     def verify(self, call: Callback) -> None:
@@ -75,12 +77,30 @@ class CallbackReader(Protocol):
 
     def challenge(self, query: Mapping[str, str]) -> str:
         """Answer the provider's verification challenge; raises BadSignature."""
+        raise BadSignature(f"{self.provider} has no verification challenge")
 
     def names(self, receipt: str) -> Sequence[str]:
         """The provider ids that callbacks will use for a message, one per part."""
+        return receipt.split()
 
     def trusts(self, other: CallbackReader) -> bool:
         """Whether both accounts share a signing key."""
+        return False
+
+
+class CallbackListener(Protocol):
+    """Receives verified callbacks that contain more than receipts, such as inbound messages.
+
+    It runs before the provider is acknowledged: if it raises, the provider calls again, so the same payload
+    may come twice.
+    """
+
+    async def heard(self, channel: str, accounts: Mapping[str, str], payload: Mapping[str, Any]) -> None:
+        """Handle a payload in the provider's format.
+
+        `accounts` maps the provider's accounts that share the channel's signing key to their channels: one
+        callback URL may serve several of them.
+        """
 
 
 def parse_object(body: bytes) -> Mapping[str, Any]:

@@ -1,17 +1,33 @@
-"""Verify provider callbacks, record their receipts and pass on the rest."""
+"""Verify provider callbacks, record their receipts and pass on the rest; the reader of each channel kind."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from importlib import import_module
+from typing import Any
 
 from ...kernel.clock import Clock
 from ...model.errors import NotFound
 from ...observability.events import Emit, ReceiptsReceived, discard_event
 from ...store.port import Store
-from .base import Callback, CallbackContent, CallbackReader
-from .callback_listener import CallbackListener, NoCallbackListener
+from .base import Callback, CallbackContent, CallbackListener, CallbackReader
 from .receipt_recorder import ChannelReceipt, RecordedReceipts, record_receipts
-from .registry import callback_url
+
+CALLBACK_KINDS = ("telegram", "twilio", "whatsapp_cloud", "whatsapp_session")  # one file each
+CALLBACK_PATH = "/callbacks/"
+
+
+def reader_of(kind: str, settings: Any, base: str | None) -> CallbackReader | None:
+    """The callback reader for a channel's settings; None without callbacks."""
+    if kind not in CALLBACK_KINDS:
+        return None
+    made: CallbackReader | None = import_module(f".{kind}", __package__).reader(settings, base)
+    return made
+
+
+def callback_url(base: str, channel: str) -> str:
+    """The URL that a channel's provider calls."""
+    return f"{base}{CALLBACK_PATH}{channel}"
 
 
 class CallbackService:
@@ -25,7 +41,6 @@ class CallbackService:
         *,
         emit: Emit = discard_event,
         base: str = "",
-        listener: CallbackListener | None = None,
         ignore_opt_outs: Collection[str] = (),
     ) -> None:
         self._ignore_opt_outs = ignore_opt_outs  # channels that do not suppress reported opt-outs
@@ -34,7 +49,7 @@ class CallbackService:
         self._readers = readers
         self._emit = emit
         self._base = base
-        self.listener = listener or NoCallbackListener()
+        self.listener: CallbackListener | None = None
 
     def address(self, channel: str) -> str | None:
         """The callback URL of a channel; None if it has no callbacks."""
@@ -51,7 +66,7 @@ class CallbackService:
         news = reader.read(call, now=self._clock.now())
         if news.receipts:
             await self._record(channel, reader, news)
-        if news.heard is not None:
+        if news.heard is not None and self.listener is not None:
             await self.listener.heard(channel, self._accounts(channel, reader), news.heard)
 
     async def _record(self, channel: str, reader: CallbackReader, news: CallbackContent) -> None:

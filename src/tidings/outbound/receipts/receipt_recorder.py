@@ -1,4 +1,4 @@
-"""Record receipts idempotently, and settle uncertain messages that they prove sent.
+"""Expect receipts by their provider ids, record them idempotently, and settle uncertain messages that they prove sent.
 
 Invariant: repeated or reordered receipts change nothing. Read implies delivered, and delivered outweighs an
 earlier failure. A receipt that arrives before its message is settled waits under the provider's id. A receipt
@@ -8,15 +8,16 @@ the recipient. A later failure never resends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
 from ...kernel import task_actions as kernel
 from ...kernel.decisions import sanitize_text
+from ...model.task import Task, TaskState, Transition
 from ...store.port import OrderingKey, Row, Step, Store
-from .base import Receipt, ReceiptStatus
+from .base import CallbackReader, Receipt, ReceiptStatus, valid_name
 
 PAGE = 500  # provider ids per transaction
 
@@ -29,6 +30,28 @@ class RecordedReceipts(NamedTuple):
     new: int = 0
     again: int = 0
     strange: int = 0
+
+
+def expect_receipts(moves: Sequence[tuple[Task, Transition]], readers: Mapping[str, CallbackReader]) -> list[Step]:
+    """One step that remembers the provider ids of all messages sent on channels with callbacks."""
+    found: dict[tuple[str, str], dict[str, object]] = {}
+    for task, move in moves:
+        reader = readers.get(task.queue)
+        if reader is None or move.to is not TaskState.DONE or not move.detail:
+            continue
+        names = [name for name in reader.names(move.detail) if valid_name(name)]
+        for name in names:
+            found.setdefault(
+                (task.queue, name),
+                {
+                    "channel": task.queue,
+                    "name": name,
+                    "task": task.id,
+                    "claim_no": move.claim_no,
+                    "last": name is names[-1],
+                },
+            )
+    return [Step("receipt_expect", {"names": orjson.dumps([*found.values()]).decode()})] if found else []
 
 
 def merge_receipts(receipts: Sequence[ChannelReceipt]) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ...wire.webhook_signatures import BadSignature
 from ..channels.telegram import TelegramSettings
@@ -12,10 +12,10 @@ from .base import Callback, CallbackContent, CallbackReader, parse_object
 HEADER = "x-telegram-bot-api-secret-token"
 
 
-class TelegramCallbackReader:
+class TelegramCallbackReader(CallbackReader):
     """Reads the updates of one bot."""
 
-    kind = "telegram"
+    kind, provider = "telegram", "Telegram"
 
     def __init__(self, bot: str, secret: str) -> None:
         self.account = bot
@@ -30,17 +30,9 @@ class TelegramCallbackReader:
         """Pass on one update; bots get no delivery status."""
         return CallbackContent(heard=parse_object(call.body))
 
-    def challenge(self, query: Mapping[str, str]) -> str:
-        """Telegram has no challenge."""
-        raise BadSignature("Telegram has no verification challenge")
-
     def names(self, receipt: str) -> Sequence[str]:
         """Telegram sends no receipts."""
         return ()
-
-    def trusts(self, other: CallbackReader) -> bool:
-        """Always false: each bot has its own URL."""
-        return False
 
 
 def reader(settings: TelegramSettings, _base: str | None) -> TelegramCallbackReader | None:

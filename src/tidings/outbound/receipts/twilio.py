@@ -46,10 +46,10 @@ _PORTS = {"https": 443, "http": 80}
 _MAX_REASON_LENGTH = 500
 
 
-class TwilioCallbackReader:
+class TwilioCallbackReader(CallbackReader):
     """Reads the callbacks of one account; `base` is our public URL."""
 
-    kind = "twilio"
+    kind, provider = "twilio", "Twilio"
 
     def __init__(self, account: str, token: str, base: str, shared_key: str = "") -> None:
         self.account = account
@@ -86,14 +86,6 @@ class TwilioCallbackReader:
         why = _why(fields) if what is ReceiptStatus.UNDELIVERED else ()
         account = fields.get("AccountSid", self.account)
         return CallbackContent([Receipt(name, what, now, account, own, *why)])
-
-    def challenge(self, query: Mapping[str, str]) -> str:
-        """Twilio has no challenge."""
-        raise BadSignature("Twilio has no verification challenge")
-
-    def names(self, receipt: str) -> Sequence[str]:
-        """The SID of each part."""
-        return receipt.split()
 
     def trusts(self, other: CallbackReader) -> bool:
         """Whether both readers have the same keys."""

@@ -7,7 +7,7 @@ guaranteed: read may come before delivered, and delivered may never come.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...model.task import Category
@@ -39,10 +39,10 @@ STATUSES: Mapping[str, ReceiptStatus] = {
 _MAX_REASON_LENGTH = 500
 
 
-class WhatsAppCloudCallbackReader:
+class WhatsAppCloudCallbackReader(CallbackReader):
     """Reads the webhooks of one business number."""
 
-    kind = "whatsapp_cloud"
+    kind, provider = "whatsapp_cloud", "WhatsApp"
 
     def __init__(self, number: str, secret: str, verify_token: str | None) -> None:
         self.account = number
@@ -75,10 +75,6 @@ class WhatsAppCloudCallbackReader:
         if not token or not fits or query.get("hub.mode") != "subscribe":
             raise BadSignature("hub.verify_token is missing or wrong")
         return query.get("hub.challenge", "")
-
-    def names(self, receipt: str) -> Sequence[str]:
-        """The wamid of each part."""
-        return receipt.split()
 
     def trusts(self, other: CallbackReader) -> bool:
         """Whether both numbers belong to the same app."""

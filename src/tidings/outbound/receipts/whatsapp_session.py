@@ -37,10 +37,10 @@ _ACK_EVENTS = ("message.ack", "message.ack.group")
 _WRAPPED = re.compile(r"(?:true|false)_[^_]+_([^_]+)(?:_.+)?", re.ASCII)
 
 
-class WahaCallbackReader:
+class WahaCallbackReader(CallbackReader):
     """Reads the webhooks of one session."""
 
-    kind = "whatsapp_session"
+    kind, provider = "whatsapp_session", "WAHA"
 
     def __init__(self, session: str, key: str) -> None:
         self.account = session
@@ -54,16 +54,11 @@ class WahaCallbackReader:
             raise BadSignature(f"{HEADER} is missing or wrong")
 
     def read(self, call: Callback, *, now: int) -> CallbackContent:
-        """Parse one event."""
         body = parse_object(call.body)
         if body.get("event") not in _ACK_EVENTS:
             return CallbackContent(heard=body)
         receipt = _receipt(body, now)
         return CallbackContent([] if receipt is None else [receipt])
-
-    def challenge(self, query: Mapping[str, str]) -> str:
-        """WAHA has no challenge."""
-        raise BadSignature("WAHA has no verification challenge")
 
     def names(self, receipt: str) -> Sequence[str]:
         """The bare message id."""

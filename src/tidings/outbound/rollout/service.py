@@ -13,18 +13,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import orjson
 
 from ...inputs.fields import Field
+from ...inputs.natural_times import parse_when
 from ...inputs.pagination import page_size
-from ...kernel.clock import Clock
-from ...model.errors import Conflict, Invalid, NotFound, TidingsError
-from ...model.time import iso
+from ...model import durations
+from ...model.errors import Conflict, Invalid, NotFound
+from ...model.time import iso, micros
 from ...store.port import Row, Step, Store
-from ..contacts.uploads import NumberedRow
+from ..contacts import uploads
+from ..contacts.contact_fields import check_printable
 from ..events import event_types
 from ..imports.timestamps import parse_timestamp
 from ..message_serializer import error_fields
@@ -57,11 +60,8 @@ class ShadowComparison(NamedTuple):
 class RolloutService:
     """Rollout operations of the API, CLI and dashboard."""
 
-    def __init__(
-        self, store: Store, clock: Clock, *, own: frozenset[str] = frozenset({event_types.EVENTS_CHANNEL})
-    ) -> None:
+    def __init__(self, store: Store, *, own: frozenset[str] = frozenset({event_types.EVENTS_CHANNEL})) -> None:
         self._store = store
-        self._clock = clock
         self.own = own  # internal queues
 
     async def all(self) -> list[Row]:
@@ -73,7 +73,7 @@ class RolloutService:
         """One channel with its recent changes."""
         row = await self._find(name)
         past = await self._store.read("rollout_past", channel=name, limit=PAST)
-        return {**_described(row), "past": [_switch(entry) for entry in past]}
+        return {**_described(row), "past": [{**entry, "at": iso(entry["at"])} for entry in past]}
 
     async def set(
         self, name: str, *, mode: str | None = None, share: int | None = None, reason: str | None = None
@@ -86,9 +86,7 @@ class RolloutService:
             raise Invalid(f"there is no mode {mode[:60]!r}", field="mode", remedy=f"use {', '.join(ROLLOUT_MODES)}")
         if share is not None and not 0 <= share <= 100:
             raise Invalid(f"share is {share}", field="share", remedy="use 0 to 100 percent")
-        if reason is not None and (len(reason) > MAX_REASON_LENGTH or not reason.isprintable()):
-            remedy = f"use at most {MAX_REASON_LENGTH} printable characters"
-            raise Invalid("the reason is too long or has control characters", field="reason", remedy=remedy)
+        check_printable(reason or "", "reason", "reason", MAX_REASON_LENGTH)
         switch = {"name": name, "mode": mode or row["mode"], "share": row["share"] if share is None else share}
         await self._store.write(
             [Step("rollout_note", {**switch, "reason": reason}), Step("rollout_set", switch, only_if=0)]
@@ -107,34 +105,22 @@ class RolloutService:
 
     # -- the other sender's report
 
-    async def report(self, name: str, rows: AsyncIterator[NumberedRow], *, timezone: ZoneInfo) -> Row:
+    async def report(self, name: str, rows: AsyncIterator[uploads.NumberedRow], *, timezone: ZoneInfo) -> Row:
         """Record what another sender sent: `to`, `at`, and `text` (`subject`, `data`) or `digest`.
 
         Idempotent: a row is identified by its `ref`, or by its content.
         """
         await self._find(name)
         taken = known = refused = 0
-        bad: list[Row] = []
-        page: list[Row] = []
-
-        async def keep() -> int:
-            if not page:
-                return 0
-            step = {"channel": name, "rows": orjson.dumps(page).decode()}
-            return len((await self._store.write([Step("shadow_theirs", step)]))[0])
-
-        async for number, said in rows:
-            try:
-                page.append(_reported(said, timezone))
-            except TidingsError as error:
-                refused += 1
-                if len(bad) < MAX_REPORTED_ROWS:
-                    bad.append({"line": number, **error_fields(error)})
-            if len(page) == PAGE:
-                new = await keep()
-                taken, known, page = taken + new, known + PAGE - new, []
-        new = await keep()
-        return {"taken": taken + new, "known": known + len(page) - new, "refused": refused, "bad": bad}
+        listed: list[Row] = []
+        async for chunk in uploads.read_chunks(rows, PAGE):
+            good, bad = uploads.parse_chunk(chunk, partial(_reported, timezone=timezone))
+            step = {"channel": name, "rows": orjson.dumps([row for _, row in good]).decode()}
+            new = len((await self._store.write([Step("shadow_theirs", step)]))[0]) if good else 0
+            taken, known, refused = taken + new, known + len(good) - new, refused + len(bad)
+            listed += [{"line": number, **error_fields(error)} for number, error in bad]
+            del listed[MAX_REPORTED_ROWS:]
+        return {"taken": taken, "known": known, "refused": refused, "bad": listed}
 
     async def compare(
         self, name: str, *, since: int, until: int, tolerance: timedelta = TOLERANCE, limit: int = 100
@@ -189,10 +175,8 @@ class RolloutService:
         raise NotFound(f"there is no channel {name[:60]!r}", field="name", remedy=f"known channels: {known}")
 
 
-def _reported(said: Mapping[str, Any] | TidingsError, timezone: ZoneInfo) -> Row:
+def _reported(said: Mapping[str, Any], timezone: ZoneInfo) -> Row:
     """Parse one row of a report; raises Invalid."""
-    if isinstance(said, TidingsError):
-        raise said
     to = next((said[name] for name in ("to", "address", "recipient") if said.get(name)), None)
     if not isinstance(to, str) or len(to) > MAX_RECIPIENT_LENGTH or not to.isprintable():
         raise Invalid("the recipient is missing", field="to", remedy="give the column to, address or recipient")
@@ -222,5 +206,23 @@ def _described(row: Row) -> Row:
     return {"channel": row["name"], "mode": row["mode"], "share": row["share"], "changed_at": iso(row["changed_at"])}
 
 
-def _switch(entry: Row) -> Row:
-    return {**entry, "at": iso(entry["at"])}
+def parse_period(since: str, until: str, *, now: int, timezone: ZoneInfo) -> tuple[int, int]:
+    """Parse start and end: "now", a duration ago, or ISO 8601 with offset."""
+    return _ago(since, "since", now, timezone), _ago(until, "until", now, timezone)
+
+
+def parse_duration(text: str, *, field: str) -> timedelta:
+    """Parse a duration, which may be zero."""
+    try:
+        return durations.parse(text)
+    except ValueError as error:
+        raise Invalid(f"{field}: {error}", field=field, remedy="write 30s, 5m or 2h") from None
+
+
+def _ago(text: str, field: str, now: int, timezone: ZoneInfo) -> int:
+    if text == "now":
+        return now
+    try:
+        return now - micros(durations.parse(text))
+    except ValueError:
+        return parse_when(text, now=now, timezone=timezone, field=field)

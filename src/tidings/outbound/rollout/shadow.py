@@ -10,12 +10,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import orjson
 
 from ...model.time import DAY, SECOND, iso, micros
 
+_TIME = attrgetter("at")
 MAX_TIME_GAP = DAY  # equal contents farther apart are different messages
 
 
@@ -81,7 +83,7 @@ def compare_records(
         *(ShadowDifference("only_ours", one, None) for one in ours),
         *(ShadowDifference("only_theirs", None, one) for one in theirs),
     ]
-    return len(same), sorted(differences, key=lambda difference: difference.at)
+    return len(same), sorted(differences, key=_TIME)
 
 
 def _pair(
@@ -105,7 +107,7 @@ def _pair(
                 j += 1
         left[0].extend(mine[i:])
         left[1].extend(other[j:])
-    return pairs, sorted(left[0], key=_time), sorted(left[1], key=_time)
+    return pairs, sorted(left[0], key=_TIME), sorted(left[1], key=_TIME)
 
 
 def _groups(
@@ -123,7 +125,3 @@ def _groups(
 
 def _described(sent: ShadowRecord | None) -> dict[str, Any] | None:
     return None if sent is None else {"at": iso(sent.at), "ref": sent.ref, "digest": sent.digest}
-
-
-def _time(sent: ShadowRecord) -> int:
-    return sent.at

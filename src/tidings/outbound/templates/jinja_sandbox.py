@@ -149,10 +149,6 @@ def _each(context: Context, value: Any, cost: int) -> list[Any] | tuple[Any, ...
     return items
 
 
-def _joined(context: Context, value: list[Any]) -> str:
-    return _join(context, value)
-
-
 def _join(context: Context, value: Any, between: str = "") -> str:
     pieces = [_a_text(item) for item in _a_list(value)]
     _run_of(context).spend_text(sum(map(len, pieces)) + len(_a_text(between)) * len(pieces))
@@ -251,5 +247,5 @@ def _environment(filters: Mapping[str, Callable[..., Any]]) -> _SandboxedJinja:
     return made
 
 
-_STEPS: Mapping[str, Callable[..., Any]] = {EACH_STEP: _each, JOIN_STEP: _joined, SEARCH_STEP: _within}
+_STEPS: Mapping[str, Callable[..., Any]] = {EACH_STEP: _each, JOIN_STEP: _join, SEARCH_STEP: _within}
 ENVIRONMENT = _environment({**FILTERS, **_STEPS})

@@ -6,7 +6,7 @@ An unlisted language gets neutral formats: 2027-01-15 and 1234.5.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from .variables import read_date
@@ -39,7 +39,8 @@ def format_date(text: str, form: str, code: str | None, timezone: tzinfo) -> str
         return day.isoformat()
     if form not in ("day", "full"):
         raise ValueError(f"unknown date format {form[:40]!r}: use day, full or short")
-    return _spelt(day, rules, rules.day if form == "day" else rules.full)
+    words = {"month": rules.months[day.month - 1], "weekday": rules.days[day.weekday()]}
+    return (rules.day if form == "day" else rules.full).format(day=day.day, year=day.year, **words)
 
 
 def format_time(text: str, timezone: tzinfo) -> str:
@@ -57,10 +58,6 @@ def format_number(value: int | float, digits: int | None, code: str | None) -> s
     if rules is None:
         return written.replace(",", "")
     return written.translate({ord(","): rules.thousands, ord("."): rules.point})
-
-
-def _spelt(day: date, rules: LanguageFormat, form: str) -> str:
-    return form.format(day=day.day, month=rules.months[day.month - 1], year=day.year, weekday=rules.days[day.weekday()])
 
 
 def _language(months: str, days: str, day: str, full: str, thousands: str, point: str) -> LanguageFormat:

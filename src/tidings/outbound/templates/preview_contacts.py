@@ -49,7 +49,6 @@ async def contact_at_address(store: Store, tenant: str, channel: str, address: s
 
 def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
     """Check a contact given for a preview; raises Invalid."""
-    kinds: dict[str, type] = {"name": str, "timezone": str, "language": str, "tags": list, "attributes": dict}
     for name, value in given.items():
         if name not in CONTACT_FIELDS:
             raise Invalid(
@@ -57,20 +56,18 @@ def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
                 field=f"contact.{name[:60]}",
                 remedy=hint(name, dict.fromkeys(CONTACT_FIELDS)),
             )
-        if value is not None and not isinstance(value, kinds[name]):
-            raise Invalid(
-                f"contact.{name} is not {_KINDS[kinds[name]]}", field=f"contact.{name}", remedy=_EXAMPLES[name]
-            )
+        kind, words, example = _KINDS[name]
+        if value is not None and not isinstance(value, kind):
+            raise Invalid(f"contact.{name} is not {words}", field=f"contact.{name}", remedy=f"for example {example}")
     if given.get("timezone") is not None:
         parse_timezone(given["timezone"], field="contact.timezone")
     return {name: value for name, value in given.items() if value is not None}
 
 
-_KINDS: Mapping[type, str] = {str: "a string", list: "a list", dict: "an object"}
-_EXAMPLES = {
-    "name": 'for example "Ada"',
-    "timezone": 'for example "Europe/Berlin"',
-    "language": 'for example "de"',
-    "tags": 'for example ["volunteer"]',
-    "attributes": 'for example {"city": "Bergen"}',
+_KINDS: Mapping[str, tuple[type, str, str]] = {
+    "name": (str, "a string", '"Ada"'),
+    "timezone": (str, "a string", '"Europe/Berlin"'),
+    "language": (str, "a string", '"de"'),
+    "tags": (list, "a list", '["volunteer"]'),
+    "attributes": (dict, "an object", '{"city": "Bergen"}'),
 }

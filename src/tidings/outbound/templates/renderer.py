@@ -75,11 +75,8 @@ class _PartRenderer:
     def choose(self, data: Any) -> None:
         """Prepare the `data` that the channel needs to select the markup of a part."""
         if self._marks_up is not None and isinstance(data, dict):
-            self._data = {name: self._chosen(value, name) for name, value in data.items()}
-
-    def _chosen(self, value: Any, name: str) -> object:
-        """Render options such as parse_mode first, because they select the markup of other parts."""
-        return self._fill(value, f"data.{name}") if isinstance(value, Template) and name in CHOICE_FIELDS else value
+            options = {name: data[name] for name in CHOICE_FIELDS if isinstance(data.get(name), Template)}
+            self._data = data | {name: self._fill(value, f"data.{name}") for name, value in options.items()}
 
     def write(self, part: Any, place: str, inside: Mapping[str, object] | None = None) -> Any:
         if isinstance(part, Template):

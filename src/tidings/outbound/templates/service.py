@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import UTC, timedelta, tzinfo
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -19,9 +19,9 @@ from ...inputs.pagination import Page, invalid_cursor, page_size
 from ...kernel.clock import Clock
 from ...model.errors import Conflict, Invalid, NotFound
 from ...model.message import Draft
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
-from ..idempotency import CreateResult, create_once, find_replay, optional_key
+from ..idempotency import KEEP_KEYS, CreateResult, create_once, find_replay, optional_key
 from .depth_limit import check_depth
 from .preview_contacts import contact_at_address, preview_contact
 from .variables import MAX_TEXT_SIZE, DeclaredVariables, parse_declarations
@@ -59,11 +59,12 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 class TemplateVersion(NamedTuple):
-    """A compiled version of a template."""
-
     id: str
     version: int
     compiled: CompiledTemplate
+
+
+TemplatesInUse = dict[tuple[str, str, int | None], TemplateVersion]  # by tenant, name and requested version
 
 
 class TemplateService:
@@ -76,7 +77,6 @@ class TemplateService:
         *,
         timezone: tzinfo = UTC,
         max_body: int = MAX_TEXT_SIZE,
-        keep_keys: timedelta = timedelta(hours=24),
         channels: Mapping[str, object] | None = None,
     ) -> None:
         self._store = store
@@ -84,7 +84,6 @@ class TemplateService:
         self._zone = timezone
         self.channels = channels or {}  # values are escaped for them
         self._largest = min(max_body, MAX_TEXT_SIZE)
-        self._keep_keys = micros(keep_keys)
         self._compiled: OrderedDict[tuple[str, int], CompiledTemplate] = OrderedDict()
 
     # -- saving
@@ -137,7 +136,6 @@ class TemplateService:
         return await self._turn("template_retire", name, tenant)
 
     async def restore(self, name: str, *, tenant: str = "default") -> Row:
-        """Restore a retired template."""
         return await self._turn("template_restore", name, tenant)
 
     async def _turn(self, how: str, name: str, tenant: str) -> Row:
@@ -148,7 +146,7 @@ class TemplateService:
     def _once(
         self, scope: str, key: str | None, said: object, answer: object, tenant: str, now: int
     ) -> IdempotencyRecord | None:
-        return optional_key(scope, key, said, answer, tenant=tenant, until=now + self._keep_keys)
+        return optional_key(scope, key, said, answer, tenant=tenant, until=now + KEEP_KEYS)
 
     # -- finding
 
@@ -216,9 +214,45 @@ class TemplateService:
         self._compiled.move_to_end((found["id"], wanted))
         return TemplateVersion(found["id"], wanted, known)
 
-    def filling(self) -> TemplateFiller:
-        """A filler for one call, in which each template keeps its version."""
-        return TemplateFiller(self, self._store, self._zone, self._largest)
+    async def fill(self, draft: Draft, known: TemplatesInUse | None = None) -> Draft:
+        """The draft with its rendered content; raises Invalid for a missing variable.
+
+        Drafts that share `known` get the same version of each template.
+        """
+        assert draft.template is not None
+        place = draft.tenant, draft.template, draft.template_version
+        known = {} if known is None else known
+        if place not in known:
+            known[place] = await self.frozen(draft.template, draft.template_version, tenant=draft.tenant)
+        compiled = known[place].compiled
+        who = draft.tenant, draft.channel, draft.to
+        contact = await contact_at_address(self._store, *who) if compiled.uses_contact else None
+        content = self._render(compiled, draft.variables or {}, contact, draft.to, draft.channel)
+        return draft._replace(
+            text=content.get("text", ""),
+            subject=content.get("subject"),
+            data=content.get("data"),
+            template=None,
+            template_version=None,
+            variables=None,
+        )
+
+    def _render(
+        self,
+        compiled: CompiledTemplate,
+        values: Mapping[str, Any],
+        contact: Mapping[str, Any] | None,
+        to: str,
+        channel: str | None,
+    ) -> dict[str, Any]:
+        return compiled.render(
+            values,
+            contact=contact,
+            recipient=to,
+            timezone=self._zone,
+            largest=self._largest,
+            channel=self.channels.get(channel or ""),
+        )
 
     # -- previews
 
@@ -236,52 +270,11 @@ class TemplateService:
         return {"version": None, **await self._preview(compiled, given, tenant)}
 
     async def _preview(self, compiled: CompiledTemplate, given: Mapping[str, Any], tenant: str) -> Row:
-        contact, to = await preview_contact(self._store, given, tenant), given.get("to") or ""
+        contact = await preview_contact(self._store, given, tenant)
         values, examples = compiled.declared.sampled(given.get("variables") or {})
-        channel = self.channels.get(given.get("channel") or "")
-        content = compiled.render(
-            values, contact=contact, recipient=to, timezone=self._zone, largest=self._largest, channel=channel
-        )
+        content = self._render(compiled, values, contact, given.get("to") or "", given.get("channel"))
         filled = {name: content.get(name) for name in ("text", "subject", "data")}
         return {**filled, "contact": dict(contact) if compiled.uses_contact else None, "examples": examples}
-
-
-class TemplateFiller:
-    """Renders the templates of drafts."""
-
-    def __init__(self, templates: TemplateService, store: Store, timezone: tzinfo, largest: int) -> None:
-        self._templates = templates
-        self._store = store
-        self._zone = timezone
-        self._largest = largest
-        self._frozen: dict[tuple[str, str, int | None], TemplateVersion] = {}
-
-    async def fill(self, draft: Draft) -> Draft:
-        """The draft with its rendered content; raises Invalid for a missing variable."""
-        assert draft.template is not None
-        place = draft.tenant, draft.template, draft.template_version
-        frozen = self._frozen.get(place)
-        if frozen is None:
-            frozen = await self._templates.frozen(draft.template, draft.template_version, tenant=draft.tenant)
-            self._frozen[place] = frozen
-        who = draft.tenant, draft.channel, draft.to
-        contact = await contact_at_address(self._store, *who) if frozen.compiled.uses_contact else None
-        content = frozen.compiled.render(
-            draft.variables or {},
-            contact=contact,
-            recipient=draft.to,
-            timezone=self._zone,
-            largest=self._largest,
-            channel=self._templates.channels.get(draft.channel),
-        )
-        return draft._replace(
-            text=content.get("text", ""),
-            subject=content.get("subject"),
-            data=content.get("data"),
-            template=None,
-            template_version=None,
-            variables=None,
-        )
 
 
 _RESTORE = "restore it: tidings templates restore {}"
@@ -347,9 +340,7 @@ def _listed(row: Row) -> Row:
         "id": row["id"],
         "name": row["name"],
         "version": row["version"],
-        "created_at": iso(row["created_at"]),
-        "changed_at": iso(row["changed_at"]),
-        "retired_at": iso(row["retired_at"]),
+        **{name: iso(row[name]) for name in ("created_at", "changed_at", "retired_at")},
     }
 
 

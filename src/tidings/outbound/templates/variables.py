@@ -86,15 +86,7 @@ class DeclaredVariables:
 
     def as_json(self) -> dict[str, Any]:
         """The declarations as stored and shown."""
-        return {
-            variable.name: {
-                "type": variable.type,
-                "required": variable.required,
-                "default": variable.default,
-                "example": variable.example,
-            }
-            for variable in self._all
-        }
+        return {variable.name: {part: getattr(variable, part) for part in _PARTS} for variable in self._all}
 
     def sampled(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """The given values completed with examples for a preview, and the names of those."""
@@ -118,7 +110,6 @@ def parse_declarations(given: object) -> DeclaredVariables:
 
 
 def is_variable_name(name: str) -> bool:
-    """Whether this is a valid variable name."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -251,5 +242,4 @@ _TYPES: Mapping[str, _VariableType] = {
     "boolean": _VariableType(_boolean, "true or false", True),
     "list": _VariableType(_list, f"a list (of at most {MAX_ITEMS} plain values or flat objects)", ["bread", "milk"]),
 }
-VARIABLE_TYPES = tuple(_TYPES)
 _KNOWN_PARTS = dict.fromkeys(_PARTS)
