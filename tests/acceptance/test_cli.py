@@ -402,7 +402,7 @@ def test_the_doctor_changes_nothing_where_there_is_no_database(tidings: Tidings,
 def test_the_doctor_names_what_a_person_must_mend(tidings: Tidings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 1, with the remedy beside each finding."""
     tidings("channels", "pause", "phone", "--reason", "for tea")
-    tidings("send", "-c", "console", "--to", "ada", "--text", "x", "--at", "2026-01-01T00:00:00Z")
+    tidings("send", "-c", "console", "--to", "ada", "--text", "x", "--at", "2026-01-01T00:00:00Z", "--past", "send")
 
     answer = tidings("doctor", "--json")
 

@@ -149,7 +149,7 @@ async def test_grouped_rows_become_broadcasts(home: House, old: str) -> None:
     await work(home)
     made = await broadcasts(home)
     assert sorted((one["xref"], one["total"], one["state"]) for one in made) == [
-        ("ward 0", 4, "new"), ("ward 1", 1, "new"), ("ward 1", 4, "new"),
+        ("ward 0", 4, "ready"), ("ward 1", 1, "ready"), ("ward 1", 4, "ready"),
     ]  # fmt: skip
 
     told = await ImportUndo(home.app.store, home.app.outbound).undo(str(again.run))
