@@ -305,3 +305,10 @@ async def test_null_stands_for_a_field_that_was_left_out_and_is_described_so(hom
     assert (made.status_code, made.json()["sender"], made.json()["squad"]) == (201, "1001", "42")
     for wrong in ({"squad": True}, {"name": 7}, {"squad": 4.2}, {"sender": None}):
         assert (await home.http.put("/v1/roster", json=body | wrong)).status_code == 422, wrong
+
+
+async def test_the_audit_log_names_each_page_action_by_its_view(home: House) -> None:
+    """An entry says what was done: `broadcasts.create`, not the name of a wrapper."""
+    names = {(place.method, place.path): place.name for place in list_routes(home.api)}
+    assert names["POST", "/broadcasts"] == names["POST", "/templates"] == "create"
+    assert "respond" not in names.values()

@@ -7,11 +7,10 @@ probe fails here. The owner's own calls prove that the probes would find what is
 from __future__ import annotations
 
 import ast
+import inspect
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import httpx
@@ -133,30 +132,23 @@ class Probe(NamedTuple):
         return await client.request(self.place.method, path, **given)
 
 
-def _actions(module: ModuleType) -> dict[str, None]:
-    """The actions that a module of views knows: by `match`, comparison, or a table for `pick_action`."""
+def _actions(views: type) -> dict[str, None]:
+    """The actions that a class of views knows: by `match`, comparison, or as the known ones of `pick_action`."""
     found: list[ast.expr | None] = []
-    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+    for node in ast.walk(ast.parse(inspect.getsource(views))):
         match node:
-            case (
-                ast.MatchValue(value=value)
-                | ast.Compare(left=ast.Subscript(slice=ast.Constant(value="action")), comparators=[value])
-            ):
+            case ast.MatchValue(value=value) | ast.Compare(left=ast.Name(id="action"), comparators=[value]):
                 found.append(value)
-            case (
-                ast.Call(func=ast.Name(id="pick_action"), args=[_, ast.Dict(keys=keys)])
-                | ast.Assign(targets=[ast.Name(id="actions")], value=ast.Dict(keys=keys))
-                | ast.AnnAssign(target=ast.Name(id="actions"), value=ast.Dict(keys=keys))
-            ):
-                found += keys
+            case ast.Call(func=ast.Name(id="pick_action"), args=[_, _, *known]):
+                found += known
     words = (one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str))
     return dict.fromkeys(words)
 
 
 def probes(api: FastAPI) -> Iterator[Probe]:
-    """Every route that asks for a key, and every action of it, as its module matches them."""
-    modules = {
-        (method, route.path): sys.modules[route.endpoint.__module__]
+    """Every route that asks for a key, and every action of it, as its views match them."""
+    endpoints = {
+        (method, route.path): route.endpoint
         for route in api.routes
         if isinstance(route, Route)
         for method in route.methods or ()
@@ -166,8 +158,9 @@ def probes(api: FastAPI) -> Iterator[Probe]:
             continue
         actions: list[str | None] = [None]
         if "{action}" in place.path:
-            actions = [*_actions(modules[place.method, place.path])]
-            assert actions, f"{place.path}: its module matches no action"
+            view: Any = inspect.unwrap(endpoints[place.method, place.path])
+            actions = [*_actions(type(view.__self__))]
+            assert actions, f"{place.path}: its views match no action"
         yield from (Probe(place, action) for action in actions)
 
 

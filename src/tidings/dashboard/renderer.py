@@ -121,6 +121,7 @@ class Views:
     def _endpoint(self, route: ViewRoute, view: Callable[..., Awaitable[Response]]) -> View:
         """Wrap a view so that it gets its arguments, and its errors become error pages."""
 
+        @functools.wraps(view)  # the audit log names the view
         async def respond(request: Request) -> Response:
             try:
                 form = [await read_form(request)] if route.method == "POST" else []

@@ -61,7 +61,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
 
     @router.post("/channels/{name}/rollout/undo", responses=NOT_FOUND | CONFLICT)
     @requires(OPERATE, whole=True)
-    async def back(name: str, request: Request) -> Response:
+    async def undo(name: str, request: Request) -> Response:
         """Undo the last change."""
         await read_fields(request, {})
         return json_response(await outbound.rollout.back(name))
