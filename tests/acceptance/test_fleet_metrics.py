@@ -63,15 +63,20 @@ def scraped(url: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-def enable_management(broker: RabbitBroker) -> str:
-    """Start the management plug-in of a running broker; gives its URL."""
+@contextmanager
+def management_of(broker: RabbitBroker) -> Iterator[str]:
+    """The URL of the broker's management plug-in, which is off afterwards: other tests restart the broker."""
     port = free_port()
     assert broker._home is not None
     plugins = broker._home / "plugins"
     plugins.write_text("[rabbitmq_management].\n")
     listen = f'application:set_env(rabbitmq_management, tcp_config, [{{port, {port}}}, {{ip, "127.0.0.1"}}])'
     broker.control("eval", f'{listen}, rabbit_plugins:ensure("{plugins}").')
-    return f"http://guest:guest@127.0.0.1:{port}"
+    try:
+        yield f"http://guest:guest@127.0.0.1:{port}"
+    finally:
+        plugins.write_text("[].\n")
+        broker.control("eval", f'rabbit_plugins:ensure("{plugins}").')
 
 
 def status(url: str) -> int:
@@ -85,9 +90,9 @@ def status(url: str) -> int:
 def test_every_role_exports_metrics_and_health_checks(tmp_path: Path, postgres_url: str, rabbit: RabbitBroker) -> None:
     """A message through a worker and one through a transport: each process shows its part, and StatsD gets it."""
     asyncio.run(clean(rabbit.url, "phone"))
-    management = enable_management(rabbit)
     (tmp_path / "tidings.toml").write_text(CHANNELS)
     with ExitStack() as stack:
+        management = stack.enter_context(management_of(rabbit))
         statsd = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         statsd.bind(("127.0.0.1", 0))
         statsd.settimeout(PATIENCE)
