@@ -142,7 +142,7 @@ _JOBS = (
        where j.n > {first} and r % 50 <> 0""",
     """insert into job_records (job, round, type, source_id, state, changed_at, fingerprint, reason, failure)
        select j.n, 1, t, r::text, 'rejected', {now}, 'validation/' || t || '/email/' || r % 7,
-         'it is no address', 'validation'
+         'invalid address', 'validation'
        from jobs j, unnest(array['people', 'notes']) t, generate_series(50, {records}, 50) r
        where j.n > {first}""",
     """insert into job_batches (id, job, type, round, phase, system, first, last, size, state, written,

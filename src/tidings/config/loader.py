@@ -58,7 +58,7 @@ def load(
     """Read all sources into Settings; raise Misconfigured with setting, origin and remedy.
 
     `flags` maps names of settings to values; None means that the flag was not given. Without
-    `needs_channel_secrets`, a secret of a channel or source that is not set is no error before it is used.
+    `needs_channel_secrets`, an unset secret of a channel or source raises only when it is used.
     """
     environ = os.environ if environ is None else environ
     path = _find(config, environ, folder or Path())

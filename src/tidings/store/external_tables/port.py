@@ -6,6 +6,7 @@ operator's own SQL. Tables are opened read-only unless a write-back updates them
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -47,7 +48,7 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class SqlTable:
+class SqlTable(ABC):
     """A table of an SQL database; subclasses run the statements."""
 
     def __init__(self, name: str, table: str) -> None:
@@ -56,21 +57,21 @@ class SqlTable:
         self.primary: str | None = None
         self._table = table  # quoted
 
+    @abstractmethod
     def mark(self, number: int, column: str) -> str:
         """Return the placeholder of a parameter."""
-        raise NotImplementedError
 
     def condition(self, where: str) -> str:
         """Return the operator's condition as the driver expects it."""
         return where
 
+    @abstractmethod
     async def read(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a query."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def write(self, statements: Sequence[tuple[str, Sequence[ColumnValue]]]) -> list[int]:
         """Run updates in one transaction; return how many rows each found."""
-        raise NotImplementedError
 
     def pages(self, columns: Sequence[str], where: str | None, size: int) -> RowPages:
         """Yield all rows in the order of their key."""
