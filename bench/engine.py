@@ -83,7 +83,7 @@ class Engine:
             {CHANNEL: lane},
             {MESSAGE_KIND: Delivery(self.store, channels, now=self.clock.now)},
             emit=fan_out(*((log_sink(LogOptions("json")),) if sinks is None else sinks), self._heard),
-            tunables=RunnerOptions(slots=slots),
+            options=RunnerOptions(concurrency=slots),
         )
         self.settled = 0
         self.last = 0.0

@@ -122,7 +122,7 @@ async def _check_database(app: App) -> list[DoctorFinding]:
         *check_listen_address(app.settings, has_admin=await app.access.authenticator.has_admin()),
         check_clock(app.clock.drift(), seen=(await app.store.read("clock_high"))[0]["high"], now=now),
         *check_clock_change((await app.store.read("clock_affected", at=now))[0], now=now),
-        *check_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.node_timeout, now=now),
+        *check_nodes(nodes, is_worked_on=is_worked_on, node_timeout=app.settings.node_timeout, now=now),
         *check_broker(nodes, app.settings.dispatched),
         *check_channels(queues, app.settings.channels, now=now),
         *await _check_session_storage(app),
@@ -281,10 +281,12 @@ def check_clock_change(found: Row, *, now: int) -> list[DoctorFinding]:
     return [_note("clock", f"the clock was set back by {ahead}: {kept}", remedy)]
 
 
-def check_nodes(nodes: Sequence[Row], *, is_worked_on: bool | None, lease: timedelta, now: int) -> list[DoctorFinding]:
+def check_nodes(
+    nodes: Sequence[Row], *, is_worked_on: bool | None, node_timeout: timedelta, now: int
+) -> list[DoctorFinding]:
     """Check which nodes work. `is_worked_on`: whether a file's work lock is held; None on PostgreSQL."""
     live = [node for node in nodes if node["state"] == "live"]
-    silent = [node for node in live if now - node["seen_at"] > 2 * lease / timedelta(microseconds=1)]
+    silent = [node for node in live if now - node["seen_at"] > 2 * node_timeout / timedelta(microseconds=1)]
     if is_worked_on is False:
         live, silent = [], live
     at_work = [node for node in live if node not in silent]

@@ -462,15 +462,15 @@ def test_a_disk_that_runs_full_is_found(free: int, status: FindingSeverity) -> N
 
 def test_processes_that_died_are_found_without_alarm() -> None:
     """The next one that works takes over, so a person need not."""
-    lease = timedelta(seconds=10)
+    node_timeout = timedelta(seconds=10)
     nodes = [
         {"id": 1, "name": "a", "state": "live", "seen_at": NOW},
         {"id": 2, "name": "b", "state": "live", "seen_at": NOW - 100 * SECOND},
         {"id": 3, "name": "c", "state": "dead", "seen_at": NOW - 300 * SECOND},
     ]
 
-    on_server = check_nodes(nodes, is_worked_on=None, lease=lease, now=NOW)
-    on_file = check_nodes(nodes[:1], is_worked_on=False, lease=lease, now=NOW)
+    on_server = check_nodes(nodes, is_worked_on=None, node_timeout=node_timeout, now=NOW)
+    on_file = check_nodes(nodes[:1], is_worked_on=False, node_timeout=node_timeout, now=NOW)
 
     assert [(found.status, found.message) for found in on_server] == [
         (FindingSeverity.OK, "a works"),

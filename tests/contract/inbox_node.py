@@ -93,7 +93,7 @@ class InboxNode:
             {QUEUE: message_handler.lane()},
             {KIND: InboundMessageHandler(store, self.hears)},
             emit=self.events.append,
-            tunables=RunnerOptions(slots=10),
+            options=RunnerOptions(concurrency=10),
         )
 
     def tell(self, notice: SourceNotice) -> Sequence[Step]:

@@ -184,7 +184,7 @@ class Moving:
         self.migrations = MigrationService(self.store, self.clock, self.connections)
         self.extractor = Extractor(self.store, self.clock, self.connections, sleep=self._sleep)
         self.scheduler = BatchScheduler(self.store, self.clock)
-        lanes = {batch_handler.QUEUE: replace(batch_handler.lane(), cap=self.at_once)}
+        lanes = {batch_handler.QUEUE: replace(batch_handler.lane(), concurrency=self.at_once)}
         self.handler = BatchHandler(
             self.store, self.clock, self.connections, emit=self.events.append, sleep=self._sleep
         )

@@ -225,7 +225,7 @@ class Squad:
                 "followup": FollowUpHandler(store, clock, self.settings, voice, caller),
             },
             emit=lambda _event: None,
-            tunables=RunnerOptions(slots=self.slots),
+            options=RunnerOptions(concurrency=self.slots),
         )
 
     async def open(self, people: Sequence[tuple[str, str, str, str]] = PEOPLE) -> Squad:

@@ -62,7 +62,12 @@ class Station:
     def node(self) -> Worker:
         handlers = {KIND: EffectHandler(self.store, self.clock, {self.calendar.name: self.calendar})}
         return Worker(
-            self.store, self.clock, {QUEUE: self.lane}, handlers, emit=lambda _: None, tunables=RunnerOptions(slots=5)
+            self.store,
+            self.clock,
+            {QUEUE: self.lane},
+            handlers,
+            emit=lambda _: None,
+            options=RunnerOptions(concurrency=5),
         )
 
     async def plan(self, *commands: CalendarCommand, id_: str = "p1", conversation: str | None = "chat") -> list[int]:

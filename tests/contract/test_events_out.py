@@ -733,7 +733,7 @@ class TestMissedAndExpired:
 async def test_a_receiver_that_hangs_leaves_slots_to_messages(store: Store, clock: ManualClock) -> None:
     """Events take a quarter of the slots at the most."""
     async with town(store, clock, concurrency=8) as here:
-        assert here.app.lanes["events"].cap == 2
+        assert here.app.lanes["events"].concurrency == 2
         await here.subscribe("message.*")
         here.receiver.script(*[black_hole] * 10)
         for _ in range(5):

@@ -214,7 +214,7 @@ def telegram(store: Store, clock: ManualClock, sandbox: Sandbox) -> App:
     """An engine with one bot, which prefers twice to never."""
     options = {"token": "1:abcdef", "base_url": sandbox.url, "deadline": "500ms", "on_unknown": "resend",
                "policy": "drill"}  # fmt: skip
-    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial": "1s", "max_attempts": 20})
+    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial_delay": "1s", "max_attempts": 20})
     settings = Settings(
         channels={"bot": ChannelSettings("telegram", options)}, policies={"drill": policy}, sandbox=False
     )

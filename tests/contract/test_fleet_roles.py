@@ -236,7 +236,13 @@ async def test_the_reaper_leaves_a_dispatchers_tasks_to_its_heir(
         await _join(store, f"{DISPATCHER_PREFIX}b:2")
     me = NodeId((await _join(store, f"{DISPATCHER_PREFIX}me:3" if heirs else "worker:3"))["id"])
     reaper = Reaper(
-        store, clock, {"phone": lane}, handlers={}, lease=timedelta(seconds=10), emit=discard_event, me=lambda: me
+        store,
+        clock,
+        {"phone": lane},
+        handlers={},
+        node_timeout=timedelta(seconds=10),
+        emit=discard_event,
+        me=lambda: me,
     )
 
     found = await reaper.step()

@@ -61,7 +61,7 @@ async def test_a_node_that_came_for_nothing_looks_before_it_claims(
     worker = world.worker
     runner = TaskRunner(store, clock, worker.node, world.lanes, worker.runner._handlers,
                     emit=world.events.append, has_peers=lambda: True,
-                    tunables=RunnerOptions(poll=timedelta(minutes=1)))  # fmt: skip
+                    options=RunnerOptions(poll_interval=timedelta(minutes=1)))  # fmt: skip
     calls = Calls(store, monkeypatch)
     monkeypatch.setattr(store, "hint", AsyncMock())  # the hints of this test are given by hand
     await runner.start()

@@ -15,7 +15,7 @@ from .test_store import new, queues, wish
 async def test_one_that_was_cancelled_meanwhile_passes_its_turn_on(store: Store, clock: ManualClock) -> None:
     """Design rule 14: it does not come back, so the next in its line is free. Nobody else would free it."""
     await queues(store, "q")
-    me = Node(store, clock, lease=timedelta(seconds=10))
+    me = Node(store, clock, node_timeout=timedelta(seconds=10))
     await me.join()
     await store.enqueue([new(clock, late=2, ordering_key="a"), new(clock, late=1, ordering_key="a")])
     [first] = (await store.claim(me.id, wish())).tasks

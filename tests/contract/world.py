@@ -88,7 +88,7 @@ class World:
             self.lanes,
             {MESSAGE_KIND: Delivery(self.store, self.channels, now=self.clock.now)},
             emit=self.events.append,
-            tunables=RunnerOptions(slots=slots),
+            options=RunnerOptions(concurrency=slots),
             contents=("prune_message",),
         )
 

@@ -68,7 +68,7 @@ def no_fence() -> None:
 
 def no_lease() -> None:
     """Everybody else counts as dead at once."""
-    reaper.find_silent_nodes = lambda seen, rows, *, now, lease: ({}, list(rows))  # type: ignore[attr-defined]
+    reaper.find_silent_nodes = lambda seen, rows, *, now, node_timeout: ({}, list(rows))  # type: ignore[attr-defined]
 
 
 def no_start_mark() -> None:

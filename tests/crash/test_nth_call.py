@@ -35,7 +35,7 @@ pytestmark = pytest.mark.crash
 
 VERBS = frozenset({"read", "load", "write", "claim", "start", "next_due", "settle", "change"})
 STRIDE = 1 if IS_FULL else 6
-POLICY = retry.parse_policy("quick", {"backoff": "fixed", "initial": "20ms", "max_attempts": 50})
+POLICY = retry.parse_policy("quick", {"backoff": "fixed", "initial_delay": "20ms", "max_attempts": 50})
 
 
 class Faulty:
@@ -111,8 +111,8 @@ async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane)
     handler = Counting()
     worker = Worker(
         faulty, SystemClock(), {"q": lane}, {"k": handler}, emit=lambda event: None,
-        tunables=RunnerOptions(slots=8, poll=timedelta(milliseconds=50)),
-        lease=timedelta(seconds=30), beat=timedelta(milliseconds=50),
+        options=RunnerOptions(concurrency=8, poll_interval=timedelta(milliseconds=50)),
+        node_timeout=timedelta(seconds=30), heartbeat_interval=timedelta(milliseconds=50),
     )  # fmt: skip
     worker.start()
     limit = Limit(20)

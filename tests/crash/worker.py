@@ -50,7 +50,7 @@ def settings(options: dict[str, Any]) -> Settings:
     }
     if options.get("per_second"):
         channel["per_second"] = options["per_second"]
-    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial": "100ms", "max_attempts": 1000})
+    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial_delay": "100ms", "max_attempts": 1000})
     return Settings(
         database=options["database"],
         channels={CHANNEL: ChannelSettings("sandbox", channel)},

@@ -114,11 +114,11 @@ def no_state_guard(garden: ExitStack) -> None:
 def app_clock_lease(garden: ExitStack) -> None:
     """A node is given up by comparing its last beat with one's own wall clock."""
 
-    def silent(seen: Any, rows: Any, *, now: float, lease: Any) -> tuple[dict[int, Any], list[Any]]:
+    def silent(seen: Any, rows: Any, *, now: float, node_timeout: Any) -> tuple[dict[int, Any], list[Any]]:
         clock = HOST.get().clock
         assert clock is not None
         wall = clock.wall()
-        return {}, [row for row in rows if wall - row["seen_at"] >= lease.total_seconds() * 1e6]
+        return {}, [row for row in rows if wall - row["seen_at"] >= node_timeout.total_seconds() * 1e6]
 
     garden.enter_context(patch.object(reaper, "find_silent_nodes", silent))
 

@@ -178,9 +178,9 @@ class World:
                 LANES,
                 {"send": Sender(self, host, link, LANES)},
                 emit=lambda event: self._told(host, event),
-                tunables=RunnerOptions(self.plan.slots, timedelta(seconds=1), timedelta(seconds=5)),
-                lease=timedelta(seconds=LEASE),
-                beat=timedelta(seconds=BEAT),
+                options=RunnerOptions(self.plan.slots, timedelta(seconds=1), timedelta(seconds=5)),
+                node_timeout=timedelta(seconds=LEASE),
+                heartbeat_interval=timedelta(seconds=BEAT),
                 memory_limit=1 << 40,
                 name=host.name,
             )

@@ -163,11 +163,11 @@ def test_a_node_is_silent_only_after_a_full_lease_of_the_same_number() -> None:
     """By our own clock; a moving number starts anew (rule 9)."""
     lease = timedelta(seconds=10)
     row = {"id": 1, "heartbeat": 5}
-    seen, dead = find_silent_nodes({}, [row], now=0.0, lease=lease)
+    seen, dead = find_silent_nodes({}, [row], now=0.0, node_timeout=lease)
     assert (seen, dead) == ({1: HeartbeatSighting(5, 0.0)}, [])
-    assert find_silent_nodes(seen, [row], now=9.9, lease=lease)[1] == []
-    assert find_silent_nodes(seen, [row], now=10.0, lease=lease)[1] == [row]
-    assert find_silent_nodes(seen, [{"id": 1, "heartbeat": 6}], now=10.0, lease=lease)[1] == []
+    assert find_silent_nodes(seen, [row], now=9.9, node_timeout=lease)[1] == []
+    assert find_silent_nodes(seen, [row], now=10.0, node_timeout=lease)[1] == [row]
+    assert find_silent_nodes(seen, [{"id": 1, "heartbeat": 6}], now=10.0, node_timeout=lease)[1] == []
 
 
 @given(

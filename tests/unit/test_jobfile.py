@@ -124,8 +124,12 @@ def test_the_default_retry_policies_of_a_job_are_those_of_c3(definition: dict[st
     server, timeout = usual.rule(ErrorKind.SERVER), usual.rule(ErrorKind.TIMEOUT)
 
     assert server is not None and timeout is not None
-    assert (server.max_attempts, server.initial, server.cap) == (5, timedelta(seconds=2), timedelta(hours=1))
-    assert (timeout.max_attempts, timeout.backoff, timeout.initial) == (3, Backoff.LINEAR, timedelta(seconds=5))
+    assert (server.max_attempts, server.initial_delay, server.max_delay) == (
+        5,
+        timedelta(seconds=2),
+        timedelta(hours=1),
+    )
+    assert (timeout.max_attempts, timeout.backoff, timeout.initial_delay) == (3, Backoff.LINEAR, timedelta(seconds=5))
     assert usual.rules[ErrorKind.RATE_LIMIT].max_attempts == 10
     assert usual.alert_after[ErrorKind.SERVER] == 3
     for fatal in (ErrorKind.CREDENTIALS, ErrorKind.PERMISSION, ErrorKind.NOT_FOUND, ErrorKind.VALIDATION):

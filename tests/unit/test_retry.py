@@ -24,8 +24,8 @@ rules = st.builds(
     RetryRule,
     max_attempts=st.integers(1, 20),
     backoff=st.sampled_from([kind for kind in Backoff if kind is not Backoff.TABLE]),
-    initial=st.timedeltas(timedelta(milliseconds=1), timedelta(hours=1)),
-    cap=st.timedeltas(timedelta(hours=1), timedelta(days=7)),
+    initial_delay=st.timedeltas(timedelta(milliseconds=1), timedelta(hours=1)),
+    max_delay=st.timedeltas(timedelta(hours=1), timedelta(days=7)),
     jitter=st.floats(min_value=0, max_value=0.99),
 )
 
@@ -166,7 +166,7 @@ def test_a_message_may_have_its_own_number_of_tries() -> None:
 @given(rules, st.integers(1, 10_000), chances)
 def test_no_wait_is_negative_or_over_the_cap(rule: RetryRule, attempts: int, chance: float) -> None:
     """A3: jitter first, the cap last."""
-    assert timedelta(0) <= rule.delay(attempts, chance=chance) <= rule.cap
+    assert timedelta(0) <= rule.delay(attempts, chance=chance) <= rule.max_delay
 
 
 @given(rules, st.integers(1, 200))
@@ -180,7 +180,7 @@ def test_jitter_stays_within_its_share(rule: RetryRule, attempts: int, chance: f
     """A3: never further from the plain wait than the share says, a microsecond of rounding apart."""
     plain, jittered = rule.delay(attempts, chance=MIDDLE), rule.delay(attempts, chance=chance)
 
-    if plain < rule.cap:
+    if plain < rule.max_delay:
         assert abs(jittered - plain) <= plain * rule.jitter + timedelta(microseconds=1)
 
 
@@ -211,12 +211,12 @@ def test_a_custom_retry_policy_is_read_from_a_table() -> None:
         {
             "max_attempts": 4,
             "backoff": "linear",
-            "initial": "30s",
-            "cap": "5m",
+            "initial_delay": "30s",
+            "max_delay": "5m",
             "jitter": 0.1,
             "retry_on": ["temporary", "throttling"],
             "throttling": {"max_attempts": 20},
-            "timeout": {"max_attempts": 2, "initial": 5},
+            "timeout": {"max_attempts": 2, "initial_delay": 5},
         },
     )
 
@@ -225,7 +225,7 @@ def test_a_custom_retry_policy_is_read_from_a_table() -> None:
     assert policy.rule_for(Category.THROTTLING).max_attempts == 20
     assert policy.rule_for(Category.THROTTLING).backoff is retry.THROTTLE_RULE.backoff
     assert waits(policy, kind=RetryErrorKind.TIMEOUT) == [5 * SECOND]
-    assert policy.rule_for(Category.TEMPORARY, RetryErrorKind.TIMEOUT).cap == 5 * MINUTE
+    assert policy.rule_for(Category.TEMPORARY, RetryErrorKind.TIMEOUT).max_delay == 5 * MINUTE
 
 
 def test_a_table_of_waits_needs_nothing_else() -> None:
@@ -239,27 +239,27 @@ def test_a_table_of_waits_needs_nothing_else() -> None:
 def test_a_sub_table_may_leave_the_table_of_waits() -> None:
     """C3: a strategy per kind of error, with a backoff of its own."""
     policy = retry.parse_policy(
-        "mine", {"table": ["1m"], "5xx": {"backoff": "fixed", "initial": "1s", "max_attempts": 3}}
+        "mine", {"table": ["1m"], "5xx": {"backoff": "fixed", "initial_delay": "1s", "max_attempts": 3}}
     )
 
     assert waits(policy, kind=RetryErrorKind.SERVER) == [SECOND, SECOND]
 
 
-PLAIN: Mapping[str, Any] = {"max_attempts": 3, "backoff": "fixed", "initial": "1s"}
+PLAIN: Mapping[str, Any] = {"max_attempts": 3, "backoff": "fixed", "initial_delay": "1s"}
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({}, "policies.mine.backoff is missing"),
-        ({"backoff": "fixed", "initial": "1s"}, "max_attempts is missing"),
+        ({"backoff": "fixed", "initial_delay": "1s"}, "max_attempts is missing"),
         ({**PLAIN, "max_attempts": 0}, "max_attempts must be at least 1"),
         ({**PLAIN, "max_attempts": "3"}, "not a whole number"),
         ({**PLAIN, "max_attempts": True}, "not a whole number"),
         ({**PLAIN, "backoff": "cubic"}, "Use one of: exponential"),
-        ({**PLAIN, "initial": "1 month"}, "policies.mine.initial: '1 month' is not a duration"),
-        ({**PLAIN, "initial": 0}, "initial must be greater"),
-        ({**PLAIN, "cap": "500ms"}, "cap must not be shorter"),
+        ({**PLAIN, "initial_delay": "1 month"}, "policies.mine.initial_delay: '1 month' is not a duration"),
+        ({**PLAIN, "initial_delay": 0}, "initial_delay must be greater"),
+        ({**PLAIN, "max_delay": "500ms"}, "max_delay must not be shorter"),
         ({**PLAIN, "jitter": 15}, "jitter must be at least 0"),
         ({**PLAIN, "jitter": "15%"}, "not a number"),
         ({**PLAIN, "jiter": 0.1}, "Did you mean 'jitter'"),

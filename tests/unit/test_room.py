@@ -36,7 +36,7 @@ def test_results_that_cannot_be_written_leave_no_room() -> None:
 
 def test_a_channel_has_its_own_cap_and_says_when_it_was_full() -> None:
     """A channel that is slow leaves slots to the others."""
-    room = Capacity(100, {"slow": Lane("slow", cap=2), "q": Lane("q")}, ())
+    room = Capacity(100, {"slow": Lane("slow", concurrency=2), "q": Lane("q")}, ())
     room.reserve([task("slow"), task("slow"), task("q")])
 
     assert (room.of("slow", 50), room.of("q", 50)) == (0, 50)

@@ -103,7 +103,7 @@ def events_channel(settings: Settings, listeners: SubscriptionCache, clock: Cloc
 
 def events_lane(lane: Lane, settings: Settings) -> Lane:
     """Adapt the lane: receivers have their own breakers, and slow ones must leave concurrency to messages."""
-    return replace(lane, breaker=NEVER_OPEN, cap=max(1, settings.concurrency // 4))
+    return replace(lane, breaker=NEVER_OPEN, concurrency=max(1, settings.concurrency // 4))
 
 
 def build_breaker_rule(settings: Settings) -> BreakerRule:
@@ -125,7 +125,7 @@ def build_lane(name: str, channel: Channel, settings: Settings) -> Lane:
         policy=policy,
         on_unknown=traits.on_unknown,
         deadline=traits.deadline,
-        cap=settings.channel_concurrency if settings.channel_concurrency < settings.concurrency else None,
+        concurrency=settings.channel_concurrency if settings.channel_concurrency < settings.concurrency else None,
         per_second=traits.per_second,
         keyed=traits.per_recipient is not None,
         breaker=NEVER_OPEN if isinstance(channel, HasDestinations) else build_breaker_rule(settings),

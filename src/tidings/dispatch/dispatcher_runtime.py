@@ -58,7 +58,7 @@ class DispatcherRuntime:
     ) -> None:
         self._name = name
         self._cipher = cipher
-        self._limits = {queue: min(slots, lanes[queue].cap or slots) for queue in queues}
+        self._limits = {queue: min(slots, lanes[queue].concurrency or slots) for queue in queues}
         self._executor: RemoteExecutor | None = None
         self._runner: TaskRunner | None = None
         self._broker = BrokerConnection(

@@ -30,7 +30,7 @@ def next_window(now: int, *, done: int, most_in_flight: int, slots: int) -> int:
 
 def dispatched_lane(lane: Lane, cap: int) -> Lane:
     """Return a lane whose attempts are made by transports: they report starts, and the window is its cap."""
-    made = replace(lane, cap=cap)
+    made = replace(lane, concurrency=cap)
     object.__setattr__(made, "marks_start", False)
     return made
 
@@ -106,11 +106,11 @@ class FlowControl:
     def _set(self, queue: str) -> None:
         """Set one cap. A full window reopens when a third is free, so that claims and batches stay large."""
         window, in_flight = self._windows[queue], self._in_flight[queue]
-        was_closed = self._lanes[queue].cap == 0
+        was_closed = self._lanes[queue].concurrency == 0
         is_full = in_flight >= (window * 2 // 3 if was_closed else window)
         is_suspended = bool(self._unserved) and self._unserved.get(queue, 0.0) > self._monotonic()
         cap = 0 if is_full or is_suspended or not self._can_publish() else window
-        if self._lanes[queue].cap != cap:
+        if self._lanes[queue].concurrency != cap:
             self._lanes[queue] = dispatched_lane(self._lanes[queue], cap)
             if was_closed:
                 self._opened()

@@ -48,7 +48,7 @@ class DispatcherTakeover:
         self._counts = [0, 0, 0]  # ended, released, unknown
         self._markers = OutcomeMarkers(context, lambda: node, me)
         self._reading = False
-        dead = Node(context.store, context.clock, lease=timedelta(seconds=1))
+        dead = Node(context.store, context.clock, node_timeout=timedelta(seconds=1))
         dead.id = node
         states = ChannelStates(context.store, context.clock, context.lanes, emit=context.emit)
         self._settler = Settler(

@@ -84,6 +84,6 @@ policy = "{CHANNEL}"
 
 [policies.{CHANNEL}]
 backoff = "fixed"
-initial = "100ms"
+initial_delay = "100ms"
 max_attempts = 1000
 """

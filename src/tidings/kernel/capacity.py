@@ -12,9 +12,9 @@ from .lanes import Lane
 class Capacity:
     """Counts tasks in progress. Every reserved task is dropped exactly once."""
 
-    def __init__(self, slots: int, lanes: Mapping[str, Lane], keyed: Collection[str]) -> None:
-        self.slots = slots
-        self.worth_a_claim = max(1, slots // 4)  # with fewer free slots, a claim waits briefly for more
+    def __init__(self, concurrency: int, lanes: Mapping[str, Lane], keyed: Collection[str]) -> None:
+        self.concurrency = concurrency
+        self.worth_a_claim = max(1, concurrency // 4)  # with fewer free slots, a claim waits briefly for more
         self.in_progress = 0
         self._lanes = lanes
         self._keyed = keyed
@@ -23,13 +23,13 @@ class Capacity:
 
     def free(self, unwritten: int) -> int:
         """Return the number of free slots; 0 while too many results are unwritten."""
-        return max(0, min(self.slots - self.in_progress, 2 * self.slots - self.in_progress - unwritten))
+        return max(0, min(self.concurrency - self.in_progress, 2 * self.concurrency - self.in_progress - unwritten))
 
     def of(self, queue: str, room: int) -> int:
         """Return how many of `room` the queue's own limit allows; 0 while claimed tasks lack their slots."""
         if self._without_slot[queue]:
             return 0
-        cap = self._lanes[queue].cap
+        cap = self._lanes[queue].concurrency
         return room if cap is None else max(0, min(room, cap - self._busy[queue]))
 
     def reserve(self, tasks: Collection[Task]) -> None:
@@ -54,8 +54,8 @@ class Capacity:
     @property
     def is_worth_a_look(self) -> bool:
         """Whether a waiting claim should continue: nothing is in progress, or just enough slots are free."""
-        return not self.in_progress or self.slots - self.in_progress == self.worth_a_claim
+        return not self.in_progress or self.concurrency - self.in_progress == self.worth_a_claim
 
     def was_full(self, queue: str) -> bool:
         """Whether the task that was just dropped freed its queue's last slot."""
-        return self._busy[queue] + 1 == self._lanes[queue].cap
+        return self._busy[queue] + 1 == self._lanes[queue].concurrency

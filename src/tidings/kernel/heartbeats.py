@@ -42,7 +42,7 @@ class HeartbeatSighting(NamedTuple):
 
 
 def find_silent_nodes(
-    seen: Mapping[int, HeartbeatSighting], rows: Iterable[Row], *, now: float, lease: timedelta
+    seen: Mapping[int, HeartbeatSighting], rows: Iterable[Row], *, now: float, node_timeout: timedelta
 ) -> tuple[dict[int, HeartbeatSighting], list[Row]]:
     """Return the updated sightings, and the nodes whose counter has not changed for a lease. Pure."""
     fresh: dict[int, HeartbeatSighting] = {}
@@ -53,7 +53,7 @@ def find_silent_nodes(
             fresh[row["id"]] = HeartbeatSighting(row["heartbeat"], now)
             continue
         fresh[row["id"]] = before
-        if now - before.since >= lease.total_seconds():
+        if now - before.since >= node_timeout.total_seconds():
             dead.append(row)
     return fresh, dead
 
@@ -69,10 +69,10 @@ class RewindDetected(Exception):
 class Node:
     """This process as a member of the fleet."""
 
-    def __init__(self, store: Store, clock: Clock, *, lease: timedelta, name: str | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, *, node_timeout: timedelta, name: str | None = None) -> None:
         self._store = store
         self._clock = clock
-        self.lease = lease.total_seconds()
+        self.timeout = node_timeout.total_seconds()
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.id = NodeId(0)
         self.beats = 0
@@ -87,7 +87,7 @@ class Node:
     @property
     def is_trusted(self) -> bool:
         """Whether this node may start tasks: its last heartbeat is recent and went to the current server."""
-        is_recent = self._clock.monotonic() - self._beaten_at < self.lease * TRUST_FRACTION
+        is_recent = self._clock.monotonic() - self._beaten_at < self.timeout * TRUST_FRACTION
         return self._store.sole_worker or (is_recent and self.knows_server)
 
     @property

@@ -22,7 +22,7 @@ class Lane:
     policy: RetryPolicy = POLICIES["default"]
     on_unknown: OnUnknown = OnUnknown.RESEND
     deadline: timedelta = timedelta(seconds=30)  # of one attempt
-    cap: int | None = None  # concurrent attempts on one node; None: no limit besides the node's slots
+    concurrency: int | None = None  # concurrent attempts on one node; None: no limit besides the node's slots
     per_second: float | None = None
     keyed: bool = False  # recipients have rate limits, too: slots are reserved once they are known
     breaker: BreakerRule = field(default_factory=BreakerRule)

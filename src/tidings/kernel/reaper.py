@@ -49,7 +49,7 @@ class Reaper:
         lanes: Mapping[str, Lane],
         *,
         handlers: Mapping[str, Handler],
-        lease: timedelta,
+        node_timeout: timedelta,
         emit: Emit,
         me: Callable[[], NodeId],
         quarantine_after: int = 4,
@@ -58,7 +58,7 @@ class Reaper:
         self._clock = clock
         self._lanes = lanes
         self._handlers = handlers
-        self._lease = lease
+        self._node_timeout = node_timeout
         self._emit = emit
         self._me = me
         self._poison_after = quarantine_after
@@ -85,8 +85,10 @@ class Reaper:
             raise
         others = [row for row in rows if row["id"] != self._me()]
         live = [row for row in others if row["state"] == "live"]
-        self._seen, quiet = find_silent_nodes(self._seen, live, now=self._clock.monotonic(), lease=self._lease)
-        quiet += [row for row in live if row not in quiet and row["silent_for"] >= micros(self._lease)]
+        self._seen, quiet = find_silent_nodes(
+            self._seen, live, now=self._clock.monotonic(), node_timeout=self._node_timeout
+        )
+        quiet += [row for row in live if row not in quiet and row["silent_for"] >= micros(self._node_timeout)]
         if self._store.sole_worker:
             quiet = live  # this process holds the work lock, so no other process can be working
         dead = [row for row in [*others, *strays] if row["state"] != "live" and row["id"] != self._me()]

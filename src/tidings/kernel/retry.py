@@ -34,10 +34,10 @@ _ZERO = timedelta(0)
 class Backoff(StrEnum):
     """How the wait grows with the number of attempts."""
 
-    EXPONENTIAL = "exponential"  # initial, doubling
-    LINEAR = "linear"  # initial × attempts
-    QUADRATIC = "quadratic"  # initial × attempts²
-    FIXED = "fixed"  # initial, always
+    EXPONENTIAL = "exponential"  # initial_delay, doubling
+    LINEAR = "linear"  # initial_delay × attempts
+    QUADRATIC = "quadratic"  # initial_delay × attempts²
+    FIXED = "fixed"  # initial_delay, always
     TABLE = "table"  # listed one by one; the last repeats
 
 
@@ -54,8 +54,8 @@ class RetryRule:
 
     max_attempts: int
     backoff: Backoff
-    initial: timedelta = _ZERO
-    cap: timedelta = timedelta(hours=12)
+    initial_delay: timedelta = _ZERO
+    max_delay: timedelta = timedelta(hours=12)
     jitter: float = 0.0
     table: tuple[timedelta, ...] = ()
 
@@ -64,22 +64,22 @@ class RetryRule:
             raise ValueError("max_attempts must be at least 1: it includes the first attempt")
         if not 0 <= self.jitter < 1:
             raise ValueError("jitter must be at least 0 and less than 1, such as 0.15 for ±15 %")
-        if self.cap <= _ZERO:
-            raise ValueError("cap must be greater than zero")
+        if self.max_delay <= _ZERO:
+            raise ValueError("max_delay must be greater than zero")
         if (self.backoff is Backoff.TABLE) != bool(self.table):
             raise ValueError("table requires backoff = 'table', and the other way round")
-        if not self.table and self.initial <= _ZERO:
-            raise ValueError("initial must be greater than zero")
-        if max((self.initial, *self.table)) > self.cap:
-            raise ValueError("cap must not be shorter than initial or an entry of the table")
+        if not self.table and self.initial_delay <= _ZERO:
+            raise ValueError("initial_delay must be greater than zero")
+        if max((self.initial_delay, *self.table)) > self.max_delay:
+            raise ValueError("max_delay must not be shorter than initial_delay or an entry of the table")
 
     def delay(self, attempts: int, *, chance: float) -> timedelta:
         """Return the wait after `attempts` attempts; `chance` (0 to below 1) places it within the jitter."""
         jittered = self._base(attempts) * (1 + self.jitter * (2 * chance - 1))
-        return timedelta(microseconds=round(min(jittered, micros(self.cap))))
+        return timedelta(microseconds=round(min(jittered, micros(self.max_delay))))
 
     def _base(self, attempts: int) -> int:
-        first = micros(self.initial)
+        first = micros(self.initial_delay)
         match self.backoff:
             case Backoff.EXPONENTIAL:
                 return first << min(attempts - 1, 63)  # bounded: the cap is reached long before
@@ -150,7 +150,7 @@ def retry_delay(
 def describe_policy(policy: RetryPolicy) -> str:
     """Describe the policy in one line: "6 attempts, 5 min × attempts², at most 12 h, ±15 %"."""
     rule = policy.rule
-    first = durations.humanize(rule.initial)
+    first = durations.humanize(rule.initial_delay)
     shape = {
         Backoff.EXPONENTIAL: f"{first}, doubling",
         Backoff.LINEAR: f"{first} × attempts",
@@ -158,7 +158,7 @@ def describe_policy(policy: RetryPolicy) -> str:
         Backoff.FIXED: f"{first} each",
         Backoff.TABLE: ", ".join(durations.humanize(wait) for wait in rule.table),
     }[rule.backoff]
-    cap = "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.humanize(rule.cap)}"
+    cap = "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.humanize(rule.max_delay)}"
     jitter = f", ±{rule.jitter * 100:g} %" if rule.jitter else ""
     return f"{rule.max_attempts} attempts, {shape}{cap}{jitter}"
 
@@ -177,7 +177,8 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                 "default", RetryRule(6, Backoff.QUADRATIC, timedelta(minutes=5), timedelta(hours=12), jitter=0.15)
             ),
             RetryPolicy(
-                "stepped", RetryRule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900))
+                "stepped",
+                RetryRule(6, Backoff.TABLE, max_delay=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
             ),
             # As Standard Webhooks recommends: soon, then increasingly later, over about a day.
             RetryPolicy(
@@ -204,12 +205,14 @@ POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
                     }
                 ),
             ),
-            RetryPolicy("quick", RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5))),
+            RetryPolicy(
+                "quick", RetryRule(4, Backoff.TABLE, max_delay=timedelta(minutes=5), table=_minutes(0.5, 2, 5))
+            ),
         )
     }
 )
 
-_RULE_KEYS = ("max_attempts", "backoff", "initial", "cap", "jitter", "table")
+_RULE_KEYS = ("max_attempts", "backoff", "initial_delay", "max_delay", "jitter", "table")
 _SPECIAL_KEYS = (*map(str, RetryErrorKind), *sorted(map(str, RETRYABLE)))
 
 
@@ -234,8 +237,8 @@ def parse_policy(name: str, options: Mapping[str, Any]) -> RetryPolicy:
 _THROTTLE_OPTIONS: Mapping[str, Any] = {
     "max_attempts": THROTTLE_RULE.max_attempts,
     "backoff": THROTTLE_RULE.backoff,
-    "initial": "30s",
-    "cap": "1h",
+    "initial_delay": "30s",
+    "max_delay": "1h",
     "jitter": THROTTLE_RULE.jitter,
 }
 
@@ -270,8 +273,10 @@ def _rule(options: Mapping[str, Any], where: str) -> RetryRule:
         return RetryRule(
             max_attempts=_count(options.get("max_attempts", default_tries), f"{where}.max_attempts"),
             backoff=backoff,
-            initial=_duration(options["initial"], f"{where}.initial") if "initial" in options else _ZERO,
-            cap=_duration(options["cap"], f"{where}.cap") if "cap" in options else default_cap,
+            initial_delay=_duration(options["initial_delay"], f"{where}.initial_delay")
+            if "initial_delay" in options
+            else _ZERO,
+            max_delay=_duration(options["max_delay"], f"{where}.max_delay") if "max_delay" in options else default_cap,
             jitter=_fraction(options.get("jitter", 0.0), f"{where}.jitter"),
             table=table,
         )

@@ -42,8 +42,8 @@ _CHECK_DELAY = 0.1  # seconds until a claim with an unknown result is checked
 class RunnerOptions:
     """Concurrency, poll interval and shutdown timeout of a node."""
 
-    slots: int = 100
-    poll: timedelta = timedelta(seconds=1)
+    concurrency: int = 100
+    poll_interval: timedelta = timedelta(seconds=1)
     grace: timedelta = timedelta(seconds=20)  # for running tasks when the node stops
 
 
@@ -67,7 +67,7 @@ class TaskRunner:
         handlers: Mapping[str, Handler],
         *,
         emit: Emit,
-        tunables: RunnerOptions = RunnerOptions(),
+        options: RunnerOptions = RunnerOptions(),
         wake_actors: Callable[[], None] = lambda: None,  # called when a wake-up hint arrives
         has_peers: Callable[[], bool] = lambda: False,  # whether other nodes claim the same tasks
         executor: Callable[[TaskRunner, LocalExecutor], Executor] | None = None,  # None: local slots
@@ -78,7 +78,7 @@ class TaskRunner:
         self._lanes = lanes
         self._handlers = handlers
         self._emit = emit
-        self._tunables = tunables
+        self._options = options
         self._wake_actors = wake_actors
         self._backoff = ClaimBackoff(clock, has_peers)
         self._pending_claim: asyncio.TimerHandle | None = None  # a claim after a hint, with backoff
@@ -89,10 +89,10 @@ class TaskRunner:
         self._channel_states = ChannelStates(store, clock, lanes, emit=emit)
         context = NodeContext(store, clock, node, lanes, handlers, emit)
         self._settler = Settler(context, self._channel_states, settled=self._settled)
-        self._capacity = Capacity(tunables.slots, lanes, self._keyed)
+        self._capacity = Capacity(options.concurrency, lanes, self._keyed)
         self._stopping = False
         attempts = AttemptRunner(context, hand_in=self.hand_in, is_stopping=lambda: self._stopping)
-        slots = LocalExecutor(tunables.slots, attempts.make)
+        slots = LocalExecutor(options.concurrency, attempts.make)
         self._executor: Executor = slots if executor is None else executor(self, slots)
         self._starter = TaskStarter(
             context, keyed=self._keyed, feed=self._executor.feed, hand_in=self.hand_in, drop=self.release
@@ -121,7 +121,7 @@ class TaskRunner:
         fetching, settling = self._loops if self._loops else (None, None)
         if fetching is not None:
             await asyncio.wait([fetching])
-        deadline = self._clock.monotonic() + self._tunables.grace.total_seconds()
+        deadline = self._clock.monotonic() + self._options.grace.total_seconds()
         while self._capacity.in_progress and self._clock.monotonic() < deadline:
             self._changed.clear()
             await self._wait(self._changed, 0.1)
@@ -163,7 +163,7 @@ class TaskRunner:
     def load(self) -> dict[str, Any]:
         """How busy this node is, and how long its latest attempts took."""
         return {
-            "concurrency": self._tunables.slots,
+            "concurrency": self._options.concurrency,
             "in_flight": self._capacity.in_progress,
             "unwritten": self._settler.unwritten,
             "durations_ms": self._settler.percentiles,
@@ -197,7 +197,7 @@ class TaskRunner:
         while not self._stopping:
             self._woken.clear()
             try:
-                if self._clock.monotonic() - refreshed >= self._tunables.poll.total_seconds():
+                if self._clock.monotonic() - refreshed >= self._options.poll_interval.total_seconds():
                     await self._channel_states.refresh()
                     refreshed = self._clock.monotonic()
                 if not await self._enough_room() or self._stopping:
@@ -238,7 +238,7 @@ class TaskRunner:
     def _room_for_one_claim(self) -> int:
         """Return the size of a claim: half the slots, to overlap claiming with running; all on SQLite."""
         halves = bool(self._loops) and not self._store.sole_worker
-        return min(self._free(), max(1, self._tunables.slots // 2)) if halves else self._free()
+        return min(self._free(), max(1, self._options.concurrency // 2)) if halves else self._free()
 
     async def _fetch(self) -> tuple[int, int]:
         """Claim once and start the tasks. Return how many were claimed and expired."""
@@ -361,7 +361,7 @@ class TaskRunner:
 
         While nothing is due, a poll is this one query and no claim. So is a hint, if other nodes are faster.
         """
-        longest = self._tunables.poll.total_seconds()
+        longest = self._options.poll_interval.total_seconds()
         began = self._clock.monotonic()
         is_hinted = False
         while not self._stopping:

@@ -45,9 +45,9 @@ class Worker:
         handlers: Mapping[str, Handler],
         *,
         emit: Emit,
-        tunables: RunnerOptions = RunnerOptions(),
-        lease: timedelta = timedelta(seconds=10),
-        beat: timedelta = timedelta(seconds=2),
+        options: RunnerOptions = RunnerOptions(),
+        node_timeout: timedelta = timedelta(seconds=10),
+        heartbeat_interval: timedelta = timedelta(seconds=2),
         quarantine_after: int = 4,
         retention: RetentionPolicy = RetentionPolicy(),
         contents: tuple[str, ...] = (),
@@ -65,18 +65,18 @@ class Worker:
         self._lanes = lanes if runs is None else runs
         self._handlers = handlers
         self._emit = emit
-        self._tunables = tunables
-        self._heartbeat_interval = beat.total_seconds()
+        self._options = options
+        self._heartbeat_interval = heartbeat_interval.total_seconds()
         self._executor = executor
         self._also_load = also_load
-        self.node = Node(store, clock, lease=lease, name=name)
+        self.node = Node(store, clock, node_timeout=node_timeout, name=name)
         self.runner = self._new_runner()
         self.reaper = Reaper(
             store,
             clock,
             lanes,
             handlers=handlers,
-            lease=lease,
+            node_timeout=node_timeout,
             emit=emit,
             me=lambda: self.node.id,
             quarantine_after=quarantine_after,
@@ -103,7 +103,7 @@ class Worker:
             self._lanes,
             self._handlers,
             emit=self._emit,
-            tunables=self._tunables,
+            options=self._options,
             wake_actors=self.wake_actors,
             has_peers=lambda: not self._store.sole_worker and self.reaper.sees_others,
             executor=self._executor,
@@ -249,7 +249,7 @@ class Worker:
         """Rejoin as a new incarnation, because others declared this one dead: its results are late."""
         old, self.node = (
             self.runner,
-            Node(self._store, self._clock, lease=timedelta(seconds=self.node.lease), name=self.node.name),
+            Node(self._store, self._clock, node_timeout=timedelta(seconds=self.node.timeout), name=self.node.name),
         )
         self.runner = self._new_runner()
         retiring = asyncio.create_task(old.stop())

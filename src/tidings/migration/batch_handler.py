@@ -51,7 +51,7 @@ _LONGEST = timedelta(days=1)  # longer than any time limit of a job
 
 def lane(queue: str = QUEUE) -> Lane:
     """Return a lane of batches: an attempt may always be repeated, since it processes open records only."""
-    return Lane(queue, policy=_POLICY, deadline=_LONGEST, cap=AT_ONCE, breaker=BreakerRule(threshold=1 << 30))
+    return Lane(queue, policy=_POLICY, deadline=_LONGEST, concurrency=AT_ONCE, breaker=BreakerRule(threshold=1 << 30))
 
 
 def queue_names(shares: Collection[str]) -> list[str]:

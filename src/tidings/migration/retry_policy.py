@@ -93,7 +93,7 @@ def _rule(section: JobFileSection, base: RetryRule) -> RetryRule:
     jitter = section.raw.get("jitter", base.jitter)
     if not isinstance(jitter, int | float) or isinstance(jitter, bool) or not 0 <= jitter <= 0.5:
         section.refuse("jitter", f"is {str(jitter)[:40]}", "write a fraction from 0 to 0.5, such as 0.1 for ±10 %")
-    initial, cap = section.length("initial_delay", base.initial), section.length("max_delay", base.cap)
+    initial, cap = section.length("initial_delay", base.initial_delay), section.length("max_delay", base.max_delay)
     if initial > cap:
         section.refuse("max_delay", "is shorter than initial_delay", "make it longer")
     attempts = section.whole("max_attempts", base.max_attempts, least=1, most=100)

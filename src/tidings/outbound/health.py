@@ -59,14 +59,14 @@ class HealthReport:
 
 
 async def check_health(
-    store: Store, clock: Clock, *, lease: timedelta, limits: HealthLimits = HealthLimits()
+    store: Store, clock: Clock, *, node_timeout: timedelta, limits: HealthLimits = HealthLimits()
 ) -> HealthReport:
     """Read the tallies and evaluate them."""
     now: int = (await store.read("now"))[0]["now"]
     nodes = await store.read("node_list")
     sums = await store.read("attempt_tally_sums", since=now - HEALTH_WINDOW)
     counted = [row for row in sums if row["queue"] != event_types.EVENTS_CHANNEL]
-    alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
+    alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(node_timeout) for node in nodes)
     cut_off = len(node_problems(nodes))
     live = sum(node["state"] == "live" for node in nodes)
     problems = [f"{cut_off} of {live} processes cannot use RabbitMQ"] if cut_off else []

@@ -47,7 +47,7 @@ class OutboundService:
 
     store: Store
     clock: Clock
-    lease: timedelta
+    node_timeout: timedelta
     messages: MessageService
     dead: DeadLetters
     channels: ChannelControl
@@ -82,7 +82,7 @@ class OutboundService:
 
     async def health(self) -> HealthReport:
         """The health report of the last fifteen minutes."""
-        return await check_health(self.store, self.clock, lease=self.lease, limits=self.health_limits)
+        return await check_health(self.store, self.clock, node_timeout=self.node_timeout, limits=self.health_limits)
 
     async def scheduler_health(self) -> SchedulerHealth:
         """Whether due messages are polled, the queue keeps up and the clock is right."""
@@ -106,7 +106,7 @@ def build_outbound_service(
     lanes: Mapping[str, Lane],
     *,
     grace: timedelta,
-    lease: timedelta,
+    node_timeout: timedelta,
     broadcast_creator: BroadcastCreator | None = None,
     callbacks: CallbackService | None = None,
     watch: TrendSampler | None = None,
@@ -130,7 +130,7 @@ def build_outbound_service(
         store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}, messages.rules
     )
     return OutboundService(
-        store, clock, lease, messages, dead, channel_control,
+        store, clock, node_timeout, messages, dead, channel_control,
         Overview(store, watch or TrendSampler(store, clock)), SentLog(store),
         subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
         schedules=schedules, schedule_bulk=ScheduleBulk(schedules, store),
