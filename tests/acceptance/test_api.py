@@ -56,7 +56,7 @@ def refused(answer: httpx.Response, status: int, field: str | None = None) -> di
 
 
 @both
-async def test_a_message_is_accepted_and_its_time_told_back_in_full(home: House) -> None:
+async def test_an_accepted_message_is_returned_with_its_full_due_time(home: House) -> None:
     """Id, state, and the time both for people and for programs."""
     answer = await home.http.post("/v1/messages", json=MESSAGE | {"in": "10 min"})
 
@@ -185,7 +185,7 @@ async def test_data_nested_too_deeply_is_refused(home: House) -> None:
 
 
 @in_one_house("body", [b"{", b"", b"\xff\xfe", b'{"to": "\\ud800"}', b"NaN"])
-async def test_what_is_not_json_is_told_so(home: House, body: bytes) -> None:
+async def test_a_body_that_is_not_json_is_refused_with_the_reason(home: House, body: bytes) -> None:
     """400, and where it breaks off."""
     assert refused(await home.http.post("/v1/messages", content=body), 400)["code"] == "malformed"
 
@@ -267,7 +267,9 @@ async def test_the_same_key_with_another_body_is_refused(home: House) -> None:
     assert len(await home.everything()) == 1
 
 
-async def test_a_twin_under_way_is_told_when_to_come_back(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_concurrent_request_with_the_same_key_gets_409_with_retry_after(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """B4: 409 with Retry-After."""
 
     async def busy(*_args: object, **_kwargs: object) -> None:
@@ -716,7 +718,7 @@ async def test_readiness_follows_the_database(home: House, monkeypatch: pytest.M
 # -- one envelope for everything
 
 
-async def test_no_such_route_and_no_such_method_are_told_in_the_same_envelope(home: House) -> None:
+async def test_unknown_routes_and_methods_use_the_error_envelope(home: House) -> None:
     """404 and 405, the latter with what is allowed."""
     refused(await home.http.get("/v2/messages"), 404)
     answer = await home.http.delete("/v1/messages")
@@ -1007,7 +1009,7 @@ async def test_lines_are_found_however_the_body_is_cut(home: House, size: int) -
     assert {item["text"] for item in await home.everything()} == {"schöne Grüße"}
 
 
-async def test_a_line_without_end_is_told_once_and_skipped(home: House) -> None:
+async def test_an_endless_line_is_reported_once_and_skipped(home: House) -> None:
     """S17: a line over the limit is never held in memory; what follows it is accepted."""
 
     async def long() -> AsyncIterator[bytes]:

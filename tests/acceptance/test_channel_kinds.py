@@ -103,7 +103,7 @@ def test_a_channel_is_tried_out_without_sending(try_: Try, tmp_path: Path, name:
 
 
 @pytest.mark.parametrize("name", ["bot", "wa"])
-def test_a_wrong_token_is_told_in_the_providers_words_and_not_repeated(try_: Try, name: str) -> None:
+def test_a_wrong_token_is_reported_in_the_providers_words_without_the_token(try_: Try, name: str) -> None:
     """Exit code 1, a remedy, no secret (S9)."""
     done = try_(name, bot="5:wrong-canary", wa="wrong-canary")
     as_json = try_(name, "--json", bot="5:wrong-canary", wa="wrong-canary")

@@ -135,7 +135,7 @@ def test_the_sections_of_the_help_name_every_command(tidings: Tidings) -> None:
     assert all(f"\n  {path[0]} " in shown for path in all_commands() if len(path) == 1)
 
 
-def test_the_version_is_told_in_both_ways(tidings: Tidings) -> None:
+def test_the_version_is_printed_as_text_and_as_json(tidings: Tidings) -> None:
     """`tidings version` and `tidings --version`."""
     assert tidings("version").out == tidings("--version").out == f"tidings {__version__}\n"
 
@@ -187,7 +187,7 @@ def test_the_same_key_changes_nothing_the_second_time(tidings: Tidings) -> None:
     assert len(tidings("messages", "list", "--json").json["items"]) == 1
 
 
-def test_many_are_sent_from_a_file_and_a_bad_line_is_told(tidings: Tidings, tmp_path: Path) -> None:
+def test_messages_are_sent_from_a_file_and_a_bad_line_is_reported(tidings: Tidings, tmp_path: Path) -> None:
     """Each line stands alone; flags fill in what lines leave out; the exit code says that one was bad."""
     lines = [
         {"to": "a", "text": "1"},
@@ -649,7 +649,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(tidings: Tidings, words: 
     assert tidings("messages", "list", "--json").json["items"] == []
 
 
-def test_a_mistyped_command_is_told_with_the_closest(tidings: Tidings) -> None:
+def test_a_mistyped_command_suggests_the_closest(tidings: Tidings) -> None:
     """One sentence, not a page of usage."""
     answer = tidings("sned")
 
@@ -709,7 +709,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_accepted(small_disk: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_half_accepted(small_disk: Callable[..., Path], tmp_path: Path) -> None:
     """Bad input: full disk. Exit code 75, for the same call may succeed later; what was accepted stays."""
     place = small_disk(read_only=False)
     words = ("--database", f"sqlite:///{place}/tidings.db")
@@ -751,7 +751,7 @@ def test_a_full_disk_stops_no_server(small_disk: Callable[..., Path], tmp_path: 
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_read_only_disk_is_told_and_stays_as_it_was(
+def test_a_read_only_disk_is_reported_and_left_unchanged(
     small_disk: Callable[..., Path], tmp_path: Path, exists: bool
 ) -> None:
     """Bad input: read-only disk. Exit code 70, for a person must look; `serve` and `doctor` say the same."""

@@ -82,7 +82,7 @@ async def test_a_refusal_names_the_field_and_the_remedy_and_is_not_repeated(addr
     assert error.remedy.split()[0] in str(error).lower().split() or error.remedy[1:10] in str(error)
 
 
-async def test_nobody_there_is_told_with_the_address() -> None:
+async def test_an_unreachable_server_is_reported_with_its_address() -> None:
     """Unreachable: one clear sentence after the last try."""
     async with Client("http://127.0.0.1:9", attempts=2, first_wait=0.0, deadline=timedelta(seconds=2)) as tidings:
         with pytest.raises(ApiError, match=r"no response from http://127\.0\.0\.1:9"):

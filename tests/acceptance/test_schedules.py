@@ -287,7 +287,7 @@ def test_a_preview_from_the_command_line(tidings: Tidings) -> None:
         (("show", "nope"), "there is no schedule nope"),
     ],
 )
-def test_a_wrong_call_is_told_in_one_sentence(tidings: Tidings, words: tuple[str, ...], told: str) -> None:
+def test_a_wrong_call_is_refused_in_one_sentence(tidings: Tidings, words: tuple[str, ...], told: str) -> None:
     """Exit code 2, the problem and the remedy."""
     answer = tidings(*words)
     assert answer.code == 2

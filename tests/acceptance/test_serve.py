@@ -71,7 +71,7 @@ def test_a_message_survives_kill_9_and_arrives_once_with_its_history(tmp_path: P
     assert row["scheduled_at"] <= row["executed_at"] <= row["sent_at"]
 
 
-def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(tmp_path: Path, database: tuple[str, ...]) -> None:
+def test_an_attempt_cut_off_by_a_kill_is_shown_as_uncertain(tmp_path: Path, database: tuple[str, ...]) -> None:
     """E2, E1: the phone took it, the answer was lost with the process; it is sent again and says so."""
     soon = {"TIDINGS_NODE_TIMEOUT": "2s", "TIDINGS_HEARTBEAT_INTERVAL": "500ms"}
     with serving(tmp_path, *database, env=soon) as first:
@@ -204,7 +204,7 @@ def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(t
             get(f"http://127.0.0.1:{port}/v1/messages")
 
 
-def test_a_stranger_on_the_phones_port_is_told_with_the_ways_out(tmp_path: Path) -> None:
+def test_a_foreign_program_on_the_sandbox_port_is_reported_with_the_remedies(tmp_path: Path) -> None:
     """Another phone is shared, anything else is in the way."""
     with serving(tmp_path, "--no-sandbox") as stranger:
         port = stranger.address("dashboard").rpartition(":")[2]

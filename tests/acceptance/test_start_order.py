@@ -97,7 +97,7 @@ def test_several_servers_in_the_url_lead_to_the_one_that_takes_writes(tmp_path: 
         assert get(served.address("dashboard") + "/health/ready") == {"status": "ready"}
 
 
-def test_of_two_that_bound_one_port_the_second_is_told_that_it_is_in_use() -> None:
+def test_a_second_server_on_the_same_port_reports_that_it_is_in_use() -> None:
     """Both may bind it before either takes connections; which of them listens first has it."""
     first = bind("127.0.0.1", 0, remedy="choose another")
     second = bind("127.0.0.1", port_of(first), remedy="choose another")

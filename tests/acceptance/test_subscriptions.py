@@ -178,7 +178,7 @@ def tell(page: str, got: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("database", ["sqlite_url", "postgres_url"])
-async def test_schedules_and_broadcasts_are_told_with_what_they_made(
+async def test_events_of_schedules_and_broadcasts_name_what_they_created(
     database: str, request: pytest.FixtureRequest
 ) -> None:
     """A message says of which schedule or broadcast it is; a broadcast's end goes to its own webhook too."""

@@ -92,7 +92,7 @@ async def test_another_site_cannot_use_a_session(home: House) -> None:
     assert (await home.http.post("/v1/channels/out/resume")).status_code == 200
 
 
-async def test_whoever_guesses_is_slowed_down(home: House) -> None:
+async def test_repeated_wrong_keys_are_rate_limited(home: House) -> None:
     """S16: ten wrong keys a minute from one address; afterwards even the right one must wait."""
     for _ in range(10):
         assert (await home.client().post("/sign-in", data={"key": "wrong"})).status_code == 303
@@ -102,7 +102,7 @@ async def test_whoever_guesses_is_slowed_down(home: House) -> None:
     assert (await home.client().post("/sign-in", data={"key": KEY})).headers["location"] == "/"
 
 
-async def test_a_key_over_its_rate_is_told_when_to_come_again(home: House) -> None:
+async def test_a_key_over_its_rate_limit_gets_retry_after(home: House) -> None:
     """S16: 429 with Retry-After and a code of its own; other keys go on."""
     one = home.client(**{"x-api-key": await make(home, "viewer", rate=2)})
     answers = [await one.get("/v1/messages") for _ in range(4)]

@@ -279,7 +279,7 @@ async def test_the_description_says_who_may_call_and_what_comes_back(home: House
             assert set(asked) <= set(operation["responses"]), f"{method} {path}"
 
 
-async def test_a_method_that_is_not_there_is_told_with_those_that_are(home: House) -> None:
+async def test_an_unsupported_method_lists_the_supported_ones(home: House) -> None:
     """An open place says so to anybody; a path of its own is not taken for an id."""
     nobody = home.client()
     told = [

@@ -350,7 +350,9 @@ async def test_the_disk_under_the_database_fills_up(store: Store, clock: ManualC
     assert await house.raised() == set()
 
 
-async def test_a_write_that_finds_no_room_is_told_when_there_is_some(tmp_path: Path, clock: ManualClock) -> None:
+async def test_a_write_refused_by_a_full_disk_raises_an_alert_once_there_is_space(
+    tmp_path: Path, clock: ManualClock
+) -> None:
     """Nothing can be written while the disk is full; the first write after it says so."""
     store = SqliteStore(tmp_path / "t.db", now=clock.now, inline=True)
     await store.open()
@@ -412,7 +414,7 @@ def _hold_file(path: Path, held: threading.Event) -> None:
 # -- telling and taking on
 
 
-async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store, clock: ManualClock) -> None:
+async def test_an_alert_is_raised_and_resolved_once_by_many_evaluators(store: Store, clock: ManualClock) -> None:
     """People by a message, programs by an event, the log by a line; three guards at the same moment."""
     house = await watched(store, clock)
     fleet = [house.another() for _ in range(3)]
@@ -478,7 +480,7 @@ async def test_somebody_takes_an_alert_on(store: Store, clock: ManualClock) -> N
     assert (await house.alerts.page(past=True)).items == [], "it is forgotten with the history"
 
 
-async def test_who_cannot_be_told_is_noted(store: Store, clock: ManualClock) -> None:
+async def test_a_failed_alert_notification_is_recorded(store: Store, clock: ManualClock) -> None:
     """A channel that is gone keeps neither the alert nor the others from being known."""
     house = await watched(store, clock, recipients=AlertRecipients("gone", ("ops",)))
     assert await house.raised(310) == {"scheduler_silent"}

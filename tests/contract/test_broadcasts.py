@@ -99,7 +99,7 @@ async def test_a_manual_one_waits_for_its_call_and_fifty_calls_start_it_once(hou
     assert house.to == people(30)
 
 
-async def test_a_scheduled_one_starts_by_itself_at_its_time(house: House) -> None:
+async def test_a_scheduled_broadcast_starts_automatically_at_its_time(house: House) -> None:
     """B2, B3: not before its time, within a second of it; the due time and the real one are both kept."""
     at = house.clock.now() + HOUR
     id_ = await house.cast(trigger="SCHEDULED", at=iso(at))
@@ -133,7 +133,7 @@ async def test_a_time_in_the_past_starts_at_once_if_the_caller_asks_for_it(house
     assert (await house.look(id_))["state"] == "completed"
 
 
-async def test_a_start_missed_by_more_than_the_grace_expires_and_is_told(house: House) -> None:
+async def test_a_start_missed_by_more_than_expire_after_expires_with_an_event(house: House) -> None:
     """B8: older than 24 h becomes EXPIRED, with every recipient, and a webhook tells the client."""
     id_ = await house.cast(*people(7), at=iso(house.clock.now() + HOUR), webhook="https://example.org/hook")
     house.clock.advance(hours=26)
@@ -183,7 +183,7 @@ async def test_a_broadcast_of_which_none_succeeds_has_failed(store: Store, clock
     assert (await house.counts(id_)) == {"sent": 5}
 
 
-async def test_the_end_is_told_once_however_many_pumps_look(house: House) -> None:
+async def test_the_completion_event_is_published_once_by_many_feeders(house: House) -> None:
     """Completion is one conditional move with its event in the same transaction."""
     id_ = await house.cast(webhook="https://example.org/done")
     pumps = [house.another_pump() for _ in range(4)]
@@ -987,7 +987,7 @@ async def test_priority_goes_before_other_messages(house: House) -> None:
     assert house.to == ["urgent", *people(3)]
 
 
-async def test_whoever_opted_out_is_skipped_and_counted(house: House) -> None:
+async def test_opted_out_recipients_are_skipped_and_counted(house: House) -> None:
     """Opt-outs are judged when it is sent; the tally says skipped."""
     id_ = await house.cast(*people(4))
     params = {"tenant": "default", "address": "p000002", "channel": "", "reason": "unsubscribed"}

@@ -482,7 +482,7 @@ async def test_connections_are_kept_and_a_closed_channel_sends_nothing(case: Cas
     assert len(receiver.requests) == 5
 
 
-async def test_a_request_under_way_when_the_channel_closes_is_in_doubt(receiver: Receiver) -> None:
+async def test_a_request_in_flight_when_the_channel_closes_has_an_unknown_outcome(receiver: Receiver) -> None:
     """It left; nobody will hear the answer."""
     arrived = asyncio.Event()
 
@@ -551,7 +551,7 @@ RESENDS = frozenset({"console", "noop", "sandbox", "webhook"})  # all others hol
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_kind_can_be_built_and_says_what_it_does_in_doubt(kind: str) -> None:
+async def test_every_channel_kind_can_be_built_and_declares_on_unknown(kind: str) -> None:
     """The port is filled: a kind, traits with a reason, a look-up that admits what it cannot tell."""
     channel = build("mine", kind, NEEDED.get(kind, {}))
 
@@ -677,7 +677,7 @@ def test_a_recipient_that_can_never_be_reached_is_refused_at_once(kind: str, rec
         ("noop", {"delay": "1 month"}, "delay", "duration"),
     ],
 )
-def test_a_wrong_option_stops_the_start_and_says_how_to_mend_it(
+def test_a_wrong_option_stops_the_start_with_a_remedy(
     kind: str, options: dict[str, object], field: str, words: str
 ) -> None:
     """Bad input: the error names the channel, the option and the remedy, and repeats no secret (S9)."""

@@ -666,7 +666,7 @@ async def test_a_refused_value_names_its_field(fields: Fields, field: str, sandb
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-async def test_affinitys_monthly_quota_is_told_from_a_rate_limit(version: str, sandbox: Sandbox) -> None:
+async def test_affinitys_monthly_quota_is_distinguished_from_a_rate_limit(version: str, sandbox: Sandbox) -> None:
     """C3: both quotas answer 429; only the headers tell a minute from a month."""
     await told(sandbox, "affinity", persons=3, per_minute=int(version))
     source = affinity(sandbox, version)

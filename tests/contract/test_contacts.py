@@ -389,7 +389,7 @@ Bob;+3;;;;;Köln
 """
 
 
-async def test_an_upload_is_taken_row_by_row_and_bad_rows_are_told(contacts: ContactService) -> None:
+async def test_an_upload_is_imported_row_by_row_and_bad_rows_are_reported(contacts: ContactService) -> None:
     """Row, field and what to do, with near matches of an unknown zone; the good ones are taken."""
     counts, bad = await taken(PEOPLE, contacts)
 

@@ -88,7 +88,7 @@ async def test_fifty_at_once_with_one_key_are_one_message(postgres_url: str, clo
         assert isinstance(answer, InProgress | EnqueueResult), answer
 
 
-async def test_a_twin_that_committed_meanwhile_is_seen(postgres_url: str, clock: ManualClock) -> None:
+async def test_a_concurrent_duplicate_that_committed_meanwhile_is_found(postgres_url: str, clock: ManualClock) -> None:
     """B4: the lock is free, and the statement began before the twin's commit: the conflict tells."""
     store = PostgresStore(postgres_url, now=clock.now, connections=4)
     await store.open()

@@ -108,7 +108,7 @@ async def town(
         await app.channels["events"].close()
 
 
-async def test_a_sent_message_is_told_with_a_signature(store: Store, clock: ManualClock) -> None:
+async def test_message_sent_is_published_with_a_signature(store: Store, clock: ManualClock) -> None:
     """Issue 3, part 6: type, time and data, signed with the subscription's own secret."""
     async with town(store, clock) as here:
         made = await here.subscribe("message.*")
@@ -147,7 +147,7 @@ async def test_without_subscriptions_nothing_is_written_down(store: Store, clock
         (Done(), "message.sent", "sent", None),
     ],
 )
-async def test_every_end_of_an_attempt_is_told(
+async def test_every_final_outcome_publishes_an_event(
     store: Store, clock: ManualClock, outcome: Outcome, type_: str, state: str, reason: str | None
 ) -> None:
     """With the reason that its history has."""
@@ -177,7 +177,7 @@ async def test_a_retry_is_no_event_and_loses_no_attempt(store: Store, clock: Man
         assert here.only("message.sent").json["data"]["attempts"] == 2
 
 
-async def test_a_message_in_doubt_is_told_as_held(store: Store, clock: ManualClock) -> None:
+async def test_a_held_message_with_an_unknown_outcome_publishes_an_event(store: Store, clock: ManualClock) -> None:
     """So is one whose node died while it sent it: the reaper's moves are told like all others."""
     async with town(store, clock, lambda _m: Unknown("no answer"), on_unknown=OnUnknown.HOLD) as here:
         await here.subscribe("message.unknown")
@@ -211,7 +211,7 @@ def wish_for_one() -> ClaimRequest:
     return ClaimRequest({"main": 1}, 1)
 
 
-async def test_what_people_and_rules_do_is_told_too(store: Store, clock: ManualClock) -> None:
+async def test_actions_of_people_and_rules_publish_events(store: Store, clock: ManualClock) -> None:
     """Cancelled, discarded, retried, and proof that it was sent after all."""
     script: list[Outcome] = [Reject(Category.PERMANENT, "gone"), Reject(Category.PERMANENT, "gone again")]
     async with town(store, clock, lambda _m: script.pop(0)) as here:
@@ -242,7 +242,9 @@ async def test_what_people_and_rules_do_is_told_too(store: Store, clock: ManualC
         assert by_type["message.cancelled"]["reason"] == "ordered twice"
 
 
-async def test_cancelled_while_it_was_being_sent_is_told_as_cancelled(store: Store, clock: ManualClock) -> None:
+async def test_a_message_cancelled_during_its_attempt_publishes_message_cancelled(
+    store: Store, clock: ManualClock
+) -> None:
     """Asked in time, it ends as cancelled instead of being tried again (A6)."""
 
     async with town(store, clock) as here:
@@ -261,7 +263,7 @@ async def test_cancelled_while_it_was_being_sent_is_told_as_cancelled(store: Sto
         assert here.told == [("message.cancelled", id_)]
 
 
-async def test_a_move_that_did_not_happen_is_not_told(store: Store, clock: ManualClock) -> None:
+async def test_a_transition_that_was_rolled_back_publishes_no_event(store: Store, clock: ManualClock) -> None:
     """A settle whose claim had gone, and one that is repeated because its answer was lost."""
     async with town(store, clock) as here:
         await here.subscribe("message.*")
@@ -300,7 +302,7 @@ async def test_an_event_that_cannot_be_written_undoes_its_change(store: Store, c
         assert (await store.read("task_look", id=task.id))[0]["state"] == "processing"
 
 
-async def test_events_are_not_told_about_events(store: Store, clock: ManualClock) -> None:
+async def test_deliveries_of_events_publish_no_events(store: Store, clock: ManualClock) -> None:
     """A receiver that fails must not make ever more events."""
     async with town(store, clock) as here:
         await here.subscribe("*")
@@ -323,7 +325,7 @@ async def test_events_are_not_told_about_events(store: Store, clock: ManualClock
         (["broadcast.*", "schedule.ended"], set()),
     ],
 )
-async def test_only_what_was_asked_for_is_told(
+async def test_a_subscription_receives_only_its_event_types(
     store: Store, clock: ManualClock, patterns: list[str], told: set[str]
 ) -> None:
     """By type, by family, or everything; and by tenant."""
@@ -379,7 +381,7 @@ def event(type_: str, subject: str, target: str | None = None, **body: Any) -> S
     return Step("outbox_add", {**row, "body": orjson.dumps(body).decode()})
 
 
-async def test_a_messenger_that_dies_leaves_the_event_to_be_told(store: Store, clock: ManualClock) -> None:
+async def test_an_event_survives_a_crash_of_the_outbox_relay(store: Store, clock: ManualClock) -> None:
     """Before the commit everything is as it was; after it, the event is a message."""
     async with town(store, clock) as here:
         await here.subscribe("*")
@@ -531,7 +533,7 @@ async def test_a_receiver_that_says_gone_is_not_called_again(store: Store, clock
         assert not (await here.outbound.subscriptions.show(made["id"]))["active"]
 
 
-async def test_a_removed_or_paused_subscription_is_told_nothing(store: Store, clock: ManualClock) -> None:
+async def test_a_removed_or_paused_subscription_receives_no_events(store: Store, clock: ManualClock) -> None:
     """What was on its way to it is skipped, and says why."""
     async with town(store, clock) as here:
         made = await here.subscribe("message.*")

@@ -91,7 +91,7 @@ async def test_429_is_a_wait_for_the_whole_channel(case: str, sandbox: Sandbox) 
     assert [entry.delivered for entry in sandbox.ledger] == [False]
 
 
-async def test_500_is_tried_again_or_in_doubt(case: str, sandbox: Sandbox) -> None:
+async def test_a_500_is_retried_or_unknown(case: str, sandbox: Sandbox) -> None:
     """A provider that says itself that it failed is tried again; a session's engine cannot know."""
     sandbox.break_("500")
     outcome = await send(case, sandbox)

@@ -221,7 +221,7 @@ async def test_a_channel_is_pausing_until_nothing_of_it_is_in_flight(store: Stor
 
 
 @pytest.mark.parametrize(("heirs", "age", "taken"), [(False, 299, 0), (False, 301, 1), (True, 301, 0)])
-async def test_the_reaper_leaves_a_dispatchers_tasks_to_its_heir(
+async def test_the_reaper_leaves_a_dispatchers_tasks_to_recovery(
     store: Store, clock: ManualClock, heirs: bool, age: int, taken: int
 ) -> None:
     """A transport may still be sending. Without an heir they are in doubt after five minutes (B5)."""

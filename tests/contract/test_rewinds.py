@@ -315,7 +315,7 @@ class TestDoctor:
             ({"synchronous": 1}, FindingSeverity.OK, "synchronous: 1"),
         ],
     )
-    def test_standbys_are_told_apart_as_far_as_the_role_may_see(
+    def test_asynchronous_standbys_are_found_as_far_as_the_role_may_see(
         self, seen: dict[str, object], status: FindingSeverity, what: str
     ) -> None:
         """An ordinary role sees that they are there, and no more."""

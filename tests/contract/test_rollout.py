@@ -102,7 +102,7 @@ async def test_a_share_serves_always_the_same_people(store: Store, clock: Manual
 
 
 @given(st.text(min_size=1, max_size=40), st.integers(0, 100), st.integers(0, 100))
-def test_whoever_is_in_a_smaller_share_is_in_a_larger_one(recipient: str, one: int, other: int) -> None:
+def test_recipients_of_a_smaller_rollout_share_stay_in_a_larger_one(recipient: str, one: int, other: int) -> None:
     """And 0 % is nobody, 100 % everybody."""
     small, large = sorted((one, other))
 
@@ -114,7 +114,7 @@ def test_whoever_is_in_a_smaller_share_is_in_a_larger_one(recipient: str, one: i
     assert 0 <= rollout_bucket(recipient) < 100
 
 
-def test_an_opt_out_is_told_before_a_mode() -> None:
+def test_an_opt_out_is_reported_before_the_rollout_mode() -> None:
     """The reason that a person can do something about comes first."""
     found = check_send("ada", None, "observe", 100, "asked us to stop", now=lambda: 0)
 
@@ -192,7 +192,7 @@ async def test_a_report_is_compared_and_every_kind_of_difference_listed(store: S
     assert (len(short.differences), short.more) == (2, True)
 
 
-async def test_bad_rows_of_a_report_are_told_and_the_good_ones_taken(store: Store, clock: ManualClock) -> None:
+async def test_bad_rows_of_a_report_are_listed_and_good_rows_imported(store: Store, clock: ManualClock) -> None:
     """With their line, the field and what to do."""
     _, rollout = await opened(store, clock)
     told = await rollout.report(

@@ -511,7 +511,7 @@ async def test_a_providers_own_error_can_be_asked_for(
     assert f"failed with error {code}" in (await phone.get("/")).text
 
 
-async def test_a_fault_ends_by_itself(phone: httpx.AsyncClient, hand: Hand) -> None:
+async def test_a_fault_ends_automatically_after_its_count(phone: httpx.AsyncClient, hand: Hand) -> None:
     """After its time, or after its number of requests."""
     await phone.post("/sandbox/faults", json={"kind": "500", "for_seconds": 30})
     await phone.post("/sandbox/faults", json={"kind": "404", "times": 1})
@@ -715,7 +715,7 @@ async def next_event(lines: AsyncIterator[str]) -> tuple[str, dict[str, Any]]:
     raise AssertionError("the stream ended")
 
 
-async def test_a_page_that_falls_behind_is_told_that_it_missed_something() -> None:
+async def test_a_slow_page_is_notified_of_missed_events() -> None:
     """Its box is bounded, and the sender never waits for it."""
     feed = LiveFeed()
     with feed.listen() as slow:

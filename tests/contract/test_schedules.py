@@ -379,7 +379,7 @@ async def test_what_cannot_be_made_is_refused_and_the_schedule_goes_on(
     assert [outcome for _, outcome in await plans.log(bad)] == ["refused", "created"]
 
 
-async def test_a_broadcast_is_made_by_whoever_can(store: Store, clock: ManualClock) -> None:
+async def test_a_broadcast_occurrence_is_created_by_the_node_that_can(store: Store, clock: ManualClock) -> None:
     """What a maker prepares is written with the occurrence, its conditional steps among it."""
     world = await World(store, clock).open()
 
@@ -422,7 +422,7 @@ class Everybody(SubscriptionCache):
         return tenant == "default" and bool(types)
 
 
-async def test_what_was_missed_refused_or_has_ended_is_told(store: Store, clock: ManualClock) -> None:
+async def test_missed_refused_and_ended_schedules_publish_events(store: Store, clock: ManualClock) -> None:
     """Events out, written with the change that they tell of; nothing where nobody listens."""
     world = await World(store, clock).open()
     maker = Moody(MessageOccurrenceBuilder(world.messages))

@@ -129,7 +129,9 @@ async def test_a_server_that_is_not_there_is_said_in_one_sentence() -> None:
         await PostgresStore("postgresql://nobody@127.0.0.1:1/none").open()
 
 
-async def test_a_twin_under_way_is_told_at_once(postgres_url: str, clock: ManualClock) -> None:
+async def test_a_concurrent_request_with_the_same_key_is_answered_immediately(
+    postgres_url: str, clock: ManualClock
+) -> None:
     """Fifty calls with one key at the same time: one is accepted, the others replay or are told (B4)."""
     store = PostgresStore(postgres_url, now=clock.now, connections=8)
     await store.open()

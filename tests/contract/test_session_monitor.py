@@ -471,7 +471,7 @@ class TestTwoNodes:
         assert (await world.channel_row())["session_state"] == "logged_out", "an overtaken check writes nothing"
 
 
-async def test_after_five_failures_an_admin_is_told(store: Store, clock: ManualClock) -> None:
+async def test_an_admin_is_notified_after_five_failures(store: Store, clock: ManualClock) -> None:
     """E7: an event for subscribers, written with the change, and a line in the log."""
     world = await session_world(store, clock)
     await subscribe(store, clock)

@@ -408,7 +408,7 @@ CELL = {"align": "left", "valign": "top"}
         ({"message_auto_delete_timer_changed": {"message_auto_delete_time": 60}}, "system", ""),
     ],
 )  # fmt: skip
-def test_rich_and_service_messages_of_telegram_are_told_apart(content: dict[str, Any], kind: str, text: str) -> None:
+def test_rich_and_service_messages_of_telegram_are_distinguished(content: dict[str, Any], kind: str, text: str) -> None:
     """The samples are valid by aiogram's types; a rich message counts as its plain text."""
     message = {"message_id": 1, "date": 1_790_000_000, "chat": {"id": 5, "type": "private"}, **content}
     update = {"update_id": 1, "message": {**message, "from": {"id": 7, "is_bot": False, "first_name": "Ada"}}}

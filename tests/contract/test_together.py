@@ -48,7 +48,7 @@ async def test_many_creations_share_a_commit_and_keep_their_rows(store: Store) -
     assert len({row[0] for row in await heard(store)}) == 20
 
 
-async def test_who_is_outrun_writes_nothing_and_spoils_nobody(store: Store) -> None:
+async def test_a_caller_that_lost_the_race_writes_nothing_and_affects_no_other(store: Store) -> None:
     """A message that was worked through before: nothing of it is written, all of the others' is."""
     await write(store, 3)
     done = await asyncio.gather(*[write(store, number) for number in range(8)], return_exceptions=True)
@@ -78,7 +78,7 @@ async def test_a_creation_that_no_database_takes_fails_alone(store: Store) -> No
     assert [isinstance(one, EnqueueResult) for one in done] == [True, False, True]
 
 
-async def test_a_lost_database_is_told_to_all_and_nothing_is_tried_twice(postgres_url: str) -> None:
+async def test_a_lost_database_fails_the_whole_group_and_nothing_is_retried(postgres_url: str) -> None:
     """Perhaps it was written: only whoever asked may try again."""
     store = PostgresStore(postgres_url)
     tried: list[Sequence[EnqueueRequest]] = []
@@ -145,7 +145,7 @@ async def test_what_is_asked_meanwhile_is_answered_together_and_never_earlier() 
     assert groups == [[1], [1, 2], [0]]
 
 
-async def test_an_answer_that_fails_is_told_to_all_who_asked() -> None:
+async def test_a_failed_answer_reaches_every_waiting_caller() -> None:
     """And the next group is answered."""
     problems = [StoreUnavailable("away")]
 

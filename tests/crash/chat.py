@@ -123,7 +123,9 @@ def settings(life: Life) -> Settings:
     return Settings(
         database=life.database,
         channels={SOURCE.name: ChannelSettings("sandbox", channel)},
-        policies={"drill": retry.parse_policy("drill", {"backoff": "fixed", "initial_delay": "50ms", "max_attempts": 1000})},
+        policies={
+            "drill": retry.parse_policy("drill", {"backoff": "fixed", "initial_delay": "50ms", "max_attempts": 1000})
+        },
         inbound=InboundSettings(sources={SOURCE.name: SOURCE}, workflow=workflow),
         poll_interval=timedelta(milliseconds=50),
         node_timeout=timedelta(seconds=life.lease),

@@ -112,7 +112,7 @@ async def test_killed_transports_and_dispatchers_lose_nothing_and_repeat_nothing
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"] if IS_FULL else ["hold"])
-async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
+async def test_a_killed_broker_loses_nothing_and_work_resumes_automatically(
     tmp_path: Path, postgres_database: Database, rabbit: RabbitBroker, on_unknown: str, report: Report
 ) -> None:
     """Everything waits, and goes on with the same processes when RabbitMQ is back (F40, F41)."""

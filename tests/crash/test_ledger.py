@@ -240,7 +240,7 @@ class TestOverlap:
         """Their request is in flight, but they are not at work."""
         assert say(copy(2.0, after=1.5), copy(3.0, pid=B), faults=(fault,), book=DOUBTED).overlap == []
 
-    def test_who_has_woken_counts_again(self) -> None:
+    def test_a_resumed_process_counts_again(self) -> None:
         """A pause that is over excuses nothing that is sent after it."""
         woken = (pause(1.0, 2.2, pid=B),)
 

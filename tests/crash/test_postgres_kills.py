@@ -32,7 +32,7 @@ def victim() -> Iterator[PostgresCluster]:
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"] if IS_FULL else ["resend"])
-async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
+async def test_a_killed_database_loses_nothing_and_work_resumes_automatically(
     tmp_path: Path, victim: PostgresCluster, on_unknown: str, report: Report
 ) -> None:
     """Three times: nothing lost, no unexplained duplicate, and no process had to be started again (F12)."""

@@ -46,7 +46,7 @@ def done(key: ClaimKey) -> ReportedOutcome:
     return ReportedOutcome(key, Done(), 1.0)
 
 
-def test_an_outcome_ends_its_errand_once() -> None:
+def test_an_outcome_ends_its_in_flight_task_once() -> None:
     """The same told again, after a lost confirm, is no news."""
     in_flight_tasks = held(in_flight_task())
 

@@ -76,7 +76,7 @@ def test_the_defaults_are_those_of_the_program() -> None:
     assert {item.name: item.default for item in simple} == told
 
 
-def test_the_thresholds_of_alerts_are_told_with_their_defaults(tmp_path: Path) -> None:
+def test_alert_thresholds_are_documented_with_their_defaults(tmp_path: Path) -> None:
     """Name by name, as they would be written."""
     rows = named(sections(page("reference/settings.md"))["Alerts"], "threshold")
     lines = [f'{name} = "{code(row["default"])}"' for name, row in rows.items()]
@@ -108,7 +108,7 @@ def test_every_option_of_the_language_model_has_its_entry() -> None:
     assert set(model_settings.OPTIONS) == set(named(parts["inbound.model"], "option"))
 
 
-def test_the_deadline_of_each_kind_is_told() -> None:
+def test_the_deadline_of_each_channel_kind_is_documented() -> None:
     """It differs by kind, so each kind says its own."""
     parts = sections(page("reference/settings.md"))
     for name, kind in registry.KINDS.items():
@@ -117,7 +117,7 @@ def test_the_deadline_of_each_kind_is_told() -> None:
         assert f"`deadline` is {default.total_seconds():g} s" in parts[name], name
 
 
-def test_every_ready_made_policy_is_told_in_its_own_words() -> None:
+def test_every_built_in_policy_is_documented_in_its_own_words() -> None:
     """One line each, as `tidings config` would print it."""
     rows = named(sections(page("reference/settings.md"))["Ready-made policies"], "policy")
 
@@ -187,21 +187,21 @@ def test_every_command_answers_in_json() -> None:
     assert silent == {"serve", "sandbox", "broadcasts export", "migrate export"}
 
 
-def test_what_all_commands_share_is_told_once() -> None:
+def test_options_shared_by_all_commands_are_documented_once() -> None:
     """So that no command needs to repeat it."""
     rows = named(sections(page("reference/cli.md"))["Shared options"], "option")
 
     assert set(rows) == SHARED
 
 
-def test_no_command_is_told_that_does_not_exist() -> None:
+def test_no_documented_command_is_missing() -> None:
     """A heading that begins with the program's name is a command."""
     told = {name for name in sections(page("reference/cli.md")) if name.startswith("tidings ")}
 
     assert told == set(COMMANDS)
 
 
-def test_every_exit_code_is_told() -> None:
+def test_every_exit_code_is_documented() -> None:
     """Those of the errors are in the table of the commands."""
     told = named(sections(page("reference/cli.md"))["Exit codes"], "code")
 
@@ -253,7 +253,7 @@ def test_every_field_of_a_message_has_its_entry() -> None:
     }
 
 
-async def test_every_field_of_a_shown_message_is_told(tmp_path: Path) -> None:
+async def test_every_field_of_a_message_is_documented(tmp_path: Path) -> None:
     """Of one in a list, and of one by itself."""
     app = build(config.load(environ={}, folder=tmp_path, flags={"database": f"sqlite:///{tmp_path}/t.db"}))
     await app.open()
@@ -268,7 +268,7 @@ async def test_every_field_of_a_shown_message_is_told(tmp_path: Path) -> None:
     assert set(shown) - set(listed) <= codes(text)
 
 
-async def test_every_parameter_of_a_list_is_told(api: FastAPI) -> None:
+async def test_every_parameter_of_a_list_is_documented(api: FastAPI) -> None:
     """By name, under the heading of its route."""
     parts = sections(page("reference/api.md"))
     for path, operations in api.openapi()["paths"].items():
@@ -303,7 +303,7 @@ def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
     assert "\n".join(drawn(TidingsError)) + "\n" in [block.text for block in blocks(page("reference/errors.md"))]
 
 
-def test_every_status_of_an_error_is_told_with_the_api() -> None:
+def test_every_error_status_is_documented_with_the_api() -> None:
     """A caller finds each code beside its status."""
     rows = tables(sections(page("reference/api.md"))["Errors"])
     told = {(int(row["status"]), word) for row in rows for word in codes(row["code"])}

@@ -94,7 +94,7 @@ def test_the_source_explains_itself_without_ids() -> None:
     assert len(files) > 500 and tagged == []
 
 
-def test_an_id_is_told_from_other_words() -> None:
+def test_a_promise_id_is_distinguished_from_other_words() -> None:
     """Codes that only look alike are left alone."""
     assert ID.findall("A1, (B12) and C3-C6: D16.") == ["A1", "B12", "C3", "C6", "D16"]
     assert TAG.findall("its deadline (F24, S7), (R1)") == ["(F24, S7)", "(R1)"]

@@ -25,7 +25,9 @@ def test_a_made_up_call_of_each_route_gets_an_answer_that_is_described(tmp_path:
     assert troubles(logged) == []
 
 
-async def test_whoever_needs_no_key_cannot_crash_slow_down_or_fill_the_engine(tmp_path: Path, sqlite_url: str) -> None:
+async def test_unauthenticated_requests_cannot_crash_slow_down_or_fill_the_engine(
+    tmp_path: Path, sqlite_url: str
+) -> None:
     """S17: seconds of made-up bytes for headers, forms, call-backs and mails; minutes are `make fuzz`."""
     found, complaints = await attack(tmp_path, sqlite_url, seconds=5)
 

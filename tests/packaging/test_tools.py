@@ -92,7 +92,7 @@ def test_root_gets_venv_from_the_system_where_python_has_neither(tmp_path: Path)
     assert calls[-1] == f"python -m pip install --quiet uv=={pinned()}"
 
 
-def test_a_user_without_venv_and_pip_is_told_the_remedy(tmp_path: Path) -> None:
+def test_a_user_without_venv_and_pip_gets_the_remedy(tmp_path: Path) -> None:
     """Nothing is half installed, and the system is left alone."""
     done, calls = make_uv(tmp_path, HAS_APT="1")
 

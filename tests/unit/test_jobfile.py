@@ -213,7 +213,7 @@ def test_an_invalid_job_file_is_rejected_with_the_place_of_the_error(
         ("job.yaml", "a: [", "cannot be read"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_in_one_sentence(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_an_unreadable_file_is_reported_in_one_sentence(tmp_path: Path, name: str, text: str, said: str) -> None:
     """Never a traceback, never a quiet guess."""
     with pytest.raises(Invalid) as caught:
         job(tmp_path, text, name)
@@ -221,7 +221,7 @@ def test_a_file_that_cannot_be_read_is_told_in_one_sentence(tmp_path: Path, name
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     """The path is named."""
     with pytest.raises(Invalid, match=r"none\.toml cannot be read"):
         read_job_file(tmp_path / "none.toml")
@@ -268,7 +268,7 @@ def test_the_example_of_the_reference_is_a_job(tmp_path: Path) -> None:
     assert shown.waves == [["companies"], ["people"], ["deals"]]
 
 
-def test_a_secret_is_told_from_a_key_of_records() -> None:
+def test_a_secret_is_distinguished_from_a_record_key() -> None:
     """S9: names that sound like credentials, headers and queries included; a key of records is none."""
     fine: dict[str, Any] = {
         "key_header": "Idempotency-Key",

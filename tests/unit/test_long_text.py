@@ -65,7 +65,7 @@ def test_what_is_too_long_is_refused_with_a_remedy(length: int, rule: LongText, 
         Skip("slow down"),
     ],
 )
-async def test_what_failed_after_the_first_part_is_in_doubt(failure: Outcome) -> None:
+async def test_a_failure_after_the_first_part_is_unknown(failure: Outcome) -> None:
     """R1: the recipient has a part of it; the first part's own failure is what it is."""
 
     async def second_fails(number: int, _id: str) -> Outcome:

@@ -156,7 +156,7 @@ def test_a_constant_and_a_default_fill_what_the_source_lacks() -> None:
     assert mapped({"default": 3, "type": "number"}, {"x": 0}).fields == {"x": 0}
 
 
-def test_an_expression_works_over_the_record_and_its_failure_is_told() -> None:
+def test_an_expression_reads_the_record_and_its_failure_is_reported() -> None:
     """JMESPath, with functions for texts; an error is the record's, not the batch's."""
     both = {"expression": "join(' ', [first, last])"}
 

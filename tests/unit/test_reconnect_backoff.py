@@ -55,7 +55,7 @@ def test_a_lost_session_is_checked_every_second_between_two_reconnects() -> None
     assert seconds == list(range(101))
 
 
-def test_after_five_failures_a_person_is_told_once() -> None:
+def test_an_admin_is_notified_once_after_five_failures() -> None:
     """E7: each state is told once, and `unreachable` stays until it is back."""
     told = [(second, after.news) for second, after in walk(DOWN, seconds=600) if after.news]
     assert told == [(15, "channel.reconnecting"), (135, "channel.unreachable")]
@@ -65,7 +65,7 @@ def test_after_five_failures_a_person_is_told_once() -> None:
     assert (back.is_back, back.news, back.lost_at, back.retry_at) == (True, "channel.connected", None, None)
 
 
-def test_logged_out_never_reconnects_by_itself() -> None:
+def test_a_logged_out_session_never_reconnects_automatically() -> None:
     """E7: nobody asks for a reconnect; somebody looks whether a person has linked it."""
     looks = walk(OUT, seconds=600)
     assert not any(after.nudge for _, after in looks)

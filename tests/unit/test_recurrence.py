@@ -441,7 +441,7 @@ def test_junk_is_refused_and_never_an_error_of_ours(text: str, kind: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["Europe/Berln", "europe/berlin", "Berlin", "berlin", "Europe/Berlin "])
-def test_an_unknown_zone_is_told_its_neighbours(name: str) -> None:
+def test_an_unknown_time_zone_suggests_similar_names(name: str) -> None:
     """Capitals, slips and bare towns."""
     with pytest.raises(Invalid, match="Europe/Berlin"):
         parse_timezone(name)

@@ -31,7 +31,7 @@ def test_whoever_found_something_last_follows_the_next_hint_at_once() -> None:
     assert stagger.late() == 0.0
 
 
-def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_second() -> None:
+def test_empty_claims_back_off_up_to_a_tenth_of_a_second() -> None:
     """So that a quiet fleet costs little more than one node; and it is never long."""
     stagger = ClaimBackoff(Certain(), lambda: True)
     waits = []
@@ -42,7 +42,7 @@ def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_seco
     assert waits[0] < waits[3] < waits[-1] < 0.1
 
 
-def test_whoever_came_for_nothing_is_behind_until_it_finds_something() -> None:
+def test_a_node_with_an_empty_claim_stays_in_backoff_until_it_claims_something() -> None:
     """Then a look is worth more than a claim; alone, nobody is ever behind."""
     stagger, alone = ClaimBackoff(Certain(), lambda: True), ClaimBackoff(Certain(), lambda: False)
     assert not stagger.is_behind

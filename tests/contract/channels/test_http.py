@@ -157,7 +157,7 @@ async def test_the_subject_is_part_of_meta(receiver: Receiver) -> None:
     assert [one.json for one in receiver.requests] == [{"a": "Hi", "b": "Hi"}, {"a": "Ho", "b": "Hi"}, {}]
 
 
-async def test_it_can_speak_to_the_pretend_phone(sandbox: Sandbox) -> None:
+async def test_an_http_channel_can_send_to_the_sandbox_phone(sandbox: Sandbox) -> None:
     """A provider of which the engine has never heard: its JSON, its receipt, its faults."""
     options: dict[str, Any] = {
         "body": {"id": "{%message.id%}", "to": "{%address%}", "text": "{%message.content%}"},
@@ -425,7 +425,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, wor
     assert words in str(caught.value)
 
 
-async def test_it_holds_what_is_in_doubt_and_cannot_be_tried_without_sending() -> None:
+async def test_an_http_channel_holds_unknown_outcomes_and_has_no_dry_test() -> None:
     """With the reason for both."""
     made = channel("http://127.0.0.1:9/")
 

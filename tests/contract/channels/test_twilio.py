@@ -246,7 +246,7 @@ async def test_a_long_text_is_refused_or_becomes_several_messages(sandbox: Sandb
     assert [entry.copy for entry in sandbox.ledger] == [1, 1, 1]
 
 
-async def test_a_part_that_fails_leaves_the_message_in_doubt(sandbox: Sandbox) -> None:
+async def test_a_failed_part_makes_the_outcome_of_the_message_unknown(sandbox: Sandbox) -> None:
     """R1: the first part is out; a plain retry would send it twice without saying so."""
     made = channel(sandbox.url, long_text="split")
     world, receive = sandbox.world, sandbox.world.receive
