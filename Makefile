@@ -137,9 +137,10 @@ pgbouncer:
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || { $(call INSTALL_STILL,pgbouncer); } \
 	|| echo "pgbouncer is not here and could not be installed: its tests will be skipped."
 
-# For tests of imports from MySQL; the package has no service.
+# For tests of imports from MySQL; the packages have no service. The client's brings my_print_defaults, which setting up a server needs.
 mariadb:
-	@command -v mariadbd >/dev/null || test -x /usr/sbin/mariadbd || { $(call INSTALL,mariadb-server-core); } \
+	@{ command -v my_print_defaults >/dev/null && { command -v mariadbd >/dev/null || test -x /usr/sbin/mariadbd; }; } \
+	|| { $(call INSTALL,mariadb-server-core mariadb-client-core); } \
 	|| echo "MariaDB is not here and could not be installed: its tests will be skipped."
 
 # For tests of power cuts: its file system copies a disk in a moment.

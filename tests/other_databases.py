@@ -23,8 +23,9 @@ from .time_limits import Limit
 
 
 def find_mariadb() -> str | None:
-    """The server program, if it is installed."""
-    return shutil.which("mariadbd", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+    """The server program, if it is installed with what sets up its data folder."""
+    program = shutil.which("mariadbd", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+    return program if shutil.which("mariadb-install-db") and shutil.which("my_print_defaults") else None
 
 
 @contextmanager
