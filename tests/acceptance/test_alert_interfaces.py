@@ -16,7 +16,7 @@ from tidings.cli.program import full_program
 from tidings.observability.metrics import Metrics
 from tidings.outbound.alerts.rules import RULES
 
-from .house import CHANNELS, House, house
+from .harness import CHANNELS, House, house
 
 
 @pytest.fixture

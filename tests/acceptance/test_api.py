@@ -25,7 +25,7 @@ from tidings.model.task import Category
 from tidings.outbound.health import HealthStatus, evaluate_health
 
 from ..time_limits import Limit, within
-from .house import KEY, House, house, in_one_house
+from .harness import KEY, House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 MESSAGE = {"channel": "out", "to": "ada", "text": "hello"}

@@ -19,7 +19,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 
-from .house import House, house, in_one_house
+from .harness import House, house, in_one_house
 from .program import run
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)

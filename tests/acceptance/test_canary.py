@@ -30,7 +30,7 @@ from tidings.sandbox.providers.smtp import SmtpServer
 from tidings.store.sqlite import SqliteStore
 
 from ..contract.channels.conftest import Sandbox, serving
-from .house import House
+from .harness import House
 
 CANARY = "c4n4ry"
 ACCOUNT = "AC" + "0123456789abcdef" * 2

@@ -14,8 +14,8 @@ from tidings.model.errors import Misconfigured
 from tidings.model.time import SECOND, iso
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from .house import House
-from .house import house as housed
+from .harness import House
+from .harness import house as housed
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CREW = read_source("crew", {"kind": "webhook", "secrets": [SECRET]}, production=True)

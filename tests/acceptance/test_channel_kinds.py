@@ -19,7 +19,7 @@ from tidings.config import ChannelSettings
 from tidings.sandbox import create_sandbox
 
 from .. import servers
-from .house import house
+from .harness import house
 
 CANARY = "AAcanary-canary_canary0123456789abcde"
 CONFIG = """

@@ -18,7 +18,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 
-from .house import KEY, House, house
+from .harness import KEY, House, house
 
 OWN = {"x-api-key": KEY}
 AXIOS = {"accept": "application/json, text/plain, */*", "user-agent": "axios/1.21.1"}

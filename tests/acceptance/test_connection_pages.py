@@ -19,8 +19,8 @@ from tidings.sandbox import create_sandbox
 from tidings.sandbox.environment import SandboxEnvironment
 
 from ..contract.channels.conftest import Sandbox, serving
-from .house import House, house
-from .test_page import forms, read, text
+from .harness import House, house
+from .test_dashboard import forms, read, text
 
 KEY = "canary-waha-key"
 

@@ -19,7 +19,7 @@ from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 from tidings.model.errors import StoreUnavailable
 
-from .house import House, house, in_one_house
+from .harness import House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 ADA = {"name": "Ada", "addresses": {"out": "ada"}, "timezone": "Europe/Berlin", "tags": ["vip"]}

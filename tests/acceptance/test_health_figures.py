@@ -10,7 +10,7 @@ import pytest
 from tidings.model.outcome import Done, Reject
 from tidings.model.task import Category, NewTask
 
-from .house import House, house
+from .harness import House, house
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

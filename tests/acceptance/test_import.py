@@ -28,7 +28,7 @@ from tidings.outbound.imports.undo import ImportUndo
 from tidings.store.external_tables.port import ExternalTable
 from tidings.store.external_tables.registry import open_table
 
-from .house import House, house
+from .harness import House, house
 from .program import run
 
 MAP = ("to=phone,text=body,at=payload.$.when",)

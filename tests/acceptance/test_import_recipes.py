@@ -24,7 +24,7 @@ from tidings.store.external_tables.registry import open_table
 
 from ..docs.pages import blocks, page
 from ..other_databases import MongoServer
-from .house import House, house
+from .harness import House, house
 from .program import run
 
 BLOCKS = {block.words: block.text for block in blocks(page("how-to/recipes.md"))}

@@ -22,7 +22,7 @@ from tidings.outbound.imports.undo import ImportUndo
 from tidings.store.external_tables.registry import open_table
 
 from ..other_databases import MongoServer
-from .house import House, house
+from .harness import House, house
 
 REMINDERS = (
     "create table reminders (id integer primary key, who text, say text, due text, again text, zone text, squad text)"

@@ -11,8 +11,8 @@ from tidings.inbound.sources.settings import read_source
 from tidings.model.time import SECOND
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from .house import KEY, House
-from .house import house as housed
+from .harness import KEY, House
+from .harness import house as housed
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SOURCES = {

@@ -19,7 +19,7 @@ from tidings.observability.log import LogOptions, fan_out, log_sink
 from tidings.observability.metrics import Metrics
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from .house import House, house
+from .harness import House, house
 from .program import run, until
 from .test_fleet_metrics import running
 

@@ -12,7 +12,7 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.observability.metrics import Metrics
 
-from .house import House, house
+from .harness import House, house
 
 
 @pytest.fixture

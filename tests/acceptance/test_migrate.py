@@ -19,8 +19,8 @@ from tidings.migration.connectors.port import ConnectorError, ErrorKind
 from tidings.migration.job_file import read_job
 from tidings.model.errors import Invalid
 
-from .house import KEY, House
-from .house import house as housed
+from .harness import KEY, House
+from .harness import house as housed
 
 BAD = {"3": "nope", "7": "<b>x</b>"}
 

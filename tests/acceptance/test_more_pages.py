@@ -18,8 +18,8 @@ from tidings.model.time import MINUTE
 from tidings.outbound.trend_sampler import MinuteCounts, QueueSample, ThroughputTrend
 from tidings.store.statements import load_statements
 
-from .house import KEY, House, house
-from .test_page import forms, read, text
+from .harness import KEY, House, house
+from .test_dashboard import forms, read, text
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 

@@ -15,7 +15,7 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 from tidings.store.write_state import REFUSAL_HOLD
 
-from .house import House, house
+from .harness import House, house
 
 MESSAGE = {"channel": "out", "to": "ada", "text": "x" * 4000}
 LIFT = 2**31

@@ -10,7 +10,7 @@ import pytest
 
 from tidings.model.time import MINUTE, iso
 
-from .house import House, house, in_one_house
+from .harness import House, house, in_one_house
 from .program import run
 
 

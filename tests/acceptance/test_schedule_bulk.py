@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from .house import House, house
+from .harness import House, house
 from .program import run
 
 CSV = {"content-type": "text/csv"}

@@ -17,7 +17,7 @@ from tidings.cli.program import program
 from tidings.outbound.schedules.request_parser import SCHEDULE_FIELDS
 from tidings.outbound.schedules.scheduler import Scheduler
 
-from .house import House, house, in_one_house
+from .harness import House, house, in_one_house
 from .program import Serving, free_port, get, post, serving, until
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)

@@ -16,7 +16,7 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.model.time import iso
 
-from .house import House, house
+from .harness import House, house
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from .house import House, house, in_one_house
+from .harness import House, house, in_one_house
 from .program import post, run, serving, until
 
 BODY = {"url": "https://example.com/hooks", "events": ["message.*", "broadcast.completed"]}

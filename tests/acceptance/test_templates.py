@@ -14,7 +14,7 @@ import pytest
 from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 
-from .house import House, house, in_one_house
+from .harness import House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 TEMPLATE: dict[str, Any] = {

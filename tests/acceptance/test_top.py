@@ -26,7 +26,7 @@ from tidings.model.task import Category
 from tidings.outbound.summary import read_summary
 
 from ..time_limits import within
-from .house import House, house
+from .harness import House, house
 from .program import COMMAND
 
 

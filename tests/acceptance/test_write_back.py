@@ -25,7 +25,7 @@ from tidings.outbound.imports.write_back import WriteBackRelay, write_back_statu
 from tidings.store.external_tables.registry import open_table
 
 from ..other_databases import MongoServer
-from .house import House, house
+from .harness import House, house
 from .program import run, serving, until
 
 OPTIONS = {

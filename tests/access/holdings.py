@@ -20,7 +20,7 @@ from tidings.model.task import Category
 from tidings.model.time import SECOND, iso
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from ..acceptance.house import House
+from ..acceptance.harness import House
 
 NAME = "zq7name"  # what a stranger may have guessed: names, addresses, keys
 CANARY = "Zq7Canary"  # what it must never see

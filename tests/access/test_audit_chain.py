@@ -24,7 +24,7 @@ from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
-from ..acceptance.house import KEY
+from ..acceptance.harness import KEY
 from ..acceptance.program import run, serving
 
 

@@ -17,7 +17,7 @@ from tidings.api.authorization import list_routes
 from tidings.cli.command_audit import READ_ONLY_COMMANDS
 from tidings.cli.program import full_program
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 
 HERE = {"sec-fetch-site": "same-origin", "accept": "text/html"}
 

@@ -20,7 +20,7 @@ from tidings.migration.credentials import Credential
 from tidings.migration.job_file import read_job
 from tidings.model.errors import Misconfigured
 
-from ..acceptance.house import House, house
+from ..acceptance.harness import House, house
 from ..acceptance.program import run
 from ..contract.receiver import answer, receiving
 

@@ -18,8 +18,8 @@ from tidings.model.errors import Conflict, Misconfigured, StoreUnusable
 from tidings.store import encryption, sqlite_to_postgres
 from tidings.store.encryption import KEY_FILE, Cipher, SecretLocation, key_id
 
-from ..acceptance.house import KEY as API_KEY
-from ..acceptance.house import House, house
+from ..acceptance.harness import KEY as API_KEY
+from ..acceptance.harness import House, house
 from ..acceptance.program import run
 from ..encryption import KEY
 

@@ -12,7 +12,7 @@ import pytest
 
 from tidings.config import ChannelSettings
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 from ..acceptance.program import run
 
 ROOT = "whsec_" + b64encode(b"canary: a root of the tests").decode()

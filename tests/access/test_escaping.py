@@ -9,7 +9,7 @@ import pytest
 
 from tidings.config import ChannelSettings
 
-from ..acceptance.house import CHANNELS, House, house
+from ..acceptance.harness import CHANNELS, House, house
 
 BOT = "123456:abcdefghijklmnop"
 EVIL = "<img src=x onerror=\"alert(1)\"> & 'more' *bold* _it_ [a](http://evil.example) @everyone <!channel> <@1>"

@@ -17,7 +17,7 @@ from tidings.inbound.calendar import settings as calendar
 from tidings.observability.events import AuthenticationFailed, AuthenticationLimited, Event
 from tidings.observability.metrics import Metrics
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 from ..acceptance.program import serving
 
 PROXY = "10.0.0.1"

@@ -10,7 +10,7 @@ import pytest
 
 from tidings.access.permissions import AREAS
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])

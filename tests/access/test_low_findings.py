@@ -19,7 +19,7 @@ from tidings.model.errors import Invalid
 from tidings.wire.mail import compose_mail, parse_mail, parse_mailboxes
 from tidings.wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_address, has_dot_segments
 
-from ..acceptance.house import CHANNELS, House, house
+from ..acceptance.harness import CHANNELS, House, house
 from ..acceptance.program import run
 from ..time_limits import Limit
 

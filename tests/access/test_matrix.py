@@ -7,7 +7,7 @@ import re
 import subprocess
 import tomllib
 
-from ..acceptance.house import house
+from ..acceptance.harness import house
 from ..docs.pages import ROOT, page
 
 ROW = re.compile(r"^\| (S\d+) \|.*\| (.*) \|$", re.MULTILINE)

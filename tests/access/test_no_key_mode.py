@@ -14,7 +14,7 @@ from tidings.access.service import open_access
 from tidings.config import Settings
 from tidings.model.errors import Conflict, Misconfigured
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 from ..acceptance.program import run, serving
 
 FORWARDED = (

@@ -24,7 +24,7 @@ from tidings.inbound.workflow.settings import read as read_workflow
 from tidings.model.time import SECOND, iso
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

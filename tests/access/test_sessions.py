@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ..acceptance.house import KEY, house
+from ..acceptance.harness import KEY, house
 from ..acceptance.program import run, serving
 from ..time_limits import Limit
 

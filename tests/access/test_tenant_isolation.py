@@ -22,7 +22,7 @@ from starlette.routing import Route
 from tidings.access.permissions import OPEN
 from tidings.api.authorization import RouteEntry, list_routes
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 from .holdings import CANARY, NAME, NDJSON, Ids, Owner, rows_of, settings
 
 STRANGER = "acme"

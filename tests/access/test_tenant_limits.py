@@ -15,7 +15,7 @@ from tidings.config import load
 from tidings.model.errors import Misconfigured
 from tidings.outbound.tenant_quotas import TenantLimits
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 
 LIMITS = {
     "acme": TenantLimits(frozenset({"out"}), 10),

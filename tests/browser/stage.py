@@ -29,7 +29,7 @@ from tidings.outbound.alerts.evaluator import AlertEvaluator
 from tidings.outbound.channels.noop import NoopSettings
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from ..acceptance.house import Scripted
+from ..acceptance.harness import Scripted
 from ..contract.channels.conftest import serving as serving_sandbox
 from ..time_limits import Limit
 

@@ -14,7 +14,7 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from .moving import Moving
+    from .migration_harness import Moving
 
 
 @pytest.fixture
@@ -39,6 +39,6 @@ async def store(request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIter
 @pytest.fixture
 async def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
     """Files, books, and a node that moves records between them."""
-    from .moving import Moving
+    from .migration_harness import Moving
 
     return Moving(store, clock, tmp_path, monkeypatch)

@@ -39,8 +39,8 @@ from tidings.store.port import Row, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
-from .moving import Moving
-from .world import World
+from .kernel_harness import World
+from .migration_harness import Moving
 
 BUSY = Retry(Category.TEMPORARY, "answered 503", timedelta(seconds=1))
 

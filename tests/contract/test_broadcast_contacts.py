@@ -14,7 +14,7 @@ from tidings.outbound.broadcasts import recipient_snapshot
 from tidings.outbound.contacts.suppressions import SuppressionService
 from tidings.store.port import Row, Step, Store
 
-from .house import House, people, stream
+from .broadcast_harness import House, people, stream
 
 UPLOAD = {"channel": "main", "recipients": "upload"}
 GREETING = {

@@ -24,7 +24,7 @@ from tidings.outbound.broadcasts import delivery_windows
 from tidings.outbound.schedules.occurrence_builder import Occurrence
 from tidings.store.port import Step, Store, TableRows
 
-from .house import House, people, stream
+from .broadcast_harness import House, people, stream
 
 
 def failing(*to: str) -> Callable[[Message], Outcome]:

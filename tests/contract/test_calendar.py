@@ -37,7 +37,7 @@ from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import SECOND
 from tidings.store.port import Store
 
-from ..acceptance.house import KEY, House, house
+from ..acceptance.harness import KEY, House, house
 
 DATE = "20270115"  # a Friday; the clock of a house stands on that day
 NIGHT = CalendarCommand(ShiftAction.ADD, "34", DATE, "1800", "0600")

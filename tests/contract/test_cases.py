@@ -14,7 +14,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Conflict, Invalid, NotFound
 from tidings.store.port import Store
 
-from .squad import SAT, SUN, PlainMind, Squad
+from .shift_harness import SAT, SUN, PlainMind, Squad
 
 QUESTION = "Which hours (a crew for 34 on Sat 16 Jan)? For example, 1800-0600 or 'night'."
 DONE = "Done:\n✓ a crew for 34, Sat 16 Jan 1800-0600"

@@ -10,7 +10,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.observability.events import ClockDrift
 from tidings.store.port import Store
 
-from .world import World
+from .kernel_harness import World
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tidings.observability.events import ClockSetBack
 from tidings.outbound.scheduler_health import check_scheduler_health
 from tidings.store.port import ClaimRequest, Step, Store
 
-from .world import World
+from .kernel_harness import World
 
 REFUSED = Retry(Category.TEMPORARY, "HTTP 500", after=timedelta(seconds=30))
 

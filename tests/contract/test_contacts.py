@@ -19,7 +19,7 @@ from tidings.outbound.contacts.suppressions import SuppressionService
 from tidings.outbound.contacts.uploads import NumberedRow, read_rows
 from tidings.store.port import Step, Store, WriteConflict
 
-from .world import World
+from .kernel_harness import World
 
 CHANNELS = ("main", "mail")
 

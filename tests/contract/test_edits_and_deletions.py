@@ -17,7 +17,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.store.port import Step, Store
 from tidings.store.sqlite import SqliteStore
 
-from .squad import FRI, SAT, SUN, Squad
+from .shift_harness import FRI, SAT, SUN, Squad
 from .test_pipeline_crashes import Gone, Mortal, reborn
 
 NIGHT, FREE = "." * 24 + "c" * 24, "." * 48

@@ -36,8 +36,8 @@ from tidings.store.statements import SqlStatement, load_statements
 from tidings.wire.webhook_signatures import parse_secret, verify
 
 from ..encryption import KEY
+from .kernel_harness import Scripted
 from .receiver import Received, Receiver, answer, black_hole, receiving
-from .world import Scripted
 
 
 class Town:

@@ -17,7 +17,7 @@ from tidings.outbound.delivery import Delivery
 from tidings.store.port import Step, Store
 from tidings.store.rate_limits import slot_interval
 
-from .world import World
+from .kernel_harness import World
 
 RATE = Lane("main", per_second=10, keyed=True)
 STEP, GAP = slot_interval(SECOND // 10), SECOND

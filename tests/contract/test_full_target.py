@@ -18,7 +18,7 @@ from tidings.migration.jobs import JobState
 from tidings.migration.record_states import RecordState
 from tidings.store.port import Store
 
-from .moving import Moving
+from .migration_harness import Moving
 
 _PEOPLE = 300
 _TYPES: dict[str, Any] = {"people": {"fields": {"name": {"path": "name"}, "note": {"path": "note"}}}}

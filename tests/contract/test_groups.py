@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.world import World
+from tests.contract.kernel_harness import World
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done, Outcome

@@ -16,7 +16,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome
 from tidings.store.postgres import PostgresStore
 
-from .world import World
+from .kernel_harness import World
 
 
 class Calls:

@@ -404,7 +404,7 @@ async def test_messages_not_from_people_are_skipped_with_a_reason(
 
 async def test_our_own_messages_are_recognized_by_their_id(world: InboxNode, clock: ManualClock) -> None:
     """An account's message comes back in the list under the key that we gave it (D2)."""
-    from .world import World
+    from .kernel_harness import World
 
     outbound = World(world.store, clock)
     id_ = await outbound.send()

@@ -12,7 +12,7 @@ from tidings.migration.jobs import JobState
 from tidings.migration.record_states import RecordState
 from tidings.model.errors import Invalid
 
-from .moving import Moving
+from .migration_harness import Moving
 
 STAGE = {"path": "stage", "type": "select", "values": {"new": "Lead", "won": "Customer"}}
 FIELDS: dict[str, Any] = {

@@ -20,7 +20,7 @@ from tidings.migration.record_states import RecordState
 from tidings.model.time import MINUTE
 from tidings.observability.events import BatchFinished, BatchStarted, UnexpectedError
 
-from .moving import Killed, Moving
+from .migration_harness import Killed, Moving
 from .receiver import receiving
 
 unpatched_target = registry.target

@@ -14,7 +14,7 @@ from tidings.migration.record_states import RecordState
 from tidings.model.time import MINUTE, SECOND
 from tidings.observability.events import UnexpectedError
 
-from .moving import Moving
+from .migration_harness import Moving
 
 HOOKED = {"people": {"fields": {"name": "name"}, "hook": f"{__name__}:hook"}}
 Raise = Callable[[Record, int], Exception | None]

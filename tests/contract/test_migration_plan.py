@@ -21,7 +21,7 @@ from tidings.migration.record_states import RecordState
 from tidings.model.errors import Conflict, NotFound
 from tidings.model.time import SECOND
 
-from .moving import Killed, Moving
+from .migration_harness import Killed, Moving
 
 COMPANIES = {"fields": {"name": {"path": "name", "required": True}}}
 PEOPLE = {"fields": {"name": "name", "company": {"path": "company", "reference": "companies"}}}

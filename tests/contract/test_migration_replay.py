@@ -16,7 +16,7 @@ from tidings.migration.retention import JobPruner
 from tidings.model.errors import Conflict
 from tidings.store.port import ClaimRequest, Step
 
-from .moving import Killed, Moving
+from .migration_harness import Killed, Moving
 
 NAME = {"name": {"path": "name", "required": True}}
 TYPES: dict[str, Any] = {

@@ -13,7 +13,7 @@ from tidings.migration.connectors.port import WriteStrategy
 from tidings.migration.jobs import JobState
 from tidings.migration.record_states import RecordState
 
-from .moving import Crash, Moving, losing
+from .migration_harness import Crash, Moving, losing
 
 PEOPLE = {"people": {"fields": {"name": "name"}}}
 

@@ -13,7 +13,7 @@ from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields,
 from tidings.migration.jobs import JobState
 from tidings.migration.record_states import RecordState
 
-from .moving import Moving
+from .migration_harness import Moving
 
 PEOPLE: dict[str, Any] = {"people": {"fields": {"name": {"path": "name", "required": True}}}}
 

@@ -22,7 +22,7 @@ from tidings.model.errors import Conflict
 from tidings.model.time import SECOND
 from tidings.store.port import Store
 
-from .moving import Books, Killed, Moving
+from .migration_harness import Books, Killed, Moving
 
 TYPES: dict[str, Any] = {
     "people": {"fields": {"name": "name", "company": {"path": "company", "reference": "companies"}}},

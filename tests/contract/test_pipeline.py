@@ -14,7 +14,7 @@ from tidings.model.errors import TemporaryError
 from tidings.store.port import Step, Store
 from tidings.store.sqlite import SqliteStore
 
-from .squad import FRI, SAT, SUN, PlainMind, Squad
+from .shift_harness import FRI, SAT, SUN, PlainMind, Squad
 
 NIGHT = "." * 24 + "c" * 24
 DONE = "Done:\n✓ a crew for 34, Sat 16 Jan 1800-0600"

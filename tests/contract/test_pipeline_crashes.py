@@ -17,7 +17,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.store.port import ClaimResult, Store
 from tidings.store.sqlite import SqliteStore
 
-from .squad import FRI, SAT, SUN, Squad
+from .shift_harness import FRI, SAT, SUN, Squad
 
 BOUNDARIES = 16  # commits of one message, at the most
 COMMITS = ("write", "enqueue", "keep", "claim", "start", "settle", "change")

@@ -11,7 +11,7 @@ from tidings.model.task import Category
 from tidings.model.time import DAY
 from tidings.store.port import Store
 
-from .world import World
+from .kernel_harness import World
 
 BUSY = Retry(Category.TEMPORARY, "busy")
 

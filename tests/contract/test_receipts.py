@@ -31,7 +31,7 @@ from tidings.store.statements import load_statements
 from tidings.wire.webhook_signatures import BadSignature
 
 from ..encryption import KEY
-from .world import Scripted
+from .kernel_harness import Scripted
 
 NUMBER = "1234567890"
 CLOUD = {"phone_number_id": NUMBER, "access_token": "token", "app_secret": "app-secret"}

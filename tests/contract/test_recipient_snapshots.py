@@ -20,7 +20,7 @@ from tidings.store.port import ClaimRequest, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
-from .world import World
+from .kernel_harness import World
 
 
 async def run(store: Store, sql: str) -> list[tuple[object, ...]]:

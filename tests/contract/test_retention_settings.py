@@ -15,7 +15,7 @@ from tidings.outbound.health import HealthLimits, HealthStatus, evaluate_health
 from tidings.outbound.scheduler_health import check_scheduler_health
 from tidings.store.port import Store
 
-from .house import House, people
+from .broadcast_harness import House, people
 
 
 def refuse(_: Message) -> Outcome:

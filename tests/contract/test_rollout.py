@@ -22,7 +22,7 @@ from tidings.outbound.rollout.shadow import ShadowRecord, compare_records, conte
 from tidings.outbound.send_checks import check_send, rollout_bucket
 from tidings.store.port import ClaimRequest, Store
 
-from .world import World
+from .kernel_harness import World
 
 UTC = ZoneInfo("UTC")
 HELLO = content_digest({"text": "hello"})

@@ -18,7 +18,7 @@ from tidings.model.time import DAY, MINUTE, SECOND
 from tidings.observability.events import ClaimLost, TasksExpired
 from tidings.store.port import Step, Store
 
-from .world import Script, World
+from .kernel_harness import Script, World
 
 
 def flaky(times: int, outcome: Outcome) -> Script:

@@ -9,8 +9,8 @@ from tidings.model.errors import Conflict, Invalid
 from tidings.model.time import MINUTE
 from tidings.store.port import Store
 
+from .kernel_harness import World
 from .test_schedules import Plans, later
-from .world import World
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tidings.store.port import Row, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 
 from ..encryption import cipher
-from .world import World
+from .kernel_harness import World
 
 BERLIN = ZoneInfo("Europe/Berlin")
 UTC = ZoneInfo("UTC")

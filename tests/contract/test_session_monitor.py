@@ -29,7 +29,7 @@ from tidings.outbound.sessions.session_monitor import LEASE, SessionMonitor
 from tidings.store.port import Row, Step, Store
 
 from ..encryption import cipher
-from .world import Scripted, World
+from .kernel_harness import Scripted, World
 
 UP = SessionCheck(SessionStatus.CONNECTED, "WORKING")
 DOWN = SessionCheck(SessionStatus.RECONNECTING, "STARTING")

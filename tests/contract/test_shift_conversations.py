@@ -6,7 +6,7 @@ from tidings.inbound.language.rule_interpreter import RuleInterpreter
 from tidings.kernel.clock import ManualClock
 from tidings.store.port import Store
 
-from .squad import FRI, SAT, SUN, Squad
+from .shift_harness import FRI, SAT, SUN, Squad
 
 
 async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(store: Store, clock: ManualClock) -> None:

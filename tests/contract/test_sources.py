@@ -35,7 +35,7 @@ from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from .channels.conftest import serving
 from .inbox_node import ADA, CREW, Chat, InboxNode, said
-from .squad import Squad
+from .shift_harness import Squad
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

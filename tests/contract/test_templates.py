@@ -16,7 +16,7 @@ from tidings.outbound.schedules.occurrence_builder import MessageOccurrenceBuild
 from tidings.outbound.templates.service import TemplateService
 from tidings.store.port import Store
 
-from .world import World
+from .kernel_harness import World
 
 BODY: dict[str, Any] = {"name": "welcome", "text": "Hello {{ name }}", "variables": {"name": "text"}}
 

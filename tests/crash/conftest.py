@@ -15,9 +15,9 @@ import pytest
 from tidings.drill.checker import DrillVerdict
 from tidings.testing import PostgresCluster
 
-from .books import Database, PostgresDatabase, SqliteFile, make_role
+from .databases import Database, PostgresDatabase, SqliteFile, make_role
 from .rig import IS_FULL, Rig
-from .summing import OUTCOMES, summary, verdict_counts
+from .summary import OUTCOMES, summary, verdict_counts
 
 _numbers = itertools.count(1)
 _KEY = "crash"

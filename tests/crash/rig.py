@@ -28,7 +28,7 @@ from tidings.drill.json_log import LogTail
 
 from ..launcher import fork_server
 from ..time_limits import Limit, until
-from .books import Database
+from .databases import Database
 from .producer import CrashProducer
 from .worker import CHANNEL
 

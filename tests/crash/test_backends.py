@@ -11,8 +11,8 @@ import pytest
 
 from tidings.drill.checker import InjectedFault, InjectionKind
 
-from .books import ROLE, PostgresDatabase
 from .conftest import Report
+from .databases import ROLE, PostgresDatabase
 from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]

@@ -18,8 +18,8 @@ from tidings.model.message import Draft
 from tidings.testing import PostgresCluster
 
 from ..time_limits import until
-from .books import PostgresDatabase, SqliteFile, make_role
 from .conftest import Report
+from .databases import PostgresDatabase, SqliteFile, make_role
 from .rig import Options, Rig, drill, message_refs, scaled
 from .worker import CHANNEL
 

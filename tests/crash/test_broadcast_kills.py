@@ -20,8 +20,8 @@ from tidings.drill.receiver import digest
 from tidings.outbound.broadcasts.service import BroadcastService
 
 from ..time_limits import Limit
-from .books import Database
 from .conftest import Report
+from .databases import Database
 from .rig import STANDSTILL, Options, Rig, drill, message_refs, scaled
 from .worker import CHANNEL
 

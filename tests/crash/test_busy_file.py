@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from .books import SqliteFile
 from .conftest import Report
+from .databases import SqliteFile
 from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash

@@ -17,9 +17,9 @@ from tidings.drill.harness import DrillProcess
 from tidings.testing import PostgresCluster
 
 from ..time_limits import slowness, until
-from .books import PostgresDatabase
 from .cable import ADDRESS, Cable, cable
 from .conftest import Report
+from .databases import PostgresDatabase
 from .proxy import proxy
 from .rig import Options, Rig, drill, message_refs, portions, scaled
 

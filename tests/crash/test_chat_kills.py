@@ -22,9 +22,9 @@ from tidings.drill.json_log import read_log
 from tidings.model.time import SECOND
 
 from ..time_limits import Limit
-from .books import Database, SqliteFile
 from .chat import ROUNDS, TALK, Life, live
 from .conftest import Note
+from .databases import Database, SqliteFile
 from .rig import scaled
 
 pytestmark = pytest.mark.crash

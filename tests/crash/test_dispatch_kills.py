@@ -19,8 +19,8 @@ from tidings.drill.harness import DrillProcess
 from tidings.testing import RabbitBroker
 
 from ..time_limits import until
-from .books import Database, SqliteFile
 from .conftest import Report
+from .databases import Database, SqliteFile
 from .rig import IS_FULL, Options, Rig, drill, message_refs, portions, reasons, scaled
 from .worker import CHANNEL
 

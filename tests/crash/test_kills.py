@@ -9,8 +9,8 @@ import pytest
 
 from tidings.drill.checker import crash_coverage
 
-from .books import Database
 from .conftest import Report
+from .databases import Database
 from .rig import IS_FULL, Options, drill, message_refs, portions, scaled, strike
 
 pytestmark = pytest.mark.crash

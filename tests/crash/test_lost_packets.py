@@ -11,8 +11,8 @@ import pytest
 from tidings.drill.checker import InjectedFault, InjectionKind
 from tidings.drill.engine_records import read_engine_records
 
-from .books import SqliteFile
 from .conftest import Report
+from .databases import SqliteFile
 from .lossy import IS_POSSIBLE, lossy
 from .rig import Options, drill, message_refs, scaled
 

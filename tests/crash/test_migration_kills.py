@@ -30,8 +30,8 @@ from tidings.migration.job_file import read_job
 from tidings.migration.jobs import JobState
 
 from ..time_limits import Limit
-from .books import Database, PostgresDatabase, SqliteFile
 from .conftest import Note
+from .databases import Database, PostgresDatabase, SqliteFile
 from .rig import ROOT, STANDSTILL, Options, fork, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]

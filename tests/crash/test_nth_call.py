@@ -27,8 +27,8 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
 from ..time_limits import Limit, within
-from .books import Database, SqliteFile
 from .conftest import Note
+from .databases import Database, SqliteFile
 from .rig import IS_FULL
 
 pytestmark = pytest.mark.crash

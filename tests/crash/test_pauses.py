@@ -16,8 +16,8 @@ from tidings.drill.engine_records import in_flight_messages, read_engine_records
 from tidings.drill.harness import DrillProcess
 
 from ..time_limits import Limit, until
-from .books import Database, PostgresDatabase, late_results
 from .conftest import Report
+from .databases import Database, PostgresDatabase, late_results
 from .rig import STANDSTILL, Options, Rig, drill, message_refs, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]

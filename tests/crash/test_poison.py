@@ -9,8 +9,8 @@ import pytest
 
 from tidings.drill.engine_records import read_engine_records
 
-from .books import Database
 from .conftest import Report
+from .databases import Database
 from .rig import Options, drill, message_refs, scaled
 
 pytestmark = pytest.mark.crash

@@ -13,8 +13,8 @@ import pytest
 from tidings.drill.checker import InjectedFault, InjectionKind
 from tidings.testing import PostgresCluster
 
-from .books import PostgresDatabase, make_role
 from .conftest import Report
+from .databases import PostgresDatabase, make_role
 from .rig import IS_FULL, Options, drill, message_refs, portions, reasons, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]

@@ -20,8 +20,8 @@ from tidings.drill.checker import InjectedFault, InjectionKind
 from tidings.drill.harness import DrillProcess
 from tidings.testing import PostgresCluster
 
-from .books import PostgresDatabase, make_role
 from .conftest import Report
+from .databases import PostgresDatabase, make_role
 from .power import Disk, cuttable
 from .rig import IS_FULL, Options, Rig, drill, message_refs, portions, scaled
 

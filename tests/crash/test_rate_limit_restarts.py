@@ -10,7 +10,7 @@ import pytest
 
 from tidings.drill.json_log import read_log
 
-from .books import Database
+from .databases import Database
 from .rig import Options, drill, message_refs
 
 pytestmark = pytest.mark.crash

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
+from .databases import PostgresDatabase, SqliteFile
 from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash

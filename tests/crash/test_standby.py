@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import asyncpg
 import pytest
-from tests.contract.world import World
+from tests.contract.kernel_harness import World
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import TemporaryError

@@ -34,7 +34,7 @@ from tidings.store.sqlite_steps import SqliteSteps
 from tidings.wire import http_client
 
 from ..encryption import KEY
-from .plants import PLANTS
+from .planted_bugs import PLANTS
 from .producer import CrashProducer
 
 CHANNEL = "drill"

@@ -24,7 +24,7 @@ from tidings.drill.checker import (
 from tidings.model.task import TaskState, can_transition
 from tidings.model.time import SECOND
 
-from ..crash.summing import verdict_counts
+from ..crash.summary import verdict_counts
 from .clock import START
 from .plan import DEADLINE, LANES, LEASE, LONGEST, RATE
 

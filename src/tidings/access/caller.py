@@ -64,7 +64,7 @@ def _is_over(value: int | None, limit: int | None) -> bool:
     return limit is not None and (value is None or value > limit)
 
 
-DASHBOARD = "page"
+DASHBOARD = "dashboard"
 COMMAND_LINE = Caller("command line")
 THIS_MACHINE = Caller("this machine")  # in no-key mode
 ANONYMOUS = Caller("nobody", Role.VIEWER)  # on routes without authentication

@@ -22,8 +22,8 @@ from tidings.outbound.channels.groupme import found_in
 from tidings.outbound.channels.registry import build
 from tidings.store.port import Store
 
+from ..kernel_harness import World
 from ..receiver import Receiver, answer, receiving
-from ..world import World
 from .conftest import Sandbox
 
 BOT_ID = "canary0123456789abcdef"

@@ -1,4 +1,4 @@
-"""A small world of migration: a store, a clock moved by hand, files, and a target told how to fail."""
+"""Harness for migrations: a store, a manual clock, files, and a target with scripted failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of schedules and broadcasts: what a person sees and may press, with and without a script."""
+"""The dashboard pages of schedules and broadcasts, with and without JavaScript."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 from tidings.outbound.service import OutboundService
 
-from .house import House, house
-from .test_page import forms, read, text
+from .harness import House, house
+from .test_dashboard import forms, read, text
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 

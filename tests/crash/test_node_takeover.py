@@ -1,4 +1,4 @@
-"""Several processes on one database, and what happens to the work of one that dies (A1, B5, B17, E1)."""
+"""Several processes on one database, and the work of one that dies (A1, B5, B17, E1)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidings.drill.checker import DrillVerdict
 from tidings.drill.engine_records import count_unfinished, read_engine_records
 from tidings.drill.harness import DrillProcess
 
-from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
+from .databases import PostgresDatabase, SqliteFile
 from .rig import IS_FULL, Options, Rig, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash

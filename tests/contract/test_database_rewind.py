@@ -25,8 +25,8 @@ from tidings.outbound.schedules.service import ScheduleService
 from tidings.store.port import ClaimRequest
 from tidings.store.postgres import PostgresStore
 
+from .kernel_harness import World
 from .test_alerts import watched
-from .world import World
 
 TABLES = ("nodes", "tasks", "history", "messages", "attempt_tallies", "idempotency_keys", "schedules", "occurrences")
 

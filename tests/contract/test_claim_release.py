@@ -1,4 +1,4 @@
-"""Claims that go back unused, as if they had never been made."""
+"""Released claims: tasks that go back unused cost no attempt."""
 
 from __future__ import annotations
 

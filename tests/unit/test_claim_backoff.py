@@ -1,4 +1,4 @@
-"""Who goes first when all nodes hear the same hint: the database is not asked by everybody at once."""
+"""Claim backoff: when all nodes hear the same hint, they do not query the database at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is forgotten with time, and what may not be: processes that left (design, rule 17)."""
+"""Retention: what is deleted by age, and rows of stopped nodes (design, rule 17)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.kernel.worker import Worker
 from tidings.store.port import ClaimRequest, Step, Store
 
-from .world import World
+from .kernel_harness import World
 
 
 async def forgotten(worker: Worker, clock: ManualClock, *, days: float) -> int:

@@ -1,4 +1,4 @@
-"""Trying a channel out: every answer of a provider has its verdict and its remedy."""
+"""Channel tests: every answer of a provider has its verdict and its remedy."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ from tidings.outbound.message_validation import MESSAGE_COLUMNS
 from tidings.outbound.messages import MessageService
 from tidings.store.port import Row, Store
 
-from .world import Scripted
+from .kernel_harness import Scripted
 
 FRI, SAT, SUN = "20270115", "20270116", "20270117"  # the manual clock begins on Friday at 08:00
 PEOPLE = (

@@ -1,4 +1,4 @@
-"""One message with its key: on PostgreSQL it is one statement, and means what a transaction means."""
+"""One message with its idempotency key: one statement on PostgreSQL, with the meaning of a transaction."""
 
 from __future__ import annotations
 

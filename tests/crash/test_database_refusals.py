@@ -1,4 +1,4 @@
-"""The database answers and refuses: a role that may not log in, a server that is read-only."""
+"""The database refuses instead of being away: a role that may not log in, a read-only server."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidings.drill.engine_records import read_engine_records
 from tidings.drill.harness import DrillProcess
 
 from ..time_limits import until
-from .books import ROLE, PostgresDatabase
 from .conftest import Report
+from .databases import ROLE, PostgresDatabase
 from .rig import Options, drill, message_refs, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]

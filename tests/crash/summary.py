@@ -1,4 +1,4 @@
-"""What all drills of a run come to: one object, for the last line."""
+"""Summary of all drills of a run: one object, for the last line."""
 
 from __future__ import annotations
 

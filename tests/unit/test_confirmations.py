@@ -1,4 +1,4 @@
-"""What was said loosely is read back, and booked only after a yes (D7)."""
+"""Uncertain requests are read back and executed only after a yes (D7)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from . import elsewhere
 from .loop import Deadlock
-from .plants import PLANTS, planted, worlds
+from .planted_bugs import PLANTS, planted, worlds
 
 
 @pytest.mark.parametrize("name", PLANTS)

@@ -1,4 +1,4 @@
-"""Planted bugs: every one must be caught by the judge, or the drills prove nothing."""
+"""Planted bugs: the judge must catch every one, or the drills prove nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tidings.drill.checker import DrillVerdict
 
-from .books import PostgresDatabase, SqliteFile
+from .databases import PostgresDatabase, SqliteFile
 from .rig import Options, Rig, drill, message_refs, portions
 
 pytestmark = pytest.mark.crash

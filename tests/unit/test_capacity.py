@@ -1,4 +1,4 @@
-"""Room: how many tasks a node takes on at once (A1)."""
+"""Capacity: how many tasks a node claims at once (A1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A house for tests of the faces: an engine in virtual time with its API and pages, without a socket."""
+"""Harness for API and dashboard tests: an engine in virtual time, without a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small world for tests that move time by hand: an engine on one store, a channel told what to say."""
+"""Harness for contract tests: an engine on one store with a manual clock and a scripted channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is our own fault is not the message's: no descriptor to spare, a kind that nobody knows (F33, F37)."""
+"""Local faults cost no attempt: no free file descriptors, an unknown task kind (F33, F37)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidings.kernel.clock import ManualClock
 from tidings.model.task import NewTask, TaskState
 from tidings.store.port import Store
 
+from .kernel_harness import World
 from .receiver import answer, receiving
-from .world import World
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,4 +1,4 @@
-"""A house that broadcasts: a world with templates, contacts, a broadcast_creator and a pump in it."""
+"""Harness for broadcasts: the kernel harness with templates, contacts, broadcasts and their feeder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidings.outbound.message_validation import MessageLimits
 from tidings.outbound.templates.service import TemplateService
 from tidings.store.port import Row, Store
 
-from .world import World
+from .kernel_harness import World
 
 
 class House(World):

@@ -1,4 +1,4 @@
-"""The pages: what a person sees and may press, with and without a script."""
+"""The dashboard: what a user sees and can do, with and without JavaScript."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
 from tidings.store.statements import load_statements
 
-from .house import KEY, House, house, in_one_house
+from .harness import KEY, House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 HERE = Path(tidings.dashboard.__file__).parent

@@ -1,4 +1,4 @@
-"""Writing and reading together: one commit for many, and each gets exactly what it would have got alone."""
+"""Group commit: one transaction for many callers, and each gets its own result."""
 
 from __future__ import annotations
 

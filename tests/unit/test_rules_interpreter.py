@@ -1,4 +1,4 @@
-"""The rules mind in conversations: is it a request, does it belong, and what comes of several speakers."""
+"""The rules interpreter in conversations: intent, relation, and several speakers."""
 
 from __future__ import annotations
 

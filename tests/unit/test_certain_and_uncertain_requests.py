@@ -1,4 +1,4 @@
-"""Two readings of one message: what both clearly say is sure, what only one says is loose (D9)."""
+"""Two interpretations of one message: requests in both are certain, requests in one are uncertain (D9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers asked to stop in the middle of their work (E8, F7)."""
+"""Workers receive SIGTERM during their work (E8, F7)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from tidings.drill.engine_records import in_flight_messages, read_engine_records
 
-from .books import Database
 from .conftest import Report
+from .databases import Database
 from .rig import Options, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash

@@ -1,4 +1,4 @@
-"""A process killed while it accepts, and a client that repeats itself (B4, E1, F1, F2)."""
+"""A process is killed while it accepts messages, and its client repeats the calls (B4, E1, F1, F2)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .books import Database
 from .conftest import Report
+from .databases import Database
 from .rig import IS_FULL, Options, drill, message_refs, portions, scaled
 
 pytestmark = pytest.mark.crash

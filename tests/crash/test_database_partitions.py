@@ -1,4 +1,4 @@
-"""One worker is cut off from the database that the others still reach (B17, F10, F11)."""
+"""One worker loses its connection to the database while the others keep theirs (B17, F10, F11)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tidings.drill.checker import InjectedFault, InjectionKind
 from tidings.testing import PostgresCluster
 
 from ..time_limits import until
-from .books import PostgresDatabase
 from .conftest import Report
+from .databases import PostgresDatabase
 from .proxy import Proxy, proxy
 from .rig import Options, drill, message_refs, portions, scaled
 

@@ -1,4 +1,4 @@
-"""Cards and filters: what is kept of a contact, and whom a filter means. Pure."""
+"""Contact fields and filters. Pure."""
 
 from __future__ import annotations
 
