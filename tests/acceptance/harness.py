@@ -31,7 +31,7 @@ CHANNELS = {
 }
 
 
-class Scripted(NoopChannel):
+class ScriptedNoopChannel(NoopChannel):
     """A channel that answers as the test says."""
 
     script: Callable[[Message], Outcome] = staticmethod(lambda _message: Done("receipt-1"))
@@ -40,7 +40,7 @@ class Scripted(NoopChannel):
         return self.script(message)
 
 
-class House:
+class AppHarness:
     """One engine, its faces, and time moved by hand."""
 
     def __init__(self, app: App, clock: ManualClock) -> None:
@@ -90,7 +90,7 @@ class House:
 
 
 @asynccontextmanager
-async def house(database: str, **settings: Any) -> AsyncIterator[House]:
+async def house(database: str, **settings: Any) -> AsyncIterator[AppHarness]:
     """An engine on an empty database, opened, with one node that works when told to."""
     clock = ManualClock()
     usual = {"database": database, "channels": CHANNELS, "encryption_keys": (ENCRYPTION_KEY,)}
@@ -105,10 +105,10 @@ async def house(database: str, **settings: Any) -> AsyncIterator[House]:
     for name, channel in app.channels.items():
         if isinstance(channel, NoopChannel):
             on_unknown = channel.traits.on_unknown
-            cast(Any, app.channels)[name] = Scripted(NoopSettings(on_unknown=on_unknown))
+            cast(Any, app.channels)[name] = ScriptedNoopChannel(NoopSettings(on_unknown=on_unknown))
     await app.open()
     await app.worker.node.join()
-    built = House(app, clock)
+    built = AppHarness(app, clock)
     try:
         yield built
     finally:
@@ -123,7 +123,7 @@ def in_one_house(
     keys = (names,) if isinstance(names, str) else names
 
     def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        async def each(home: House, subtests: pytest.Subtests) -> None:
+        async def each(home: AppHarness, subtests: pytest.Subtests) -> None:
             for case in cases:
                 values = (case,) if isinstance(names, str) else getattr(case, "values", case)
                 fields = dict(zip(keys, values, strict=True))

@@ -16,11 +16,11 @@ from tidings.cli.program import full_program
 from tidings.observability.metrics import Metrics
 from tidings.outbound.alerts.rules import RULES
 
-from .harness import CHANNELS, House, house
+from .harness import CHANNELS, AppHarness, house
 
 
 @pytest.fixture
-async def home(sqlite_url: str) -> AsyncIterator[House]:
+async def home(sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine whose only process has fallen silent."""
     async with house(sqlite_url, alert_channel="out", alert_to=("ops",)) as built:
         built.clock.advance(310)
@@ -29,7 +29,7 @@ async def home(sqlite_url: str) -> AsyncIterator[House]:
         yield built
 
 
-async def test_an_alert_is_listed_shown_and_acknowledged(home: House) -> None:
+async def test_an_alert_is_listed_shown_and_acknowledged(home: AppHarness) -> None:
     """In the API and on the dashboard; a second acknowledgment is refused with the name of the first person."""
     (alert,) = (await home.http.get("/v1/alerts")).json()["items"]
     assert (alert["rule"], alert["state"], alert["severity"]) == ("scheduler_silent", "raised", "critical")
@@ -58,7 +58,7 @@ async def test_an_alert_is_listed_shown_and_acknowledged(home: House) -> None:
     assert (await home.http.get("/v1/alerts?old=1")).status_code == 422
 
 
-async def test_metrics_contain_the_inputs_of_the_alert_rules(home: House) -> None:
+async def test_metrics_contain_the_inputs_of_the_alert_rules(home: AppHarness) -> None:
     """Prometheus sees the values that the engine compares."""
     api = create_api(home.app, Metrics())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as caller:
@@ -74,7 +74,7 @@ async def test_metrics_contain_the_inputs_of_the_alert_rules(home: House) -> Non
 
 
 async def test_the_command_line_lists_and_acknowledges_alerts(
-    home: House, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    home: AppHarness, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`tidings alerts list` and `ack`, beside the process that raised one."""
     monkeypatch.chdir(tmp_path)

@@ -25,14 +25,14 @@ from tidings.model.task import Category
 from tidings.outbound.health import HealthStatus, evaluate_health
 
 from ..time_limits import Limit, within
-from .harness import KEY, House, house, in_one_house
+from .harness import KEY, AppHarness, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 MESSAGE = {"channel": "out", "to": "ada", "text": "hello"}
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
@@ -56,7 +56,7 @@ def refused(answer: httpx.Response, status: int, field: str | None = None) -> di
 
 
 @both
-async def test_an_accepted_message_is_returned_with_its_full_due_time(home: House) -> None:
+async def test_an_accepted_message_is_returned_with_its_full_due_time(home: AppHarness) -> None:
     """Id, state, and the time both for people and for programs."""
     answer = await home.http.post("/v1/messages", json=MESSAGE | {"in": "10 min"})
 
@@ -78,7 +78,7 @@ async def test_words_are_read_in_the_configured_zone(sqlite_url: str) -> None:
     assert answer.json()["when"].startswith("Sat 16 Jan 2027 09:00:00 CET (2027-01-16T08:00:00Z)")
 
 
-async def test_every_field_arrives_where_it_should(home: House) -> None:
+async def test_every_field_arrives_where_it_should(home: AppHarness) -> None:
     """Priority, order key, expiry and tries are the caller's to set."""
     fields = {
         "subject": "Hi",
@@ -99,7 +99,7 @@ async def test_every_field_arrives_where_it_should(home: House) -> None:
 
 
 @both
-async def test_a_time_in_the_past_is_sent_only_if_the_caller_asks_for_it(home: House) -> None:
+async def test_a_time_in_the_past_is_sent_only_if_the_caller_asks_for_it(home: AppHarness) -> None:
     """B2: small differences of clocks are no past; a repeated call with its key gets its first answer at any time."""
     past = {"at": "2026-01-15T08:00:00Z"}
     slow = await home.accept(at="2027-01-15T07:56:00Z")
@@ -160,7 +160,7 @@ BAD = [
 @both
 @in_one_house(("change", "field", "problem", "remedy"), BAD)
 async def test_bad_input_is_refused_in_one_clear_sentence(
-    home: House, change: dict[str, Any], field: str, problem: str, remedy: str
+    home: AppHarness, change: dict[str, Any], field: str, problem: str, remedy: str
 ) -> None:
     """Issue 2, bad input: 422, the field, what is wrong, what to do; and nothing was changed."""
     before, key = await home.everything(), {"Idempotency-Key": uuid4().hex}
@@ -175,7 +175,7 @@ async def test_bad_input_is_refused_in_one_clear_sentence(
     assert answer.status_code == 201  # and neither is the key used up
 
 
-async def test_data_nested_too_deeply_is_refused(home: House) -> None:
+async def test_data_nested_too_deeply_is_refused(home: AppHarness) -> None:
     """S17: depth has a limit of its own."""
     data: dict[str, Any] = {}
     for _ in range(300):
@@ -185,12 +185,12 @@ async def test_data_nested_too_deeply_is_refused(home: House) -> None:
 
 
 @in_one_house("body", [b"{", b"", b"\xff\xfe", b'{"to": "\\ud800"}', b"NaN"])
-async def test_a_body_that_is_not_json_is_refused_with_the_reason(home: House, body: bytes) -> None:
+async def test_a_body_that_is_not_json_is_refused_with_the_reason(home: AppHarness, body: bytes) -> None:
     """400, and where it breaks off."""
     assert refused(await home.http.post("/v1/messages", content=body), 400)["code"] == "malformed"
 
 
-async def test_a_form_is_refused_as_a_form_and_json_with_its_content_type_is_accepted(home: House) -> None:
+async def test_a_form_is_refused_as_a_form_and_json_with_its_content_type_is_accepted(home: AppHarness) -> None:
     """`curl -d` announces a form, whatever it sends."""
     answer = await home.http.post("/v1/messages", data=MESSAGE)
     error = refused(answer, 400)
@@ -201,12 +201,12 @@ async def test_a_form_is_refused_as_a_form_and_json_with_its_content_type_is_acc
     assert (await home.http.post("/v1/messages", content=orjson.dumps(MESSAGE), headers=curl)).status_code == 201
 
 
-async def test_json_that_is_no_object_is_refused(home: House) -> None:
+async def test_json_that_is_no_object_is_refused(home: AppHarness) -> None:
     """A list or a text is JSON, but not a message."""
     refused(await home.http.post("/v1/messages", json=[MESSAGE]), 422)
 
 
-async def test_a_message_over_the_limit_is_refused(home: House) -> None:
+async def test_a_message_over_the_limit_is_refused(home: AppHarness) -> None:
     """413 for a content over max_body, with the limit in the remedy."""
     answer = await home.http.post("/v1/messages", json=MESSAGE | {"text": "x" * 300_000})
 
@@ -214,14 +214,14 @@ async def test_a_message_over_the_limit_is_refused(home: House) -> None:
     assert await home.everything() == []
 
 
-async def test_a_body_over_the_limit_is_refused_by_its_announced_length(home: House) -> None:
+async def test_a_body_over_the_limit_is_refused_by_its_announced_length(home: AppHarness) -> None:
     """S17: nothing of it is read."""
     answer = await home.http.post("/v1/messages", content=b" " * 1_000_000)
 
     assert refused(answer, 413)["code"] == "too_large"
 
 
-async def test_a_chunked_body_over_the_limit_is_refused_while_it_is_read(home: House) -> None:
+async def test_a_chunked_body_over_the_limit_is_refused_while_it_is_read(home: AppHarness) -> None:
     """S17: whatever was announced, what comes in is counted, and the rest is not waited for."""
     taken = 0
 
@@ -240,7 +240,7 @@ async def test_a_chunked_body_over_the_limit_is_refused_while_it_is_read(home: H
 
 
 @both
-async def test_the_same_key_and_body_give_the_first_answer_again(home: House) -> None:
+async def test_the_same_key_and_body_give_the_first_answer_again(home: AppHarness) -> None:
     """B4: also when "in 10 min" has become another instant meanwhile."""
     body, headers = MESSAGE | {"in": "10 min"}, {"Idempotency-Key": "order-1"}
     first = await home.http.post("/v1/messages", json=body, headers=headers)
@@ -256,7 +256,7 @@ async def test_the_same_key_and_body_give_the_first_answer_again(home: House) ->
 
 
 @both
-async def test_the_same_key_with_another_body_is_refused(home: House) -> None:
+async def test_the_same_key_with_another_body_is_refused(home: AppHarness) -> None:
     """B4: 422."""
     headers = {"Idempotency-Key": "order-1"}
     await home.http.post("/v1/messages", json=MESSAGE, headers=headers)
@@ -268,7 +268,7 @@ async def test_the_same_key_with_another_body_is_refused(home: House) -> None:
 
 
 async def test_a_concurrent_request_with_the_same_key_gets_409_with_retry_after(
-    home: House, monkeypatch: pytest.MonkeyPatch
+    home: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B4: 409 with Retry-After."""
 
@@ -282,7 +282,7 @@ async def test_a_concurrent_request_with_the_same_key_gets_409_with_retry_after(
     assert answer.headers["retry-after"] == "1"
 
 
-async def test_keys_of_senseless_length_are_refused(home: House) -> None:
+async def test_keys_of_senseless_length_are_refused(home: AppHarness) -> None:
     """An empty key would be everybody's, a huge one nobody's."""
     for key in ("", "x" * 300):
         answer = await home.http.post("/v1/messages", json=MESSAGE, headers={"Idempotency-Key": key})
@@ -293,7 +293,7 @@ async def test_keys_of_senseless_length_are_refused(home: House) -> None:
 
 
 @both
-async def test_pages_show_every_message_exactly_once(home: House) -> None:
+async def test_pages_show_every_message_exactly_once(home: AppHarness) -> None:
     """Cursor pages: newest first, no gap and no overlap, also while more are accepted."""
     wanted = [await home.accept(to=f"user-{number}") for number in range(7)]
 
@@ -311,7 +311,7 @@ async def test_pages_show_every_message_exactly_once(home: House) -> None:
 
 
 @both
-async def test_lists_are_filtered(home: House) -> None:
+async def test_lists_are_filtered(home: AppHarness) -> None:
     """By state, channel, recipient and doubt."""
     home.script("careful", lambda _message: Unknown("the line went dead"))
     waiting = await home.accept(to="ada", **{"in": "1h"})
@@ -348,13 +348,13 @@ async def test_lists_are_filtered(home: House) -> None:
     ],
 )
 @both
-async def test_a_bad_filter_is_refused(home: House, query: str, field: str) -> None:
+async def test_a_bad_filter_is_refused(home: AppHarness, query: str, field: str) -> None:
     """A misspelt filter must not show everything instead."""
     refused(await home.http.get(f"/v1/messages?{query}"), 422, field)
 
 
 @both
-async def test_a_message_is_shown_with_its_whole_history(home: House) -> None:
+async def test_a_message_is_shown_with_its_whole_history(home: AppHarness) -> None:
     """A7: each move with from, to, try, node, category, detail and time."""
     outcomes: list[Outcome] = [Retry(Category.TEMPORARY, "busy", after=timedelta(minutes=1)), Done("abc")]
     home.script("out", lambda _message: outcomes.pop(0))
@@ -377,7 +377,7 @@ async def test_a_message_is_shown_with_its_whole_history(home: House) -> None:
     assert (shown["state"], shown["attempts"], shown["receipt"], shown["actions"]) == ("sent", 2, "abc", [])
 
 
-async def test_why_is_answered_in_one_sentence(home: House) -> None:
+async def test_why_is_answered_in_one_sentence(home: AppHarness) -> None:
     """What it waits for, until when, and what a person can do."""
     later, paused = await home.accept(**{"in": "1h"}), await home.accept(channel="console")
     await home.http.post("/v1/channels/console/pause", json={"reason": "new number"})
@@ -395,7 +395,7 @@ async def test_why_is_answered_in_one_sentence(home: House) -> None:
     ("method", "path"),
     [("GET", ""), ("GET", "/why"), *(("POST", f"/{verb}") for verb in ("cancel", "retry", "discard"))],
 )
-async def test_a_stranger_is_not_found(home: House, method: str, path: str) -> None:
+async def test_a_stranger_is_not_found(home: AppHarness, method: str, path: str) -> None:
     """404 for an id that does not exist, whatever is asked of it."""
     answer = await home.http.request(method, f"/v1/messages/0190-nothing{path}")
 
@@ -406,7 +406,7 @@ async def test_a_stranger_is_not_found(home: House, method: str, path: str) -> N
 
 
 @both
-async def test_what_waits_is_rescheduled_and_cancelled(home: House) -> None:
+async def test_what_waits_is_rescheduled_and_cancelled(home: AppHarness) -> None:
     """A6: pending may be moved in time or cancelled; cancelled is final."""
     id_ = await home.accept(**{"in": "1h"})
 
@@ -424,7 +424,7 @@ async def test_what_waits_is_rescheduled_and_cancelled(home: House) -> None:
 
 
 @both
-async def test_a_dead_letter_is_retried_or_discarded(home: House) -> None:
+async def test_a_dead_letter_is_retried_or_discarded(home: AppHarness) -> None:
     """B7: with all its tries, or given up."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no such number"))
     first, second = await home.accept(), await home.accept()
@@ -440,7 +440,7 @@ async def test_a_dead_letter_is_retried_or_discarded(home: House) -> None:
     assert discarded.json()["state"] == "cancelled"
 
 
-async def test_what_was_sent_is_too_late_to_cancel(home: House) -> None:
+async def test_what_was_sent_is_too_late_to_cancel(home: AppHarness) -> None:
     """A6: sent is final, and the caller is told so."""
     id_ = await home.accept()
     await home.work()
@@ -448,7 +448,7 @@ async def test_what_was_sent_is_too_late_to_cancel(home: House) -> None:
     assert "already been sent" in refused(await home.http.post(f"/v1/messages/{id_}/cancel"), 409)["message"]
 
 
-async def test_a_reschedule_needs_a_time(home: House) -> None:
+async def test_a_reschedule_needs_a_time(home: AppHarness) -> None:
     """And nothing but a time."""
     id_ = await home.accept(**{"in": "1h"})
 
@@ -461,7 +461,7 @@ async def test_a_reschedule_needs_a_time(home: House) -> None:
 
 
 @both
-async def test_dead_letters_are_counted_by_cause_and_moved_together(home: House) -> None:
+async def test_dead_letters_are_counted_by_cause_and_moved_together(home: AppHarness) -> None:
     """B7: those in doubt are moved only when that is asked for, because they might arrive twice."""
     reasons: dict[str, Outcome] = {
         "a": Reject(Category.PERMANENT, "no such number"),
@@ -498,7 +498,7 @@ async def test_dead_letters_are_counted_by_cause_and_moved_together(home: House)
 
 
 @both
-async def test_many_dead_letters_are_moved_in_bounded_steps(home: House) -> None:
+async def test_many_dead_letters_are_moved_in_bounded_steps(home: AppHarness) -> None:
     """B7: a limit is kept, the rest is told, and order keys are passed on."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no"))
     for number in range(7):
@@ -519,7 +519,7 @@ async def test_many_dead_letters_are_moved_in_bounded_steps(home: House) -> None
 @pytest.mark.parametrize(
     ("body", "field"), [({"category": "odd"}, "category"), ({"limit": 0}, "limit"), ({"chanel": "out"}, "chanel")]
 )
-async def test_a_bad_choice_of_dead_letters_moves_none(home: House, body: dict[str, Any], field: str) -> None:
+async def test_a_bad_choice_of_dead_letters_moves_none(home: AppHarness, body: dict[str, Any], field: str) -> None:
     """A misspelt filter must not move everything."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no"))
     await home.accept()
@@ -534,7 +534,7 @@ async def test_a_bad_choice_of_dead_letters_moves_none(home: House, body: dict[s
 
 
 @both
-async def test_a_channel_is_paused_and_resumed(home: House) -> None:
+async def test_a_channel_is_paused_and_resumed(home: AppHarness) -> None:
     """Rule 13: its messages wait and lose no attempt."""
     id_ = await home.accept()
     paused = (await home.http.post("/v1/channels/out/pause", json={"reason": "new number"})).json()
@@ -550,7 +550,7 @@ async def test_a_channel_is_paused_and_resumed(home: House) -> None:
     assert (await home.show(id_))["state"] == "sent"
 
 
-async def test_channels_say_how_they_stand(home: House) -> None:
+async def test_channels_say_how_they_stand(home: AppHarness) -> None:
     """Breaker, limits, and what is done with an unknown outcome, with the reason."""
     home.script("out", lambda _message: Retry(Category.TEMPORARY, "down"))
     for _ in range(5):
@@ -567,7 +567,7 @@ async def test_channels_say_how_they_stand(home: House) -> None:
     assert channels["console"]["kind"] == "console"
 
 
-async def test_an_unknown_channel_is_not_found(home: House) -> None:
+async def test_an_unknown_channel_is_not_found(home: AppHarness) -> None:
     """404, with the names that exist."""
     for verb in ("pause", "resume"):
         error = refused(await home.http.post(f"/v1/channels/nope/{verb}"), 404, "name")
@@ -576,7 +576,7 @@ async def test_an_unknown_channel_is_not_found(home: House) -> None:
 
 
 @both
-async def test_nodes_are_listed(home: House) -> None:
+async def test_nodes_are_listed(home: AppHarness) -> None:
     """Who works, since when, last seen when."""
     nodes = (await home.http.get("/v1/nodes")).json()["items"]
 
@@ -588,7 +588,7 @@ async def test_nodes_are_listed(home: House) -> None:
 
 
 @both
-async def test_the_log_has_all_that_was_sent(home: House) -> None:
+async def test_the_log_has_all_that_was_sent(home: AppHarness) -> None:
     """E9: to whom, when, with what result; newest first, in pages."""
     home.script("out", lambda message: Done(f"r-{message.recipient}"))
     for number in range(3):
@@ -607,7 +607,7 @@ async def test_the_log_has_all_that_was_sent(home: House) -> None:
     assert (await home.http.get("/v1/log", params={"to": "user-1"})).json()["items"] == [entries[1]]
 
 
-async def test_the_log_is_safe_in_a_spreadsheet(home: House) -> None:
+async def test_the_log_is_safe_in_a_spreadsheet(home: AppHarness) -> None:
     """S14: what a spreadsheet would run as a formula is marked as text; the exact form changes nothing."""
     dangerous = ["=1+1", "+49 30 1234", "-1", "@x", "\tx", "＝1", 'say "hi", twice']
     for text in dangerous:
@@ -628,7 +628,7 @@ async def test_the_log_is_safe_in_a_spreadsheet(home: House) -> None:
 
 
 @both
-async def test_health_is_up_while_somebody_works(home: House) -> None:
+async def test_health_is_up_while_somebody_works(home: AppHarness) -> None:
     """A10: 200, with the figures."""
     for _ in range(3):
         await home.accept()
@@ -644,7 +644,7 @@ async def test_health_is_up_while_somebody_works(home: House) -> None:
 
 
 @both
-async def test_health_is_degraded_when_too_much_fails(home: House) -> None:
+async def test_health_is_degraded_when_too_much_fails(home: AppHarness) -> None:
     """A10: under 90 % after ten, or one category over 10 %: 503 with reasons."""
     home.script("out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done())
     for number in range(10):
@@ -661,7 +661,7 @@ async def test_health_is_degraded_when_too_much_fails(home: House) -> None:
     ]
 
 
-async def test_health_is_down_when_nobody_works(home: House) -> None:
+async def test_health_is_down_when_nobody_works(home: AppHarness) -> None:
     """A10: the processor does not run."""
     home.clock.advance(minutes=5)
 
@@ -671,7 +671,7 @@ async def test_health_is_down_when_nobody_works(home: House) -> None:
     assert (answer.json()["status"], answer.json()["reasons"]) == ("down", ["no process is working"])
 
 
-async def test_health_fails_when_the_clocks_disagree(home: House) -> None:
+async def test_health_fails_when_the_clocks_disagree(home: AppHarness) -> None:
     """B13: over 10 s fails the health check."""
     home.clock.set_drift(timedelta(seconds=11))
 
@@ -696,7 +696,7 @@ def test_health_is_judged_by_shares(tallies: dict[str, int], status: HealthStatu
     assert evaluate_health(rows, alive=1, drift=timedelta(0)).status is status
 
 
-async def test_readiness_follows_the_database(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_readiness_follows_the_database(home: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """503 while the store does not answer; liveness does not depend on it."""
     assert (await home.http.get("/health/ready")).json() == {"status": "ready"}
 
@@ -718,7 +718,7 @@ async def test_readiness_follows_the_database(home: House, monkeypatch: pytest.M
 # -- one envelope for everything
 
 
-async def test_unknown_routes_and_methods_use_the_error_envelope(home: House) -> None:
+async def test_unknown_routes_and_methods_use_the_error_envelope(home: AppHarness) -> None:
     """404 and 405, the latter with what is allowed."""
     refused(await home.http.get("/v2/messages"), 404)
     answer = await home.http.delete("/v1/messages")
@@ -727,7 +727,9 @@ async def test_unknown_routes_and_methods_use_the_error_envelope(home: House) ->
     assert answer.headers["allow"] == "GET, POST"
 
 
-async def test_our_own_mistake_is_answered_without_its_details(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_our_own_mistake_is_answered_without_its_details(
+    home: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """500 with a request id to look for; the traceback is for the log only."""
 
     async def broken(*_args: object, **_kwargs: object) -> None:
@@ -742,7 +744,7 @@ async def test_our_own_mistake_is_answered_without_its_details(home: House, monk
     assert error["request_id"] in error["remedy"]
 
 
-async def test_a_request_keeps_the_id_it_came_with(home: House) -> None:
+async def test_a_request_keeps_the_id_it_came_with(home: AppHarness) -> None:
     """A safe one is kept; anything else is replaced."""
     kept = await home.http.get("/v1/nodes", headers={"X-Request-Id": "abc-1"})
     replaced = await home.http.get("/v1/nodes", headers={"X-Request-Id": "a b<script>"})
@@ -754,7 +756,7 @@ async def test_a_request_keeps_the_id_it_came_with(home: House) -> None:
 # -- who may call
 
 
-def _routes(home: House) -> list[tuple[str, str]]:
+def _routes(home: AppHarness) -> list[tuple[str, str]]:
     """Every route of the API, with its path filled in."""
     paths = home.api.openapi()["paths"]
     return [
@@ -850,7 +852,7 @@ async def test_a_forged_session_is_refused(sqlite_url: str) -> None:
         ("", 403),
     ],
 )
-async def test_on_loopback_only_local_names_are_served(home: House, host: str, status: int) -> None:
+async def test_on_loopback_only_local_names_are_served(home: AppHarness, host: str, status: int) -> None:
     """A foreign name that points at this machine (DNS rebinding) gets nothing."""
     for path in ("/v1/messages", "/", "/health"):
         assert (await home.http.get(path, headers={"Host": host})).status_code == status
@@ -878,7 +880,7 @@ async def test_other_hosts_are_served_where_keys_protect(sqlite_url: str) -> Non
         ({"Origin": "http://localhost", "Sec-Fetch-Site": "cross-site"}, 403),
     ],
 )
-async def test_another_site_cannot_make_a_browser_send(home: House, headers: dict[str, str], status: int) -> None:
+async def test_another_site_cannot_make_a_browser_send(home: AppHarness, headers: dict[str, str], status: int) -> None:
     """A request that changes something must come from here, or from a program."""
     before = len(await home.everything())
     answer = await home.http.post("/v1/messages", json=MESSAGE, headers=headers)
@@ -890,7 +892,7 @@ async def test_another_site_cannot_make_a_browser_send(home: House, headers: dic
 # -- the reference
 
 
-async def test_the_reference_names_every_route_and_field(home: House) -> None:
+async def test_the_reference_names_every_route_and_field(home: AppHarness) -> None:
     """S21: openapi.json is the inventory; bodies list their fields, errors their envelope."""
     document = (await home.http.get("/openapi.json")).json()
 
@@ -968,7 +970,7 @@ def _answers(answer: httpx.Response) -> tuple[list[dict[str, Any]], dict[str, An
 
 
 @both
-async def test_each_line_of_a_bulk_call_stands_alone(home: House) -> None:
+async def test_each_line_of_a_bulk_call_stands_alone(home: AppHarness) -> None:
     """Bad lines are told with their number and skipped; the others are accepted."""
     body = b"\n".join(
         [
@@ -995,7 +997,7 @@ async def test_each_line_of_a_bulk_call_stands_alone(home: House) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 100_000])
-async def test_lines_are_found_however_the_body_is_cut(home: House, size: int) -> None:
+async def test_lines_are_found_however_the_body_is_cut(home: AppHarness, size: int) -> None:
     """The network cuts where it likes, also in the middle of a letter."""
     body = _lines(20, text="schöne Grüße").rstrip(b"\n")
 
@@ -1009,7 +1011,7 @@ async def test_lines_are_found_however_the_body_is_cut(home: House, size: int) -
     assert {item["text"] for item in await home.everything()} == {"schöne Grüße"}
 
 
-async def test_an_endless_line_is_reported_once_and_skipped(home: House) -> None:
+async def test_an_endless_line_is_reported_once_and_skipped(home: AppHarness) -> None:
     """S17: a line over the limit is never held in memory; what follows it is accepted."""
 
     async def long() -> AsyncIterator[bytes]:
@@ -1036,7 +1038,7 @@ async def test_too_many_lines_end_the_call(sqlite_url: str) -> None:
         assert summary["summary"] == {"accepted": 1000, "refused": 0, "complete": False}
 
 
-async def test_large_lines_are_accepted_a_few_at_a_time(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_lines_are_accepted_a_few_at_a_time(home: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 17: what one transaction takes, and so what is held in memory, is bounded by its size too."""
     sizes, enqueue = [], home.app.store.enqueue
 
@@ -1061,7 +1063,7 @@ async def test_too_many_lines_within_the_first_chunk_change_nothing(sqlite_url: 
 
 
 @both
-async def test_a_bulk_call_can_be_repeated_with_its_key(home: House) -> None:
+async def test_a_bulk_call_can_be_repeated_with_its_key(home: AppHarness) -> None:
     """B4: the same ids, nothing twice, also with times in words."""
     body, headers = _lines(1200, **{"in": "10 min"}), {"Idempotency-Key": "import-1"}
     first, _ = _answers(await home.http.post("/v1/messages:bulk", content=body, headers=headers))
@@ -1078,7 +1080,9 @@ async def test_a_bulk_call_can_be_repeated_with_its_key(home: House) -> None:
     refused(other, 422, "Idempotency-Key")
 
 
-async def test_a_database_that_goes_away_ends_the_answer_honestly(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_database_that_goes_away_ends_the_answer_honestly(
+    home: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was accepted is told; the error and `complete: false` come after it."""
     enqueue, calls = home.app.store.enqueue, 0
 
@@ -1098,7 +1102,7 @@ async def test_a_database_that_goes_away_ends_the_answer_honestly(home: House, m
     assert summary["summary"] == {"accepted": 1000, "refused": 0, "complete": False}
 
 
-async def test_an_answer_that_nobody_reads_stops_nothing(home: House) -> None:
+async def test_an_answer_that_nobody_reads_stops_nothing(home: AppHarness) -> None:
     """A caller may send everything before it reads the first line; neither side waits for the other."""
     sent: list[bytes] = []
     may_read = asyncio.Event()

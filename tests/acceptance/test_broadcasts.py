@@ -19,7 +19,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 
-from .harness import House, house, in_one_house
+from .harness import AppHarness, house, in_one_house
 from .program import run
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
@@ -29,14 +29,14 @@ NDJSON = {"content-type": "application/x-ndjson"}
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
         yield built
 
 
-async def make(home: House, **fields: Any) -> dict[str, Any]:
+async def make(home: AppHarness, **fields: Any) -> dict[str, Any]:
     """A broadcast through the API."""
     answer = await home.http.post("/v1/broadcasts", json=BODY | fields)
     assert answer.status_code == 201, answer.text
@@ -45,7 +45,7 @@ async def make(home: House, **fields: Any) -> dict[str, Any]:
     return made
 
 
-async def finish(home: House) -> None:
+async def finish(home: AppHarness) -> None:
     """Let everything that is due happen, and its end be seen."""
     for _ in range(4):
         await home.work()
@@ -53,7 +53,7 @@ async def finish(home: House) -> None:
         await home.act()
 
 
-async def show(home: House, id_: str) -> dict[str, Any]:
+async def show(home: AppHarness, id_: str) -> dict[str, Any]:
     shown: dict[str, Any] = (await home.http.get(f"/v1/broadcasts/{id_}")).json()
     return shown
 
@@ -66,7 +66,7 @@ def failing(*to: str) -> Any:
 
 
 @both
-async def test_a_broadcast_from_the_call_to_the_export(home: House) -> None:
+async def test_a_broadcast_from_the_call_to_the_export(home: AppHarness) -> None:
     """B1: made, sent, counted; recipients with raw answers; CSV safe and exact."""
     home.script("out", failing("bob"))
     made = await make(home, xref="project-7", name="Flood")
@@ -90,7 +90,7 @@ async def test_a_broadcast_from_the_call_to_the_export(home: House) -> None:
 
 
 @both
-async def test_an_upload_streams_in_and_starts_when_it_has_ended(home: House) -> None:
+async def test_an_upload_streams_in_and_starts_when_it_has_ended(home: AppHarness) -> None:
     """NDJSON and CSV; rows with variables; duplicates told by row."""
     for kind, body in (
         (NDJSON, b'"ada"\n{"address": "bob", "name": "Bob"}\n\n{"to": "ada"}\n'),
@@ -107,7 +107,7 @@ async def test_an_upload_streams_in_and_starts_when_it_has_ended(home: House) ->
         assert (await show(home, made["id"]))["state"] == "completed"
 
 
-async def test_an_export_can_be_uploaded_again(home: House) -> None:
+async def test_an_export_can_be_uploaded_again(home: AppHarness) -> None:
     """The exact form goes round: addresses, zones and variables come back as they were."""
     odd = {"address": "+49 151", "timezone": "Asia/Tokyo", "variables": {"name": '=1+"1"', "n": 3}}
     made = await make(home, addresses=[odd, "bob"], recipient_timezone=True, trigger="MANUAL")
@@ -122,7 +122,7 @@ async def test_an_export_can_be_uploaded_again(home: House) -> None:
     assert {"name": '=1+"1"', "n": 3}.items() <= first["variables"].items()
 
 
-async def test_a_malformed_upload_names_its_rows_and_sends_nothing(home: House) -> None:
+async def test_a_malformed_upload_names_its_rows_and_sends_nothing(home: AppHarness) -> None:
     """Bad CSV: row numbers, 422, nothing sent; mended and sent again it goes on."""
     made = await make(home, addresses=None, recipients="upload")
     url = f"/v1/broadcasts/{made['id']}/recipients"
@@ -152,7 +152,7 @@ async def test_a_malformed_upload_names_its_rows_and_sends_nothing(home: House) 
     ],
 )
 async def test_junk_uploads_are_refused_clearly(
-    home: House, content: bytes, headers: dict[str, str], status: int, words: str
+    home: AppHarness, content: bytes, headers: dict[str, str], status: int, words: str
 ) -> None:
     """One sentence, nothing half done."""
     made = await make(home, addresses=None, recipients="upload")
@@ -165,7 +165,7 @@ async def test_junk_uploads_are_refused_clearly(
 
 
 @both
-async def test_a_time_zone_of_the_upload_is_shown_and_exported(home: House) -> None:
+async def test_a_time_zone_of_the_upload_is_shown_and_exported(home: AppHarness) -> None:
     """Also where neither quiet hours nor recipient_timezone use it; the export can be uploaded again."""
     made = await make(home, addresses=None, recipients="upload")
     content = b"address,timezone\nada,Asia/Tokyo\nbob,\n"
@@ -178,7 +178,7 @@ async def test_a_time_zone_of_the_upload_is_shown_and_exported(home: House) -> N
     assert [row["timezone"] for row in rows] == ["Asia/Tokyo", ""]
 
 
-async def test_the_size_limit_counts_bytes_in_broadcasts_and_in_messages(home: House) -> None:
+async def test_the_size_limit_counts_bytes_in_broadcasts_and_in_messages(home: AppHarness) -> None:
     """`max_body` is a number of bytes; and too many inline addresses are referred to an upload."""
     text = "ü" * 200_000
     for path, body in (("messages", {"channel": "out", "to": "ada"}), ("broadcasts", BODY)):
@@ -204,7 +204,7 @@ async def test_an_upload_over_the_limits_is_refused(sqlite_url: str) -> None:
         assert (await show(home, made["id"]))["state"] == "loading"
 
 
-async def test_the_expected_number_of_rows_is_held_against_what_came(home: House) -> None:
+async def test_the_expected_number_of_rows_is_held_against_what_came(home: AppHarness) -> None:
     """A sender that died in the middle looks like a whole file: `expect` tells."""
     made = await make(home, addresses=None, recipients="upload")
     url = f"/v1/broadcasts/{made['id']}/recipients"
@@ -214,7 +214,7 @@ async def test_the_expected_number_of_rows_is_held_against_what_came(home: House
     assert whole.json()["state"] == "running"
 
 
-async def test_freezing_can_be_a_call_of_its_own(home: House) -> None:
+async def test_freezing_can_be_a_call_of_its_own(home: AppHarness) -> None:
     """Look before you leap: upload without freezing, then freeze."""
     made = await make(home, addresses=None, recipients="upload")
     url = f"/v1/broadcasts/{made['id']}"
@@ -225,7 +225,7 @@ async def test_freezing_can_be_a_call_of_its_own(home: House) -> None:
 
 
 @both
-async def test_fifty_calls_with_one_key_make_one_broadcast(home: House) -> None:
+async def test_fifty_calls_with_one_key_make_one_broadcast(home: AppHarness) -> None:
     """B4: first answer again with Idempotency-Replayed, 409 for a twin under way, 422 for another body."""
     client = home.client(**{"idempotency-key": "k1"})
     answers = await asyncio.gather(*(client.post("/v1/broadcasts", json=BODY) for _ in range(50)))
@@ -240,7 +240,7 @@ async def test_fifty_calls_with_one_key_make_one_broadcast(home: House) -> None:
 
 
 @both
-async def test_fifty_triggers_start_it_once(home: House) -> None:
+async def test_fifty_triggers_start_it_once(home: AppHarness) -> None:
     """B1: every call is answered, one start."""
     sent: list[str] = []
 
@@ -258,7 +258,7 @@ async def test_fifty_triggers_start_it_once(home: House) -> None:
     assert sorted(sent) == ["ada", "bob", "eve"]
 
 
-async def test_wishes_that_its_state_does_not_allow_are_409(home: House) -> None:
+async def test_wishes_that_its_state_does_not_allow_are_409(home: AppHarness) -> None:
     """Each says what it is and what to do."""
     made = await make(home)
     await finish(home)
@@ -271,7 +271,7 @@ async def test_wishes_that_its_state_does_not_allow_are_409(home: House) -> None
         assert (await home.http.post(f"/v1/broadcasts/nope/{verb}")).status_code == 404
 
 
-async def test_pause_resume_cancel_and_rate_through_the_api(home: House) -> None:
+async def test_pause_resume_cancel_and_rate_through_the_api(home: AppHarness) -> None:
     """The whole panel."""
     made = await make(home, per_second=1)
     url = f"/v1/broadcasts/{made['id']}"
@@ -286,7 +286,7 @@ async def test_pause_resume_cancel_and_rate_through_the_api(home: House) -> None
     assert sum((await show(home, made["id"]))["counts"].values()) == 3
 
 
-async def test_lists_have_cursors_and_refuse_what_they_do_not_know(home: House) -> None:
+async def test_lists_have_cursors_and_refuse_what_they_do_not_know(home: AppHarness) -> None:
     """limit, after, items, next; a misspelt filter is refused."""
     ids = [(await make(home, trigger="MANUAL"))["id"] for _ in range(3)]
     first = (await home.http.get("/v1/broadcasts", params={"limit": 2})).json()
@@ -300,7 +300,7 @@ async def test_lists_have_cursors_and_refuse_what_they_do_not_know(home: House) 
     assert (await home.http.get("/v1/broadcasts/reports?xref=none")).status_code == 404
 
 
-async def test_a_frozen_recipient_shows_up_among_messages_with_its_broadcasts_words(home: House) -> None:
+async def test_a_frozen_recipient_shows_up_among_messages_with_its_broadcasts_words(home: AppHarness) -> None:
     """A recipient is a message like any other: the content is the broadcast's."""
     made = await make(home)
     await finish(home)
@@ -312,7 +312,7 @@ async def test_a_frozen_recipient_shows_up_among_messages_with_its_broadcasts_wo
 
 
 async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
-    home: House, monkeypatch: pytest.MonkeyPatch
+    home: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is cut: nothing is sent, and the same upload again is taken to its end."""
     monkeypatch.setattr(type(home.app.store), "bulk", 10)
@@ -334,7 +334,7 @@ async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
     assert (told["total"], told["duplicates"], told["state"]) == (95, 0, "running")
 
 
-async def test_a_refused_one_leaves_nothing_behind_at_the_api_and_the_page(home: House) -> None:
+async def test_a_refused_one_leaves_nothing_behind_at_the_api_and_the_page(home: AppHarness) -> None:
     """B4: 422 with the reason; no broadcast is listed, and the key can be used again."""
     http, key = home.http, {"idempotency-key": "k"}
     assert (await http.post("/v1/lists", json={"name": "none"})).status_code == 201

@@ -30,7 +30,7 @@ from tidings.sandbox.providers.smtp import SmtpServer
 from tidings.store.sqlite import SqliteStore
 
 from ..contract.channels.conftest import Sandbox, serving
-from .harness import House
+from .harness import AppHarness
 
 CANARY = "c4n4ry"
 ACCOUNT = "AC" + "0123456789abcdef" * 2
@@ -157,7 +157,7 @@ async def mail_of(sandbox: Sandbox) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def engine(settings: Settings) -> AsyncIterator[House]:
+async def engine(settings: Settings) -> AsyncIterator[AppHarness]:
     """A real engine with real channels in virtual time, whose log goes to standard error."""
     clock = ManualClock()
     path = settings.database_path
@@ -167,7 +167,7 @@ async def engine(settings: Settings) -> AsyncIterator[House]:
     app = build(settings, clock=clock, store=store, emit=log_sink(LogOptions("json", "debug")))
     await app.open()
     await app.worker.node.join()
-    made = House(app, clock)
+    made = AppHarness(app, clock)
     try:
         yield made
     finally:
@@ -206,7 +206,7 @@ async def test_no_secret_shows_anywhere_whatever_happens(
     assert not found, {place: around(seen[place]) for place in found}
 
 
-async def live(made: House, sandbox: Sandbox) -> None:
+async def live(made: AppHarness, sandbox: Sandbox) -> None:
     """Send on every channel: well, through each fault, and what is refused at once."""
     for fault in (None, *FAULTS, None, None):
         sandbox.world.heal()
@@ -226,7 +226,7 @@ async def live(made: House, sandbox: Sandbox) -> None:
         made.clock.advance(minutes=2)
 
 
-async def looked_at(made: House) -> dict[str, str]:
+async def looked_at(made: AppHarness) -> dict[str, str]:
     """Everything that people and programs can ask for."""
     seen = {}
     for path in (*PAGES, *ROUTES):

@@ -14,7 +14,7 @@ from tidings.model.errors import Misconfigured
 from tidings.model.time import SECOND, iso
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from .harness import House
+from .harness import AppHarness
 from .harness import house as housed
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -22,7 +22,7 @@ CREW = read_source("crew", {"kind": "webhook", "secrets": [SECRET]}, production=
 
 
 @pytest.fixture
-async def house(sqlite_url: str) -> AsyncIterator[House]:
+async def house(sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine with one source and workflows by the rules."""
     workflow = read_workflow({"enabled": True, "admins": ["out:boss"], "runner": "plain"})
     channels = {"crew": ChannelSettings("noop"), "out": ChannelSettings("noop")}
@@ -32,7 +32,7 @@ async def house(sqlite_url: str) -> AsyncIterator[House]:
         yield made
 
 
-async def say(house: House, number: int, text: str) -> None:
+async def say(house: AppHarness, number: int, text: str) -> None:
     """Ann says something in the group, and the engine works on it."""
     house.clock.advance(1)
     said = {"id": str(number), "conversation": "9", "sender": "u7", "name": "Ann", "text": text}
@@ -42,7 +42,7 @@ async def say(house: House, number: int, text: str) -> None:
     await house.work()
 
 
-async def test_a_chat_becomes_a_shift_and_every_step_can_be_seen(house: House) -> None:
+async def test_a_chat_becomes_a_shift_and_every_step_can_be_seen(house: AppHarness) -> None:
     """From the call to the calendar by the rules; intent, days, state and reply on one page."""
     await say(house, 1, "we can cover sunday & 'more'")
     await say(house, 2, "0600-1200")
@@ -62,7 +62,7 @@ async def test_a_chat_becomes_a_shift_and_every_step_can_be_seen(house: House) -
     assert [each.is_changed for each in compared] == [False, False]
 
 
-async def test_a_case_is_claimed_answered_and_handed_back_on_its_page(house: House) -> None:
+async def test_a_case_is_claimed_answered_and_handed_back_on_its_page(house: AppHarness) -> None:
     """Buttons and API do the same; a wrong move is told in a sentence."""
     await say(house, 1, "no crew for squad 99 saturday night")
     await say(house, 2, "squad 98")

@@ -18,7 +18,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 
-from .harness import KEY, House, house
+from .harness import KEY, AppHarness, house
 
 OWN = {"x-api-key": KEY}
 AXIOS = {"accept": "application/json, text/plain, */*", "user-agent": "axios/1.21.1"}
@@ -37,7 +37,7 @@ MANUAL = (
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AppHarness]:
     """An engine in compatibility mode, behind a key."""
     url = f"sqlite:///{tmp_path}/tidings.db"
     if request.param == "postgres":
@@ -47,7 +47,7 @@ async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield made
 
 
-def client(home: House, key: str = KEY) -> httpx.AsyncClient:
+def client(home: AppHarness, key: str = KEY) -> httpx.AsyncClient:
     """The client with `apiClient.appId = KEY`."""
     return home.client(**AXIOS, **{"app-id": key})
 
@@ -73,13 +73,13 @@ def scripted(message: Message) -> Outcome:
     return Reject(Category.PERMANENT, "number is blocked") if message.recipient == "bob" else Done("SM1")
 
 
-async def work(home: House, seconds: float = 0) -> None:
+async def work(home: AppHarness, seconds: float = 0) -> None:
     home.clock.advance(seconds)
     for _ in range(3):
         await home.work()
 
 
-async def test_a_session_goes_through_connects_states(home: House) -> None:
+async def test_a_session_goes_through_connects_states(home: AppHarness) -> None:
     """POST /broadcasts, GET /sessions/:cuid, GET /broadcasts/:cuid, then a retry of the failed (B1)."""
     home.script("phone", scripted)
     async with client(home) as http:
@@ -117,7 +117,7 @@ async def test_a_session_goes_through_connects_states(home: House) -> None:
         assert counts.json()["data"] == {"SCHEDULED": 0, "PENDING": 0, "SUCCESS": 2, "FAIL": 0, "TOTAL": 2}
 
 
-async def test_scheduled_and_manual_sessions_wait(home: House) -> None:
+async def test_scheduled_and_manual_sessions_wait(home: AppHarness) -> None:
     """A scheduled one for its time, which may have passed; a manual one for the trigger call, which is audited."""
     async with client(home) as http:
         later, by_hand = await post(http, SCHEDULED), await post(http, MANUAL)
@@ -140,7 +140,7 @@ async def test_scheduled_and_manual_sessions_wait(home: House) -> None:
         assert len([entry for entry in entries if entry["action"] == "broadcasts.create"]) == 3
 
 
-async def test_lists_have_numbered_pages_and_filters(home: House) -> None:
+async def test_lists_have_numbered_pages_and_filters(home: AppHarness) -> None:
     """GET /broadcasts and GET /sessions with page, perPage, xref, status and address."""
     async with client(home) as http:
         for _ in range(3):
@@ -158,7 +158,7 @@ async def test_lists_have_numbered_pages_and_filters(home: House) -> None:
         assert await get(http, "broadcasts/status-count") == {"success": 6, "fail": 0, "pending": 1, "total": 7}
 
 
-async def test_bad_requests_name_the_field_and_change_nothing(home: House) -> None:
+async def test_bad_requests_name_the_field_and_change_nothing(home: AppHarness) -> None:
     """With the error envelope of the native API."""
     async with client(home) as http:
         for body, field in (
@@ -178,7 +178,7 @@ async def test_bad_requests_name_the_field_and_change_nothing(home: House) -> No
         assert await get(http, "sessions") == []
 
 
-async def test_the_same_authentication_tenants_and_idempotency_apply(home: House) -> None:
+async def test_the_same_authentication_tenants_and_idempotency_apply(home: AppHarness) -> None:
     """`app-id` carries an API key and nothing else does instead; a tenant sees only its own sessions."""
     async with client(home) as http, client(home, "wrong") as stranger, home.client(**AXIOS) as nobody:
         mine = await post(http, MANUAL)

@@ -19,7 +19,7 @@ from tidings.sandbox import create_sandbox
 from tidings.sandbox.environment import SandboxEnvironment
 
 from ..contract.channels.conftest import Sandbox, serving
-from .harness import House, house
+from .harness import AppHarness, house
 from .test_dashboard import forms, read, text
 
 KEY = "canary-waha-key"
@@ -33,7 +33,7 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 
 @pytest.fixture
-async def home(sqlite_url: str, sandbox: Sandbox) -> AsyncIterator[House]:
+async def home(sqlite_url: str, sandbox: Sandbox) -> AsyncIterator[AppHarness]:
     """An engine with a session on each kind of server, and a channel without one."""
     waha = {"base_url": f"{sandbox.url}/waha", "api_key": KEY}
     gate = {"server": "gateway", "base_url": f"{sandbox.url}/gateway"}
@@ -64,7 +64,7 @@ async def put(sandbox: Sandbox, path: str, **body: object) -> None:
     ],
 )
 async def test_a_logged_out_session_shows_a_qr_code_until_it_is_scanned(
-    home: House, sandbox: Sandbox, name: str, path: str, out: dict[str, str], scanned: dict[str, str]
+    home: AppHarness, sandbox: Sandbox, name: str, path: str, out: dict[str, str], scanned: dict[str, str]
 ) -> None:
     """E7: state, alert and code on a page; scanning it sends what waited, without another command."""
     assert "Sending." in text(await read(home, f"/channels/{name}"))
@@ -99,7 +99,7 @@ async def test_a_logged_out_session_shows_a_qr_code_until_it_is_scanned(
     assert (shown["state"], shown["session_state"]) == ("open", "connected")
 
 
-async def test_a_message_waits_while_the_session_reconnects(home: House, sandbox: Sandbox) -> None:
+async def test_a_message_waits_while_the_session_reconnects(home: AppHarness, sandbox: Sandbox) -> None:
     """E7: no message fails for it, however short the loss; the state is on the first page."""
     await put(sandbox, "/sandbox/waha/default", status="STARTING")
     id_ = await home.accept(channel="wa", to="+15551234567")
@@ -116,7 +116,7 @@ async def test_a_message_waits_while_the_session_reconnects(home: House, sandbox
     assert [entry.delivered for entry in sandbox.ledger] == [False, True]
 
 
-async def test_a_qr_code_needs_an_existing_channel_with_a_session(home: House) -> None:
+async def test_a_qr_code_needs_an_existing_channel_with_a_session(home: AppHarness) -> None:
     """One sentence with a remedy."""
     none = await home.http.get("/v1/channels/out/code")
     missing = await home.http.get("/v1/channels/nobody/code")
@@ -132,7 +132,7 @@ def test_a_terminal_qr_code_is_dark_on_light() -> None:
     assert set(plain) <= set("█▀▄ \n")
 
 
-async def test_the_doctor_checks_what_a_gateway_persists(home: House, tmp_path: Path) -> None:
+async def test_the_doctor_checks_what_a_gateway_persists(home: AppHarness, tmp_path: Path) -> None:
     """E7: by what WAHA says of itself, and by the folder that the settings name; the check sends nothing."""
     found = {finding.message: finding for finding in await run_checks(home.app.settings) if finding.check == "sessions"}
     assert {what: finding.status for what, finding in found.items()} == {

@@ -19,7 +19,7 @@ from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 from tidings.model.errors import StoreUnavailable
 
-from .harness import House, house, in_one_house
+from .harness import AppHarness, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 ADA = {"name": "Ada", "addresses": {"out": "ada"}, "timezone": "Europe/Berlin", "tags": ["vip"]}
@@ -28,7 +28,7 @@ NDJSON = {"content-type": "application/x-ndjson"}
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
@@ -52,7 +52,7 @@ def told(answer: httpx.Response) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return [line for line in lines if "row" in line], lines[-1]["summary"]
 
 
-async def everybody(home: House, **params: Any) -> list[dict[str, Any]]:
+async def everybody(home: AppHarness, **params: Any) -> list[dict[str, Any]]:
     found = await home.http.get("/v1/contacts", params={"limit": 1000, **params})
     assert found.status_code == 200, found.text
     items: list[dict[str, Any]] = found.json()["items"]
@@ -63,7 +63,7 @@ async def everybody(home: House, **params: Any) -> list[dict[str, Any]]:
 
 
 @both
-async def test_a_contact_goes_through_its_life(home: House) -> None:
+async def test_a_contact_goes_through_its_life(home: AppHarness) -> None:
     """Created, shown, found, changed, removed; each answer is the contact as it stands."""
     made = await home.http.post("/v1/contacts", json=ADA)
     assert made.status_code == 201
@@ -85,7 +85,7 @@ async def test_a_contact_goes_through_its_life(home: House) -> None:
     refused(await home.http.delete(made.headers["location"]), 404)
 
 
-async def test_the_same_key_creates_once(home: House) -> None:
+async def test_the_same_key_creates_once(home: AppHarness) -> None:
     """B4, on each creating call: the first answer again, another body refused, also fifty at once."""
     for path, body in (("/v1/contacts", ADA), ("/v1/lists", {"name": "all"}), ("/v1/suppressions", {"address": "eve"})):
         headers = {"Idempotency-Key": "k"}
@@ -123,7 +123,7 @@ async def test_the_same_key_creates_once(home: House) -> None:
     ],
 )
 async def test_what_cannot_be_used_is_refused(
-    home: House, method: str, path: str, body: Any, status: int, field: str | None
+    home: AppHarness, method: str, path: str, body: Any, status: int, field: str | None
 ) -> None:
     """One sentence, the field, and what to do; nothing is changed."""
     refused(await home.http.request(method, path, json=body), status, field)
@@ -134,7 +134,7 @@ async def test_what_cannot_be_used_is_refused(
 
 
 @both
-async def test_a_list_is_filled_and_a_filter_finds(home: House) -> None:
+async def test_a_list_is_filled_and_a_filter_finds(home: AppHarness) -> None:
     """Members by id, and by what is on their cards."""
     ada = (await home.http.post("/v1/contacts", json=ADA)).json()
     eve = (await home.http.put("/v1/contacts", json={"addresses": {"out": "eve"}})).json()
@@ -161,7 +161,7 @@ async def test_a_list_is_filled_and_a_filter_finds(home: House) -> None:
 
 
 @both
-async def test_an_opt_out_also_stops_messages_accepted_before_it(home: House) -> None:
+async def test_an_opt_out_also_stops_messages_accepted_before_it(home: AppHarness) -> None:
     """Also what was accepted before; its history and `why` say so, and there is a way back."""
     early = await home.accept(to="ada", **{"in": "10 min"})
     other = await home.accept(to="eve", **{"in": "10 min"})
@@ -198,7 +198,7 @@ PEOPLE = (
 
 
 @both
-async def test_an_import_tells_every_bad_row_and_takes_the_others(home: House) -> None:
+async def test_an_import_tells_every_bad_row_and_takes_the_others(home: AppHarness) -> None:
     """Row, field and what to do; repeated, it doubles nobody; the list has them all."""
     await home.http.post("/v1/lists", json={"name": "new"})
     url = "/v1/contacts:import?list=new&tag=imported"
@@ -221,7 +221,7 @@ async def test_an_import_tells_every_bad_row_and_takes_the_others(home: House) -
     assert (await home.http.get("/v1/lists/new")).json()["members"] == 2
 
 
-async def test_an_import_of_ndjson_takes_objects_and_addresses(home: House) -> None:
+async def test_an_import_of_ndjson_takes_objects_and_addresses(home: AppHarness) -> None:
     """The shape of the API, columns, or only an address on the channel that is named."""
     body = b"\n".join(
         [
@@ -243,7 +243,7 @@ async def test_an_import_of_ndjson_takes_objects_and_addresses(home: House) -> N
     ]  # fmt: skip
 
 
-async def test_all_or_nothing_and_a_dry_run_write_nothing(home: House) -> None:
+async def test_all_or_nothing_and_a_dry_run_write_nothing(home: AppHarness) -> None:
     """All bad rows are told all the same."""
     for option in ("all_or_nothing", "dry_run"):
         bad, summary = told(await home.http.post(f"/v1/contacts:import?{option}=true", content=PEOPLE, headers=CSV))
@@ -271,7 +271,7 @@ async def test_all_or_nothing_and_a_dry_run_write_nothing(home: House) -> None:
     ],
 )
 async def test_an_import_that_cannot_be_understood_takes_nothing(
-    home: House, url: str, content: str, headers: dict[str, str], status: int, field: str | None
+    home: AppHarness, url: str, content: str, headers: dict[str, str], status: int, field: str | None
 ) -> None:
     """What spoils all of it has a status of its own."""
     refused(await home.http.post(f"/v1/contacts:import{url}", content=content, headers=headers), status, field)
@@ -290,7 +290,7 @@ async def test_an_import_over_the_limit_is_refused(sqlite_url: str) -> None:
         assert await everybody(home) == []
 
 
-async def test_an_import_that_breaks_off_says_what_was_taken(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_import_that_breaks_off_says_what_was_taken(home: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer ends with the error and `complete: false`; the same call again finishes it."""
     body = "address.out\n" + "".join(f"p{n}\n" for n in range(1200))
     write, calls = home.app.store.write, 0
@@ -312,7 +312,7 @@ async def test_an_import_that_breaks_off_says_what_was_taken(home: House, monkey
     assert (summary["created"], summary["unchanged"]) == (700, 500)
 
 
-async def test_opt_outs_come_in_by_the_file(home: House) -> None:
+async def test_opt_outs_come_in_by_the_file(home: AppHarness) -> None:
     """Columns address, channel and reason; repeated, nothing is added."""
     body = "address,reason\nada,bounced\neve,\n,x\n"
     bad, summary = told(await home.http.post("/v1/suppressions:import?channel=out", content=body, headers=CSV))

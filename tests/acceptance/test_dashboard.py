@@ -23,14 +23,14 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
 from tidings.store.statements import load_statements
 
-from .harness import KEY, House, house, in_one_house
+from .harness import KEY, AppHarness, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 HERE = Path(tidings.dashboard.__file__).parent
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
@@ -42,7 +42,7 @@ def text(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
-async def read(home: House, path: str) -> str:
+async def read(home: AppHarness, path: str) -> str:
     """A page that is there."""
     answer = await home.http.get(path)
     assert answer.status_code == 200, answer.text
@@ -58,7 +58,7 @@ def forms(html: str) -> set[str]:
 # -- the overview
 
 
-async def test_an_empty_overview_shows_how_to_send_the_first_message(home: House) -> None:
+async def test_an_empty_overview_shows_how_to_send_the_first_message(home: AppHarness) -> None:
     """First five minutes: a form, and a line to copy."""
     page = text(await read(home, "/"))
 
@@ -69,7 +69,7 @@ async def test_an_empty_overview_shows_how_to_send_the_first_message(home: House
 
 
 @both
-async def test_the_overview_shows_message_counts(home: House) -> None:
+async def test_the_overview_shows_message_counts(home: AppHarness) -> None:
     """Waiting, due, processing, sent, failed and uncertain, each with its number."""
     home.script("out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done())
     home.script("careful", lambda _message: Unknown("the line went dead"))
@@ -86,14 +86,14 @@ async def test_the_overview_shows_message_counts(home: House) -> None:
         assert f"{tile} " in page
 
 
-async def test_the_overview_warns_when_no_process_is_running(home: House) -> None:
+async def test_the_overview_warns_when_no_process_is_running(home: AppHarness) -> None:
     """Messages are accepted and wait; the page says how to start a process."""
     await home.app.worker.node.leave()
 
     assert "No process is running" in text(await read(home, "/"))
 
 
-async def test_channels_show_their_state_and_a_pause_or_resume_button(home: House) -> None:
+async def test_channels_show_their_state_and_a_pause_or_resume_button(home: AppHarness) -> None:
     """A paused channel can be resumed, an open one paused."""
     answer = await home.http.post("/channels/out/pause")
     assert answer.headers["location"] == "/"
@@ -109,7 +109,7 @@ async def test_channels_show_their_state_and_a_pause_or_resume_button(home: Hous
     assert (await home.http.post("/channels/nope/pause")).status_code == 404
 
 
-async def test_user_input_is_escaped_on_every_page(home: House) -> None:
+async def test_user_input_is_escaped_on_every_page(home: AppHarness) -> None:
     """Texts, recipients and errors are shown as they are, on every page."""
     evil = "<script>alert(1)</script>"
     home.script("out", lambda _message: Reject(Category.PERMANENT, f"no {evil}"))
@@ -127,7 +127,7 @@ async def test_user_input_is_escaped_on_every_page(home: House) -> None:
 
 
 @both
-async def test_a_message_is_sent_with_the_form(home: House) -> None:
+async def test_a_message_is_sent_with_the_form(home: AppHarness) -> None:
     """The time in words is told back in full."""
     form = {"channel": "out", "to": "ada", "text": "hello", "at": "in 10 min"}
 
@@ -139,7 +139,7 @@ async def test_a_message_is_sent_with_the_form(home: House) -> None:
     assert [item["to"] for item in await home.everything()] == ["ada"]
 
 
-async def test_pressing_send_twice_sends_once(home: House) -> None:
+async def test_pressing_send_twice_sends_once(home: AppHarness) -> None:
     """B4: the form carries a key of its own."""
     key = re.search(r'name="key" value="([^"]+)"', await read(home, "/"))
     assert key is not None
@@ -162,7 +162,7 @@ async def test_pressing_send_twice_sends_once(home: House) -> None:
         ({"text": ""}, "the message is empty"),
     ],
 )
-async def test_a_form_error_is_shown_next_to_its_field(home: House, change: dict[str, str], problem: str) -> None:
+async def test_a_form_error_is_shown_next_to_its_field(home: AppHarness, change: dict[str, str], problem: str) -> None:
     """What was typed stays, nothing was accepted."""
     form = {"channel": "out", "to": "grace", "text": "a long letter", "at": "in 10 min"} | change
 
@@ -176,7 +176,7 @@ async def test_a_form_error_is_shown_next_to_its_field(home: House, change: dict
     assert await home.everything() == []
 
 
-async def test_the_interpreted_time_is_shown_while_typing(home: House) -> None:
+async def test_the_interpreted_time_is_shown_while_typing(home: AppHarness) -> None:
     """Words and ISO, or what is wrong with them."""
     right = (await home.http.get("/when", params={"text": "tomorrow 9am"})).json()
     wrong = (await home.http.get("/when", params={"text": "tomorrow"})).json()
@@ -189,7 +189,7 @@ async def test_the_interpreted_time_is_shown_while_typing(home: House) -> None:
 
 
 @both
-async def test_a_message_page_shows_its_timeline(home: House) -> None:
+async def test_a_message_page_shows_its_timeline(home: AppHarness) -> None:
     """A7: every attempt with its time, node, result and duration; and why it stands where it stands."""
     outcomes: list[Outcome] = [Retry(Category.TEMPORARY, "the line is busy", after=timedelta(minutes=1)), Done("abc")]
     home.script("out", lambda _message: outcomes.pop(0))
@@ -213,7 +213,7 @@ async def test_a_message_page_shows_its_timeline(home: House) -> None:
 
 
 @both
-async def test_a_message_page_offers_only_allowed_actions(home: House) -> None:
+async def test_a_message_page_offers_only_allowed_actions(home: AppHarness) -> None:
     """A6: the buttons follow the state."""
     outcomes: dict[str, Outcome] = {"ok": Done(), "bad": Reject(Category.PERMANENT, "no"), "doubt": Unknown("cut")}
 
@@ -239,7 +239,7 @@ async def test_a_message_page_offers_only_allowed_actions(home: House) -> None:
     assert "may be delivered twice" not in await read(home, f"/messages/{failed}")
 
 
-async def test_reschedule_cancel_retry_and_discard_buttons_work(home: House) -> None:
+async def test_reschedule_cancel_retry_and_discard_buttons_work(home: AppHarness) -> None:
     """Reschedule, cancel, retry, discard; each leads back to the message."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no"))
     id_ = await home.accept(**{"in": "1h"})
@@ -256,7 +256,7 @@ async def test_reschedule_cancel_retry_and_discard_buttons_work(home: House) -> 
     assert await press("discard") == "cancelled"
 
 
-async def test_an_action_that_comes_too_late_changes_nothing_and_shows_why(home: House) -> None:
+async def test_an_action_that_comes_too_late_changes_nothing_and_shows_why(home: AppHarness) -> None:
     """A6: the state may have moved on since the page was drawn."""
     id_ = await home.accept()
     await home.work()
@@ -269,7 +269,7 @@ async def test_an_action_that_comes_too_late_changes_nothing_and_shows_why(home:
     assert "soonish" in text(await read(home, bad_time.headers["location"]))
 
 
-async def test_a_missing_message_gets_an_error_page(home: House) -> None:
+async def test_a_missing_message_gets_an_error_page(home: AppHarness) -> None:
     """404, with a way back."""
     for method, path in (("GET", "/messages/nothing"), ("POST", "/messages/nothing/cancel")):
         answer = await home.http.request(method, path)
@@ -283,7 +283,7 @@ async def test_a_missing_message_gets_an_error_page(home: House) -> None:
 # -- lists
 
 
-async def test_messages_are_listed_and_filtered(home: House) -> None:
+async def test_messages_are_listed_and_filtered(home: AppHarness) -> None:
     """By state, channel and recipient; older ones on the next page."""
     for number in range(60):
         await home.accept(to=f"user-{number}", **{"in": "1h"})
@@ -300,7 +300,7 @@ async def test_messages_are_listed_and_filtered(home: House) -> None:
 
 
 @both
-async def test_dead_letters_are_grouped_by_cause(home: House) -> None:
+async def test_dead_letters_are_grouped_by_cause(home: AppHarness) -> None:
     """B7: how many, why, since when; retry and discard with their number on the button."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no such number"))
     home.script("careful", lambda _message: Unknown("the line went dead"))
@@ -327,7 +327,7 @@ async def test_dead_letters_are_grouped_by_cause(home: House) -> None:
     assert (await home.http.post("/dead/explode", data=which)).status_code == 404
 
 
-async def test_dead_letters_with_uncertain_delivery_are_not_retried_by_default(home: House) -> None:
+async def test_dead_letters_with_uncertain_delivery_are_not_retried_by_default(home: AppHarness) -> None:
     """B7: what may arrive twice is never sent again by accident."""
     home.script("careful", lambda _message: Unknown("the line went dead"))
     await home.accept(channel="careful")
@@ -341,7 +341,7 @@ async def test_dead_letters_with_uncertain_delivery_are_not_retried_by_default(h
 # -- live
 
 
-async def test_live_fragments_can_be_polled(home: House) -> None:
+async def test_live_fragments_can_be_polled(home: AppHarness) -> None:
     """The fallback where a stream cannot be held."""
     id_ = await home.accept(to="ada")
 
@@ -403,7 +403,7 @@ async def test_a_live_stream_reports_an_error_and_continues() -> None:
     ]
 
 
-async def test_closing_the_dashboard_ends_live_streams(home: House) -> None:
+async def test_closing_the_dashboard_ends_live_streams(home: AppHarness) -> None:
     """E8: an open page does not hold up the stop."""
     async with home.client(accept="text/event-stream") as browser:
         home.pages.close()
@@ -447,7 +447,7 @@ READS = (
 
 
 @both
-async def test_dashboard_queries_use_an_index(home: House) -> None:
+async def test_dashboard_queries_use_an_index(home: AppHarness) -> None:
     """Rule 17: a page that is looked at all day must not walk through a table that grows."""
     store: Any = home.app.store
     for name in READS:
@@ -506,13 +506,13 @@ def test_code_in_a_sentence_is_set_as_code() -> None:
 # -- base template, static files, sign-in
 
 
-async def _pages(home: House) -> list[httpx.Response]:
+async def _pages(home: AppHarness) -> list[httpx.Response]:
     id_ = await home.accept()
     paths = ("/", "/messages", f"/messages/{id_}", "/dead", "/docs", "/sign-in")
     return [await home.http.get(path) for path in paths]
 
 
-async def test_pages_load_nothing_from_the_internet(home: House) -> None:
+async def test_pages_load_nothing_from_the_internet(home: AppHarness) -> None:
     """Every file is our own, and a policy holds the browser to it."""
     for page in await _pages(home):
         assert page.status_code == 200
@@ -526,7 +526,7 @@ async def test_pages_load_nothing_from_the_internet(home: House) -> None:
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", file.read_text()), file
 
 
-async def test_static_files_are_cached_until_they_change(home: House) -> None:
+async def test_static_files_are_cached_until_they_change(home: AppHarness) -> None:
     """Their addresses carry what is in them."""
     addresses = re.findall(r'(?:src|href)="(/static/[^"]+)"', await read(home, "/"))
     assert len(set(addresses)) == 3
@@ -537,7 +537,7 @@ async def test_static_files_are_cached_until_they_change(home: House) -> None:
     assert (await home.http.get("/static/../build.py")).status_code == 404
 
 
-async def test_the_api_reference_page_lists_every_route(home: House) -> None:
+async def test_the_api_reference_page_lists_every_route(home: AppHarness) -> None:
     """Without a script and without the internet."""
     page = text(await read(home, "/docs"))
 

@@ -10,18 +10,18 @@ import pytest
 from tidings.model.outcome import Done, Reject
 from tidings.model.task import Category, NewTask
 
-from .harness import House, house
+from .harness import AppHarness, house
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on either database."""
     postgres = request.param == "postgres"
     async with house(request.getfixturevalue("postgres_url") if postgres else sqlite_url) as built:
         yield built
 
 
-async def test_health_has_its_figures_over_the_last_fifteen_minutes(home: House) -> None:
+async def test_health_has_its_figures_over_the_last_fifteen_minutes(home: AppHarness) -> None:
     """A10: the whole body; attempts of more than 15 minutes ago no longer count."""
     home.script("out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "b" else Done())
     for to in "aaab":
@@ -45,7 +45,7 @@ async def test_health_has_its_figures_over_the_last_fifteen_minutes(home: House)
     assert (later["total_processed"], later["success_rate"], later["status"]) == (0, None, "up")
 
 
-async def test_the_schedulers_health_fails_for_a_deep_queue_and_for_a_wrong_clock(home: House) -> None:
+async def test_the_schedulers_health_fails_for_a_deep_queue_and_for_a_wrong_clock(home: AppHarness) -> None:
     """B10: over 10,000 due messages, or a clock that is off by more than 10 s: 503 with the reason."""
     now = home.clock.now()
     await home.app.store.enqueue([NewTask("out", "message", now) for _ in range(10_001)])

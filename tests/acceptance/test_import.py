@@ -28,7 +28,7 @@ from tidings.outbound.imports.undo import ImportUndo
 from tidings.store.external_tables.port import ExternalTable
 from tidings.store.external_tables.registry import open_table
 
-from .harness import House, house
+from .harness import AppHarness, house
 from .program import run
 
 MAP = ("to=phone,text=body,at=payload.$.when",)
@@ -91,22 +91,22 @@ async def other(request: pytest.FixtureRequest, tmp_path: Path) -> Elsewhere:
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
+async def home(tmp_path: Path) -> AsyncIterator[AppHarness]:
     """Our own engine, on a file of its own."""
     async with house(f"sqlite:///{tmp_path}/tidings.db") as made:
         yield made
 
 
-def importer(home: House) -> TableImportService:
+def importer(home: AppHarness) -> TableImportService:
     app = home.app
     return TableImportService(app.store, app.clock, app.outbound, list(app.channels), grace=app.settings.expire_after)
 
 
-async def undo(home: House, run: str | None) -> dict[str, Any]:
+async def undo(home: AppHarness, run: str | None) -> dict[str, Any]:
     return await ImportUndo(home.app.store, home.app.outbound).undo(str(run))
 
 
-async def fill(other: Elsewhere, home: House, count: int, *, first: int = 1) -> None:
+async def fill(other: Elsewhere, home: AppHarness, count: int, *, first: int = 1) -> None:
     """Pending reminders, due from an hour on; every second one has its time in milliseconds."""
     rows: list[tuple[Any, ...]] = []
     for n in range(first, first + count):
@@ -116,13 +116,13 @@ async def fill(other: Elsewhere, home: House, count: int, *, first: int = 1) -> 
     await other.execute("insert into reminders values ($1, $2, $3, $4, $5)", rows)
 
 
-async def take(other: Elsewhere, home: House, *, dry_run: bool = False, **wish: Any) -> TableImportReport:
+async def take(other: Elsewhere, home: AppHarness, *, dry_run: bool = False, **wish: Any) -> TableImportReport:
     async with other.table() as table:
         chosen = TableImportRequest(**{"map": MAP, "channel": "out"} | wish)
         return await importer(home).take(table, chosen, dry_run=dry_run)
 
 
-async def test_a_dry_run_reports_every_bad_row_and_writes_nothing(other: Elsewhere, home: House) -> None:
+async def test_a_dry_run_reports_every_bad_row_and_writes_nothing(other: Elsewhere, home: AppHarness) -> None:
     """Counts, samples, and each bad row with its reason (B18)."""
     await fill(other, home, 1200)
     await other.execute("update reminders set phone = '' where id = 7")
@@ -141,7 +141,7 @@ async def test_a_dry_run_reports_every_bad_row_and_writes_nothing(other: Elsewhe
     assert await importer(home).runs() == []
 
 
-async def test_the_rows_become_messages_at_their_own_times(other: Elsewhere, home: House) -> None:
+async def test_the_rows_become_messages_at_their_own_times(other: Elsewhere, home: AppHarness) -> None:
     """Times in a JSON column, as ISO 8601 or as milliseconds; only the rows that were asked for."""
     await fill(other, home, 20)
     await other.execute("update reminders set status = 'sent' where id > 10")
@@ -158,7 +158,7 @@ async def test_the_rows_become_messages_at_their_own_times(other: Elsewhere, hom
     assert {message["state"] for message in await home.everything()} == {"sent"}
 
 
-async def test_a_repeated_import_takes_only_new_rows(other: Elsewhere, home: House) -> None:
+async def test_a_repeated_import_takes_only_new_rows(other: Elsewhere, home: AppHarness) -> None:
     """Repeatable without doubling (B18)."""
     await fill(other, home, 700)
     first = await take(other, home)
@@ -172,7 +172,7 @@ async def test_a_repeated_import_takes_only_new_rows(other: Elsewhere, home: Hou
     assert len(await home.everything()) == 730
 
 
-async def test_an_import_that_crashed_can_be_repeated(other: Elsewhere, home: House) -> None:
+async def test_an_import_that_crashed_can_be_repeated(other: Elsewhere, home: AppHarness) -> None:
     """Each page and the note of where it came from are one transaction."""
     await fill(other, home, 1300)
     real, calls = home.app.store.enqueue, 0
@@ -215,7 +215,7 @@ async def test_concurrent_imports_take_every_row_once(postgres_url: str, tmp_pat
         assert len(counted) == len({row["recipient"] for row in counted}) == 1100
 
 
-async def test_undo_cancels_pending_messages_and_counts_sent_ones(other: Elsewhere, home: House) -> None:
+async def test_undo_cancels_pending_messages_and_counts_sent_ones(other: Elsewhere, home: AppHarness) -> None:
     """Reversible (B18): afterwards the same rows may be taken again, those that were sent may not."""
     await fill(other, home, 10)
     report = await take(other, home)
@@ -237,7 +237,7 @@ async def test_undo_cancels_pending_messages_and_counts_sent_ones(other: Elsewhe
         await undo(home, "nothing")
 
 
-async def test_undo_requests_cancellation_of_a_message_in_flight(other: Elsewhere, home: House) -> None:
+async def test_undo_requests_cancellation_of_a_message_in_flight(other: Elsewhere, home: AppHarness) -> None:
     """It is asked to end as cancelled; the run stays open until that is settled."""
     await fill(other, home, 1)
     report = await take(other, home)
@@ -257,7 +257,7 @@ async def test_undo_requests_cancellation_of_a_message_in_flight(other: Elsewher
     assert (await undo(home, str(report.run)))["sent"] == 1
 
 
-async def test_overdue_rows_need_the_option_overdue(other: Elsewhere, home: House) -> None:
+async def test_overdue_rows_need_the_option_overdue(other: Elsewhere, home: AppHarness) -> None:
     """A reminder of three months ago must not go out by accident."""
     await fill(other, home, 2)
     old = json.dumps({"when": iso(home.clock.now() - 90 * DAY)})
@@ -270,7 +270,7 @@ async def test_overdue_rows_need_the_option_overdue(other: Elsewhere, home: Hous
     assert list(report.reasons) == ["the message was due … d ago"]
 
 
-async def test_the_other_database_cannot_be_changed(other: Elsewhere, home: House) -> None:
+async def test_the_other_database_cannot_be_changed(other: Elsewhere, home: AppHarness) -> None:
     """Whatever the condition says, it is only read."""
     await fill(other, home, 1)
     async with other.table() as table:
@@ -282,7 +282,7 @@ async def test_the_other_database_cannot_be_changed(other: Elsewhere, home: Hous
     assert (await take(other, home, dry_run=True)).read == 1
 
 
-async def test_a_key_must_be_unique_and_not_empty(other: Elsewhere, home: House) -> None:
+async def test_a_key_must_be_unique_and_not_empty(other: Elsewhere, home: AppHarness) -> None:
     """Otherwise rows would be passed over in silence."""
     await fill(other, home, 3)
     assert (await take(other, home, dry_run=True, key="phone")).taken == 3
@@ -295,7 +295,7 @@ async def test_a_key_must_be_unique_and_not_empty(other: Elsewhere, home: House)
         await take(other, home, key="nothing")
 
 
-async def test_a_table_without_a_key_and_a_view(other: Elsewhere, home: House) -> None:
+async def test_a_table_without_a_key_and_a_view(other: Elsewhere, home: AppHarness) -> None:
     """SQLite has a hidden key; otherwise one must be named."""
     await fill(other, home, 3)
     await other.execute("create table bare as select phone, body from reminders")
@@ -312,7 +312,7 @@ async def test_a_table_without_a_key_and_a_view(other: Elsewhere, home: House) -
         assert (await importer(home).take(table, wish, dry_run=True)).taken == 3
 
 
-async def test_native_types_of_postgres_are_read(bare_postgres_url: str, home: House) -> None:
+async def test_native_types_of_postgres_are_read(bare_postgres_url: str, home: AppHarness) -> None:
     """uuid keys, timestamps with and without a zone, jsonb, numeric."""
     other = Elsewhere(bare_postgres_url)
     at = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)

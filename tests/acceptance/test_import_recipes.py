@@ -24,7 +24,7 @@ from tidings.store.external_tables.registry import open_table
 
 from ..docs.pages import blocks, page
 from ..other_databases import MongoServer
-from .harness import House, house
+from .harness import AppHarness, house
 from .program import run
 
 BLOCKS = {block.words: block.text for block in blocks(page("how-to/recipes.md"))}
@@ -38,13 +38,13 @@ def recipe(name: str, url: str) -> dict[str, ImportSettings]:
 
 
 @asynccontextmanager
-async def moving(name: str, url: str, tmp_path: Path) -> AsyncIterator[House]:
+async def moving(name: str, url: str, tmp_path: Path) -> AsyncIterator[AppHarness]:
     """An engine with the recipe in its settings."""
     async with house(f"sqlite:///{tmp_path}/tidings.db", imports=recipe(name, url), channels=CHANNELS) as home:
         yield home
 
 
-async def take(home: House, *, dry_run: bool = False) -> TableImportReport:
+async def take(home: AppHarness, *, dry_run: bool = False) -> TableImportReport:
     app = home.app
     (settings,) = app.settings.imports.values()
     service = TableImportService(
@@ -54,19 +54,19 @@ async def take(home: House, *, dry_run: bool = False) -> TableImportReport:
         return await service.take(opened, settings.request, dry_run=dry_run)
 
 
-async def work(home: House, seconds: float) -> None:
+async def work(home: AppHarness, seconds: float) -> None:
     home.clock.advance(seconds)
     for _ in range(3):
         await home.work()
 
 
-async def write_back(home: House) -> None:
+async def write_back(home: AppHarness) -> None:
     for actor in home.app.actors:
         if isinstance(actor, WriteBackRelay):
             await actor.step()
 
 
-async def undo(home: House, report: TableImportReport) -> dict[str, Any]:
+async def undo(home: AppHarness, report: TableImportReport) -> dict[str, Any]:
     return await ImportUndo(home.app.store, home.app.outbound).undo(str(report.run))
 
 

@@ -22,7 +22,7 @@ from tidings.outbound.imports.undo import ImportUndo
 from tidings.store.external_tables.registry import open_table
 
 from ..other_databases import MongoServer
-from .harness import House, house
+from .harness import AppHarness, house
 
 REMINDERS = (
     "create table reminders (id integer primary key, who text, say text, due text, again text, zone text, squad text)"
@@ -31,7 +31,7 @@ MAP = ["to=who,text=say,at=due,repeat=again,timezone=zone"]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AppHarness]:
     """Our own engine, on both databases."""
     url = f"sqlite:///{tmp_path}/tidings.db"
     if request.param == "postgres":
@@ -54,7 +54,9 @@ def write(url: str, sql: str, rows: list[tuple[Any, ...]] | None = None) -> None
     connection.close()
 
 
-async def take(home: House, url: str, table: str | None, *, dry_run: bool = False, **wish: Any) -> TableImportReport:
+async def take(
+    home: AppHarness, url: str, table: str | None, *, dry_run: bool = False, **wish: Any
+) -> TableImportReport:
     app = home.app
     service = TableImportService(
         app.store, app.clock, app.outbound, list(app.channels), grace=app.settings.expire_after
@@ -63,17 +65,17 @@ async def take(home: House, url: str, table: str | None, *, dry_run: bool = Fals
         return await service.take(opened, TableImportRequest(**{"channel": "out"} | wish), dry_run=dry_run)
 
 
-async def schedules(home: House) -> list[dict[str, Any]]:
+async def schedules(home: AppHarness) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = (await home.http.get("/v1/schedules", params={"limit": 100})).json()["items"]
     return items
 
 
-async def broadcasts(home: House) -> list[dict[str, Any]]:
+async def broadcasts(home: AppHarness) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = (await home.http.get("/v1/broadcasts")).json()["items"]
     return items
 
 
-async def work(home: House, seconds: float = 0) -> None:
+async def work(home: AppHarness, seconds: float = 0) -> None:
     """Let time pass, and run the actors and what is due."""
     home.clock.advance(seconds)
     for _ in range(3):
@@ -83,7 +85,7 @@ async def work(home: House, seconds: float = 0) -> None:
         await home.work()
 
 
-async def test_recurring_rows_become_schedules_and_others_messages(home: House, old: str) -> None:
+async def test_recurring_rows_become_schedules_and_others_messages(home: AppHarness, old: str) -> None:
     """One table, both kinds; a dry run shows them, a repeat makes neither twice, and undo ends the schedules."""
     write(old, REMINDERS)
     due = iso(home.clock.now() + HOUR)
@@ -123,7 +125,7 @@ async def test_recurring_rows_become_schedules_and_others_messages(home: House, 
     assert (await take(home, old, "reminders", map=MAP)).schedules == 3
 
 
-async def test_grouped_rows_become_broadcasts(home: House, old: str) -> None:
+async def test_grouped_rows_become_broadcasts(home: AppHarness, old: str) -> None:
     """One broadcast per group, with the content that its rows share; a row that differs is reported."""
     write(old, REMINDERS)
     due = iso(home.clock.now() + HOUR)
@@ -165,7 +167,7 @@ async def test_grouped_rows_become_broadcasts(home: House, old: str) -> None:
     assert (await take(home, old, "reminders", map=mapping)).taken == 1  # the one that was undone
 
 
-async def test_a_crash_while_a_broadcast_is_written_leaves_nothing_half_done(home: House, old: str) -> None:
+async def test_a_crash_while_a_broadcast_is_written_leaves_nothing_half_done(home: AppHarness, old: str) -> None:
     """The broadcast and the keys of its rows are one transaction."""
     write(old, REMINDERS)
     due = iso(home.clock.now() + HOUR)
@@ -186,7 +188,7 @@ async def test_a_crash_while_a_broadcast_is_written_leaves_nothing_half_done(hom
     assert len(await broadcasts(home)) == 1
 
 
-async def test_a_mongodb_collection_is_imported(home: House, mongo: MongoServer) -> None:
+async def test_a_mongodb_collection_is_imported(home: AppHarness, mongo: MongoServer) -> None:
     """ObjectId keys, dates, nested documents, a filter in JSON; more than one page."""
     at = moment(home.clock.now() + 2 * HOUR)
     documents = [

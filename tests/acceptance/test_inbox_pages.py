@@ -11,7 +11,7 @@ from tidings.inbound.sources.settings import read_source
 from tidings.model.time import SECOND
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from .harness import KEY, House
+from .harness import KEY, AppHarness
 from .harness import house as housed
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -22,7 +22,7 @@ SOURCES = {
 
 
 @pytest.fixture
-async def house(sqlite_url: str) -> AsyncIterator[House]:
+async def house(sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine with two sources that are called; callers of the API need a key."""
     sources = {name: read_source(name, options, production=True) for name, options in SOURCES.items()}
     inbound = InboundSettings(sources=sources)
@@ -31,13 +31,13 @@ async def house(sqlite_url: str) -> AsyncIterator[House]:
         yield made
 
 
-async def call(house: House, body: bytes, id_: str = "m1") -> int:
+async def call(house: AppHarness, body: bytes, id_: str = "m1") -> int:
     """A signed call without our key; gives the status."""
     signed = signature_headers([parse_secret(SECRET)], id_, house.clock.now() // SECOND, body)
     return (await house.client().post("/inbound/own", content=body, headers=signed)).status_code
 
 
-async def test_what_is_called_in_is_handled_and_shown(house: House) -> None:
+async def test_what_is_called_in_is_handled_and_shown(house: AppHarness) -> None:
     """Signed, once, through to its reason; without a signature nothing happens."""
     person = {"sender": "u7", "name": "Ann <b>", "squad": "42"}
     assert (await house.http.put("/v1/roster", json=person)).status_code == 201
@@ -68,7 +68,7 @@ async def test_what_is_called_in_is_handled_and_shown(house: House) -> None:
     assert (await house.client().get("/v1/inbox")).status_code == 401
 
 
-async def test_the_roster_is_kept_by_forms_and_by_files(house: House) -> None:
+async def test_the_roster_is_kept_by_forms_and_by_files(house: AppHarness) -> None:
     """A mistake is told on the page; a file's bad rows in the answer."""
     form = {"sender": "1001", "name": "Ada", "squad": "42", "role": "officer", "source": ""}
     await house.http.post("/roster/put", data=form)

@@ -19,7 +19,7 @@ from tidings.observability.log import LogOptions, fan_out, log_sink
 from tidings.observability.metrics import Metrics
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from .harness import House, house
+from .harness import AppHarness, house
 from .program import run, until
 from .test_fleet_metrics import running
 
@@ -30,7 +30,7 @@ def written(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def log_to(home: House, *also: Any, **options: Any) -> None:
+def log_to(home: AppHarness, *also: Any, **options: Any) -> None:
     """Let the engine log as `tidings serve` does."""
     home.app.worker.runner._settler._emit = fan_out(log_sink(LogOptions(**{"form": "json", **options})), *also)
 

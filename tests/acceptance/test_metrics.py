@@ -12,17 +12,17 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.observability.metrics import Metrics
 
-from .harness import House, house
+from .harness import AppHarness, house
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on either database."""
     async with house(request.getfixturevalue("postgres_url") if request.param else sqlite_url) as built:
         yield built
 
 
-async def scraped(home: House, metrics: Metrics) -> dict[str, float]:
+async def scraped(home: AppHarness, metrics: Metrics) -> dict[str, float]:
     """What a scrape says, by name and labels."""
     api = create_api(home.app, metrics)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as caller:
@@ -33,7 +33,7 @@ async def scraped(home: House, metrics: Metrics) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("home", [False, True], ids=["sqlite", "postgres"], indirect=True)
-async def test_metrics_have_the_promised_names_and_count_what_happened(home: House) -> None:
+async def test_metrics_have_the_promised_names_and_count_what_happened(home: AppHarness) -> None:
     """A9, B9: processed, succeeded, failed, times, errors by category; due, lag, errors, duplicates."""
     metrics = Metrics()
     runner = home.app.worker.runner
@@ -66,7 +66,7 @@ async def test_metrics_have_the_promised_names_and_count_what_happened(home: Hou
 
 
 @pytest.mark.parametrize("home", [False, True], ids=["sqlite", "postgres"], indirect=True)
-async def test_scheduler_health_checks_polling_queue_depth_and_clocks(home: House) -> None:
+async def test_scheduler_health_checks_polling_queue_depth_and_clocks(home: AppHarness) -> None:
     """B10: a poll within two minutes, a bounded queue, clocks that agree; 503 with the reason otherwise."""
     good = await home.http.get("/health/scheduler")
     assert (good.status_code, good.json()["healthy"]) == (200, True)

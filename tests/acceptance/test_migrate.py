@@ -19,7 +19,7 @@ from tidings.migration.connectors.port import ConnectorError, ErrorKind
 from tidings.migration.job_file import read_job
 from tidings.model.errors import Invalid
 
-from .harness import KEY, House
+from .harness import KEY, AppHarness
 from .harness import house as housed
 
 BAD = {"3": "nope", "7": "<b>x</b>"}
@@ -53,13 +53,13 @@ GOOD = {str(n): f"p{n}@example.org" for n in range(20) if str(n) not in BAD}
 
 
 @pytest.fixture
-async def house(sqlite_url: str, tmp_path: Path) -> AsyncIterator[House]:
+async def house(sqlite_url: str, tmp_path: Path) -> AsyncIterator[AppHarness]:
     """An engine that does nothing by itself, and takes files through the API."""
     async with housed(sqlite_url, migration_folder=tmp_path, migration_api_files=True) as made:
         yield made
 
 
-async def over(house: House, id_: str) -> dict[str, Any]:
+async def over(house: AppHarness, id_: str) -> dict[str, Any]:
     """Work until the job rests; gives its status."""
     for _ in range(50):
         house.clock.advance(1)
@@ -70,14 +70,14 @@ async def over(house: House, id_: str) -> dict[str, Any]:
     raise AssertionError(f"it does not end: {shown}")
 
 
-async def made(house: House, folder: Path, **more: Any) -> str:
+async def made(house: AppHarness, folder: Path, **more: Any) -> str:
     answer = await house.http.post("/v1/migrations", json=definition(folder, **more))
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
 
 
 async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_api(
-    house: House, tmp_path: Path
+    house: AppHarness, tmp_path: Path
 ) -> None:
     """C1, C4, C8, C9: what the plan says is done, only what was mended is written again, all is told."""
     one = f"/v1/migrations/{await made(house, tmp_path)}"
@@ -128,7 +128,7 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     assert {line["actor"] for line in trail} == {"this machine", "engine"}
 
 
-async def test_an_idempotency_key_creates_a_job_once(house: House, tmp_path: Path) -> None:
+async def test_an_idempotency_key_creates_a_job_once(house: AppHarness, tmp_path: Path) -> None:
     """B4: the same key and body get the first answer, also when the job runs; another body is refused."""
     body, key = definition(tmp_path), {"idempotency-key": "job-1"}
     first = await house.http.post("/v1/migrations", json=body, headers=key)
@@ -145,7 +145,9 @@ async def test_an_idempotency_key_creates_a_job_once(house: House, tmp_path: Pat
     assert [line["action"] for line in trail] == ["created", "running"]
 
 
-async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(house: House, tmp_path: Path) -> None:
+async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(
+    house: AppHarness, tmp_path: Path
+) -> None:
     """C8: after PUT /job with an address for everybody, the two that were quarantined are written."""
     id_ = await made(house, tmp_path)
     one = f"/v1/migrations/{id_}"
@@ -163,7 +165,7 @@ async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_res
     assert (await over(house, id_))["counts"] == {"unchanged": 18, "written": 2}
 
 
-async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: House, tmp_path: Path) -> None:
+async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: AppHarness, tmp_path: Path) -> None:
     """Bad input: one sentence with field and remedy; clear secrets, code and other tenants are refused."""
     good, http = definition(tmp_path), house.http
     hook = {"people": {"hook": "os:system", "fields": {"name": "name"}}}
@@ -183,7 +185,7 @@ async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: House
     assert (await http.get("/v1/migrations")).json() == {"items": [], "next": None}
 
 
-async def test_another_tenants_job_is_not_found(house: House, tmp_path: Path) -> None:
+async def test_another_tenants_job_is_not_found(house: AppHarness, tmp_path: Path) -> None:
     """Tenants: neither its status nor its records are shown, nor can it be moved."""
     job = read_job(definition(tmp_path, tenant="acme"), is_local=True)
     theirs = await house.app.migrations.create(job, by="somebody")
@@ -194,7 +196,7 @@ async def test_another_tenants_job_is_not_found(house: House, tmp_path: Path) ->
     assert (await house.http.get("/v1/migrations")).json()["items"] == []
 
 
-async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(house: House, tmp_path: Path) -> None:
+async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(house: AppHarness, tmp_path: Path) -> None:
     """Progress by type and state, causes, records, audit; buttons and a pasted table do what they say."""
     assert "No migrations yet" in (await house.http.get("/migrations")).text
     id_ = await made(house, tmp_path)
@@ -229,7 +231,7 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(hous
 
 
 async def test_the_states_of_batches_are_shown_by_the_api_and_on_the_page(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    house: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C2: a batch whose target is down is failed with its reason, then completed; each view says so."""
     target = FileTarget.write_many
@@ -256,7 +258,7 @@ async def test_the_states_of_batches_are_shown_by_the_api_and_on_the_page(
     assert "1 completed" in (await house.http.get(f"/migrations/{id_}")).text
 
 
-async def planned(house: House, folder: Path) -> str:
+async def planned(house: AppHarness, folder: Path) -> str:
     """A job that was planned, approved and run."""
     id_ = await made(house, folder)
     for action in ("plan", "approve", "run"):
@@ -265,7 +267,7 @@ async def planned(house: House, folder: Path) -> str:
     return id_
 
 
-async def test_undo_through_the_api_deletes_created_records(house: House, tmp_path: Path) -> None:
+async def test_undo_through_the_api_deletes_created_records(house: AppHarness, tmp_path: Path) -> None:
     """C9: a dry run says it and does nothing; a second undoing finds nothing; the trail says who."""
     id_, http = await planned(house, tmp_path), house.http
     undo = f"/v1/migrations/{id_}/undo"
@@ -294,7 +296,9 @@ async def test_undo_through_the_api_deletes_created_records(house: House, tmp_pa
     assert (await http.post(undo, json={"dry": True})).status_code == 422
 
 
-async def test_the_dashboard_previews_an_undo(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_dashboard_previews_an_undo(
+    house: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The button that deletes comes with the preview, asks again, and says what it did."""
     id_, http = await planned(house, tmp_path), house.http
     page = f"/migrations/{id_}"
@@ -312,7 +316,7 @@ async def test_the_dashboard_previews_an_undo(house: House, tmp_path: Path, monk
     assert written(tmp_path) == {}
 
 
-async def test_secret_fields_are_shown_in_the_export_only(house: House, tmp_path: Path) -> None:
+async def test_secret_fields_are_shown_in_the_export_only(house: AppHarness, tmp_path: Path) -> None:
     """S9: neither the log of a record nor its page shows it."""
     mail = {"path": "mail", "type": "email", "secret": True}
     types = {"people": {"from": "persons", "fields": {"name": "name", "mail": mail}}}
@@ -348,7 +352,7 @@ async def test_viewers_see_no_buttons(sqlite_url: str, tmp_path: Path) -> None:
     assert statuses == [403, 403]
 
 
-async def test_a_live_job_can_be_paused_resumed_and_cancelled(house: House, tmp_path: Path) -> None:
+async def test_a_live_job_can_be_paused_resumed_and_cancelled(house: AppHarness, tmp_path: Path) -> None:
     """C9: durable flags; what a person asks is in the audit trail with its reason and whoever asked."""
     one = f"/v1/migrations/{await made(house, tmp_path)}"
     await house.http.post(f"{one}/run")
@@ -401,7 +405,7 @@ def test_the_command_line_runs_repairs_and_verifies_without_a_server(
         migrate("records", id_, "--state", "lost")
 
 
-async def test_migrations_have_metrics(house: House, tmp_path: Path) -> None:
+async def test_migrations_have_metrics(house: AppHarness, tmp_path: Path) -> None:
     """C10: jobs, records, errors by kind, how long it took, calls of the month."""
     id_ = await made(house, tmp_path)
     await house.http.post(f"/v1/migrations/{id_}/run")

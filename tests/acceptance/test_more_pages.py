@@ -18,35 +18,35 @@ from tidings.model.time import MINUTE
 from tidings.outbound.trend_sampler import MinuteCounts, QueueSample, ThroughputTrend
 from tidings.store.statements import load_statements
 
-from .harness import KEY, House, house
+from .harness import KEY, AppHarness, house
 from .test_dashboard import forms, read, text
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
         yield built
 
 
-async def press(home: House, path: str, **form: str) -> str:
+async def press(home: AppHarness, path: str, **form: str) -> str:
     """Send a form that leads on to a page; gives that page as it is read."""
     answer = await home.http.post(path, data=form)
     assert answer.status_code == 303, text(answer.text)
     return text(await read(home, answer.headers["location"]))
 
 
-async def refused(home: House, path: str, **form: str) -> str:
+async def refused(home: AppHarness, path: str, **form: str) -> str:
     """Send a form with a mistake; gives the page that says so."""
     answer = await home.http.post(path, data=form)
     assert 400 <= answer.status_code < 500
     return str(answer.text)
 
 
-async def contact(home: House, name: str, **more: Any) -> str:
+async def contact(home: AppHarness, name: str, **more: Any) -> str:
     """Somebody with an address on `out`; gives the id."""
     made = await home.app.outbound.contacts.create({"name": name, "addresses": {"out": name.lower()}, **more})
     return str(made.answer["id"])
@@ -68,13 +68,13 @@ EMPTY = {
 }
 
 
-async def test_every_empty_page_says_how_to_start(home: House) -> None:
+async def test_every_empty_page_says_how_to_start(home: AppHarness) -> None:
     """First five minutes: no page is a dead end."""
     for path, words in EMPTY.items():
         assert words in text(await read(home, path)), path
 
 
-async def test_the_navigation_links_every_page_and_marks_the_current_one(home: House) -> None:
+async def test_the_navigation_links_every_page_and_marks_the_current_one(home: AppHarness) -> None:
     """Groups in one row, the pages of a group in the next; each link is a page that is there."""
     first = await read(home, "/")
     nav = re.search(r"<nav.*?</nav>", first, re.S)
@@ -91,7 +91,7 @@ async def test_the_navigation_links_every_page_and_marks_the_current_one(home: H
 # -- people
 
 
-async def test_a_contact_is_created_found_edited_and_deleted(home: House) -> None:
+async def test_a_contact_is_created_found_edited_and_deleted(home: AppHarness) -> None:
     """The card of a person, by forms alone."""
     shown = await press(
         home,
@@ -119,7 +119,7 @@ async def test_a_contact_is_created_found_edited_and_deleted(home: House) -> Non
     assert (await home.http.get(f"/contacts/{id_}")).status_code == 404
 
 
-async def test_a_contact_form_error_is_shown_next_to_its_field(home: House) -> None:
+async def test_a_contact_form_error_is_shown_next_to_its_field(home: AppHarness) -> None:
     """What was typed stays, nothing was kept."""
     await contact(home, "Grace")
     taken = await refused(home, "/contacts", name="Ada", **{"addresses.out": "grace"})
@@ -130,7 +130,7 @@ async def test_a_contact_form_error_is_shown_next_to_its_field(home: House) -> N
     assert len((await home.app.outbound.contacts.page()).items) == 1
 
 
-async def test_a_suppression_is_shown_on_the_contact_and_on_the_list(home: House) -> None:
+async def test_a_suppression_is_shown_on_the_contact_and_on_the_list(home: AppHarness) -> None:
     """An opt-out and the way back, from the contact's page and from the list of opt-outs."""
     id_ = await contact(home, "Ada")
 
@@ -144,7 +144,7 @@ async def test_a_suppression_is_shown_on_the_contact_and_on_the_list(home: House
     assert "There is no channel" in text(await refused(home, "/suppressions/add", address="x", channel="nope"))
 
 
-async def test_a_list_has_members_and_a_saved_filter_selects_them(home: House) -> None:
+async def test_a_list_has_members_and_a_saved_filter_selects_them(home: AppHarness) -> None:
     """Created, filled, emptied, renamed and deleted with forms."""
     await contact(home, "Ada", tags=["driver"])
     shown = await press(home, "/lists", name="crew")
@@ -166,7 +166,7 @@ async def test_a_list_has_members_and_a_saved_filter_selects_them(home: House) -
 # -- templates
 
 
-async def test_a_template_is_previewed_saved_revised_and_retired(home: House) -> None:
+async def test_a_template_is_previewed_saved_revised_and_retired(home: AppHarness) -> None:
     """What it says to somebody is seen before anything is sent."""
     await contact(home, "Ada")
     form = {"text": "Hello {{ contact.name }} in {{ town }}", "variables": "town = Bonn"}
@@ -232,7 +232,7 @@ async def test_a_subscription_shows_its_secret_once(sqlite_url: str) -> None:
 # -- roll-out, channels, settings
 
 
-async def test_a_rollout_is_changed_and_undone(home: House) -> None:
+async def test_a_rollout_is_changed_and_undone(home: AppHarness) -> None:
     """B14: a share, its reason, and one button back."""
     assert "all recipients" in text(await read(home, "/rollout"))
     shown = await press(home, "/rollout/out/set", mode="live", share="10", reason="first week")
@@ -242,7 +242,7 @@ async def test_a_rollout_is_changed_and_undone(home: House) -> None:
     assert (await home.http.get("/rollout/nope")).status_code == 404
 
 
-async def test_a_connection_test_sends_nothing(home: House) -> None:
+async def test_a_connection_test_sends_nothing(home: AppHarness) -> None:
     """Its account is asked for, and what came of it is said."""
     page = await home.http.post("/channels/out/test")
 
@@ -267,7 +267,7 @@ async def test_settings_are_shown_and_secrets_are_not(sqlite_url: str) -> None:
 
 
 @both
-async def test_upcoming_messages_schedules_and_broadcasts_are_listed_by_day(home: House) -> None:
+async def test_upcoming_messages_schedules_and_broadcasts_are_listed_by_day(home: AppHarness) -> None:
     """Scheduled messages, firings of schedules and broadcasts, each on its day, also behind an order key."""
     for number in range(3):
         await home.accept(to=f"user-{number}", at="2027-01-16T09:00:00Z", ordering_key="line")
@@ -293,7 +293,7 @@ async def test_upcoming_messages_schedules_and_broadcasts_are_listed_by_day(home
     assert (await home.http.get("/upcoming/soon")).status_code == 422
 
 
-async def test_a_day_with_many_upcoming_messages_is_paginated(home: House) -> None:
+async def test_a_day_with_many_upcoming_messages_is_paginated(home: AppHarness) -> None:
     """Bounded: a hundred at a time, by the time they are due."""
     for number in range(130):
         await home.accept(to=f"user-{number:03}", **{"in": f"{60 + number}s"})
@@ -311,7 +311,7 @@ async def test_a_day_with_many_upcoming_messages_is_paginated(home: House) -> No
 SCHEDULE = {"kind": "weekly", "rule": "mon 09:00", "timezone": "Europe/Berlin", "creates": "message", "channel": "out"}
 
 
-async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
+async def test_a_schedule_is_previewed_saved_and_changed(home: AppHarness) -> None:
     """A8: the next firings are seen before it is saved, and again before a change."""
     form = SCHEDULE | {"to": "ada", "text": "Good morning", "name": "Round", "excluded_dates": "2027-01-18"}
     ahead = (await home.http.post("/schedules/preview", data=form)).json()["preview"]
@@ -333,7 +333,7 @@ async def test_a_schedule_is_previewed_saved_and_changed(home: House) -> None:
     assert "Tue" in after["next"] and after["excluded_dates"] == []
 
 
-async def test_a_schedule_form_error_is_shown_next_to_its_field(home: House) -> None:
+async def test_a_schedule_form_error_is_shown_next_to_its_field(home: AppHarness) -> None:
     """What was typed stays, nothing was saved."""
     for change, field in (
         ({"rule": "someday 09:00"}, "rule"),
@@ -349,7 +349,7 @@ async def test_a_schedule_form_error_is_shown_next_to_its_field(home: House) -> 
 
 
 @both
-async def test_a_broadcast_is_previewed_created_and_started(home: House) -> None:
+async def test_a_broadcast_is_previewed_created_and_started(home: AppHarness) -> None:
     """B1: how many get it and what they read is seen first; nothing is made by looking."""
     for name in ("Ada", "Grace"):
         await contact(home, name, tags=["crew"])
@@ -371,7 +371,7 @@ async def test_a_broadcast_is_previewed_created_and_started(home: House) -> None
     assert {item["text"] for item in await home.everything()} == {"Hello Ada", "Hello Grace"}
 
 
-async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
+async def test_a_broadcast_to_typed_addresses_at_a_time(home: AppHarness) -> None:
     """One a line; a name that comes twice gets it once; a mistake is told and nothing is made."""
     form = {"channel": "out", "addresses": "ada\ngrace\nada", "text": "hi", "trigger": "SCHEDULED"}
     seen = text((await home.http.post("/broadcasts/preview", data=form | {"at": "in 2 h"})).json()["preview"])
@@ -391,7 +391,7 @@ async def test_a_broadcast_to_typed_addresses_at_a_time(home: House) -> None:
 
 
 @both
-async def test_dead_letters_are_retried_at_a_rate(home: House) -> None:
+async def test_dead_letters_are_retried_at_a_rate(home: AppHarness) -> None:
     """B7: a rate limit protects a provider that has just recovered."""
     home.script("out", lambda _message: Reject(Category.PERMANENT, "no such number"))
     for _ in range(3):
@@ -407,7 +407,7 @@ async def test_dead_letters_are_retried_at_a_rate(home: House) -> None:
     assert "use 0.01 to 10,000" in await press(home, "/dead/retry", per_second="20000", **which)
 
 
-async def test_selected_dead_letters_are_retried_or_discarded(home: House) -> None:
+async def test_selected_dead_letters_are_retried_or_discarded(home: AppHarness) -> None:
     """B7: those that were ticked and no others; what may arrive twice only when that is ticked too."""
     no: dict[str, Outcome] = {"out": Reject(Category.PERMANENT, "no"), "careful": Unknown("cut")}
 
@@ -439,7 +439,7 @@ async def test_selected_dead_letters_are_retried_or_discarded(home: House) -> No
 
 
 @both
-async def test_the_overview_charts_the_last_15_minutes(home: House) -> None:
+async def test_the_overview_charts_the_last_15_minutes(home: AppHarness) -> None:
     """Due, lag, rate and success, drawn from what was counted."""
     home.script("out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done())
     await home.accept(to="bad")
@@ -489,7 +489,7 @@ TABLES = "tasks|messages|history|schedules|broadcasts|tallies|contacts|list_memb
 
 
 @both
-async def test_list_page_queries_use_an_index(home: House) -> None:
+async def test_list_page_queries_use_an_index(home: AppHarness) -> None:
     """Rule 17: no list walks through a table that grows."""
     store: Any = home.app.store
     for name in READS:

@@ -15,14 +15,14 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 from tidings.store.write_state import REFUSAL_HOLD
 
-from .harness import House, house
+from .harness import AppHarness, house
 
 MESSAGE = {"channel": "out", "to": "ada", "text": "x" * 4000}
 LIFT = 2**31
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on either database, that works."""
     postgres = request.param == "postgres"
     async with house(request.getfixturevalue("postgres_url") if postgres else sqlite_url) as built:
@@ -30,13 +30,13 @@ async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator
 
 
 @pytest.fixture
-async def server(postgres_url: str) -> AsyncIterator[House]:
+async def server(postgres_url: str) -> AsyncIterator[AppHarness]:
     """An engine on PostgreSQL."""
     async with house(postgres_url) as built:
         yield built
 
 
-async def administer(home: House, *statements: str) -> None:
+async def administer(home: AppHarness, *statements: str) -> None:
     """Run statements of the server's owner on a connection of its own."""
     store = home.app.store
     assert isinstance(store, PostgresStore)
@@ -48,7 +48,7 @@ async def administer(home: House, *statements: str) -> None:
         await connection.close()
 
 
-async def fill(home: House, *, full: bool = True) -> None:
+async def fill(home: AppHarness, *, full: bool = True) -> None:
     """Let the database take no new page; on PostgreSQL with the error of a full disk (53100)."""
     store = home.app.store
     if isinstance(store, SqliteStore):
@@ -65,7 +65,7 @@ async def fill(home: House, *, full: bool = True) -> None:
         await administer(home, "drop trigger refuse on tidings.tasks")
 
 
-async def accept_until_refused(home: House) -> httpx.Response:
+async def accept_until_refused(home: AppHarness) -> httpx.Response:
     """The first answer that is not a success; pages that are there are used up before."""
     for _ in range(200):
         answer = await home.http.post("/v1/messages", json=MESSAGE)
@@ -74,7 +74,7 @@ async def accept_until_refused(home: House) -> httpx.Response:
     raise AssertionError("nothing was refused")
 
 
-async def statuses(home: House) -> tuple[int, int, int, list[str]]:
+async def statuses(home: AppHarness) -> tuple[int, int, int, list[str]]:
     """What the routes of health answer, and why."""
     whole = await home.http.get("/health")
     ready = await home.http.get("/health/ready")
@@ -82,7 +82,7 @@ async def statuses(home: House) -> tuple[int, int, int, list[str]]:
     return whole.status_code, ready.status_code, scheduler.status_code, whole.json()["reasons"]
 
 
-async def test_health_fails_while_the_disk_is_full_and_recovers_with_the_next_accept(home: House) -> None:
+async def test_health_fails_while_the_disk_is_full_and_recovers_with_the_next_accept(home: AppHarness) -> None:
     """A heartbeat that fits into a page that is there proves nothing; a message that is stored does."""
     await home.work()
     await fill(home)
@@ -101,7 +101,7 @@ async def test_health_fails_while_the_disk_is_full_and_recovers_with_the_next_ac
 
 
 async def test_health_asks_for_a_new_attempt_when_nothing_was_tried_for_a_while(
-    home: House, monkeypatch: pytest.MonkeyPatch
+    home: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a process that a load balancer left out because it is not ready would never come back."""
     await home.work()
@@ -112,7 +112,9 @@ async def test_health_asks_for_a_new_attempt_when_nothing_was_tried_for_a_while(
     assert (before, (await statuses(home))[1]) == (503, 200)
 
 
-async def test_health_fails_while_the_server_is_read_only_and_recovers_with_the_next_heartbeat(server: House) -> None:
+async def test_health_fails_while_the_server_is_read_only_and_recovers_with_the_next_heartbeat(
+    server: AppHarness,
+) -> None:
     """25006, as after a failover to a standby: 503 until any write goes through."""
     await server.work()
     turn = "alter database {0} set default_transaction_read_only = {1}"
@@ -139,7 +141,7 @@ async def test_health_fails_while_the_server_is_read_only_and_recovers_with_the_
     assert after == (200, 200, 200, [])
 
 
-async def test_health_fails_while_the_role_may_not_write(server: House) -> None:
+async def test_health_fails_while_the_role_may_not_write(server: AppHarness) -> None:
     """42501 after the start is an outage, and health says so without naming the role or the table."""
     await server.work()
     raised = "$$ begin raise exception 'permission denied for table tasks' using errcode = '42501'; end $$"

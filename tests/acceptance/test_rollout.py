@@ -10,18 +10,18 @@ import pytest
 
 from tidings.model.time import MINUTE, iso
 
-from .harness import House, house, in_one_house
+from .harness import AppHarness, house, in_one_house
 from .program import run
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine with its API."""
     async with house(request.getfixturevalue(f"{request.param}_url")) as made:
         yield made
 
 
-async def test_a_channel_is_let_out_step_by_step_through_the_api(home: House) -> None:
+async def test_a_channel_is_let_out_step_by_step_through_the_api(home: AppHarness) -> None:
     """Observe, ten percent, back; the channel itself shows it."""
     path = "/v1/channels/out/rollout"
     observing = (await home.http.post(path, json={"mode": "observe", "reason": "first"})).json()
@@ -39,7 +39,7 @@ async def test_a_channel_is_let_out_step_by_step_through_the_api(home: House) ->
     assert listed == {"careful": "live", "console": "live", "out": "observe"}
 
 
-async def test_a_report_comes_in_as_csv_or_ndjson_and_is_compared(home: House) -> None:
+async def test_a_report_comes_in_as_csv_or_ndjson_and_is_compared(home: AppHarness) -> None:
     """Larger than an ordinary body may be; a repeat changes nothing."""
     await home.http.post("/v1/channels/out/rollout", json={"mode": "shadow"})
     now = home.clock.now()
@@ -83,7 +83,7 @@ async def test_a_report_comes_in_as_csv_or_ndjson_and_is_compared(home: House) -
     ],
 )
 async def test_bad_input_is_one_clear_sentence(
-    home: House, method: str, path: str, body: dict[str, object] | None, status: int
+    home: AppHarness, method: str, path: str, body: dict[str, object] | None, status: int
 ) -> None:
     """Nothing is switched."""
     answer = await home.http.request(method, path, json=body)

@@ -12,26 +12,26 @@ from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 from tidings.outbound.service import OutboundService
 
-from .harness import House, house
+from .harness import AppHarness, house
 from .test_dashboard import forms, read, text
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
         yield built
 
 
-def desk(home: House) -> OutboundService:
+def desk(home: AppHarness) -> OutboundService:
     """What the faces use."""
     return home.app.outbound
 
 
-async def broadcast(home: House, *people: str, **more: Any) -> str:
+async def broadcast(home: AppHarness, *people: str, **more: Any) -> str:
     """A frozen broadcast that waits for its trigger; gives its id."""
     body = {"name": "News", "channel": "out", "text": "hello", "trigger": "MANUAL", "addresses": [*people]}
     made = await desk(home).broadcast_creator.create(body | more)
@@ -39,7 +39,7 @@ async def broadcast(home: House, *people: str, **more: Any) -> str:
 
 
 @both
-async def test_a_broadcast_is_listed_with_progress_and_shown_with_counts(home: House) -> None:
+async def test_a_broadcast_is_listed_with_progress_and_shown_with_counts(home: AppHarness) -> None:
     """B1, B7: state, n of N and the exact tally; only the buttons that its state allows."""
     id_ = await broadcast(home, "ada", "grace", "joan")
 
@@ -51,7 +51,7 @@ async def test_a_broadcast_is_listed_with_progress_and_shown_with_counts(home: H
 
 
 @both
-async def test_a_broadcast_is_started_paused_and_resumed_by_its_buttons(home: House) -> None:
+async def test_a_broadcast_is_started_paused_and_resumed_by_its_buttons(home: AppHarness) -> None:
     """B1: each button leads back to the page; what the state does not allow is said, not done."""
     id_ = await broadcast(home, "ada", "grace")
 
@@ -65,7 +65,7 @@ async def test_a_broadcast_is_started_paused_and_resumed_by_its_buttons(home: Ho
     assert (await home.http.get("/broadcasts/nowhere")).status_code == 404
 
 
-async def test_broadcast_recipients_are_listed_with_their_state(home: House) -> None:
+async def test_broadcast_recipients_are_listed_with_their_state(home: AppHarness) -> None:
     """Who failed and why; the count on the button that retries them."""
 
     def answer(message: Message) -> Outcome:
@@ -86,7 +86,7 @@ async def test_broadcast_recipients_are_listed_with_their_state(home: House) -> 
 
 
 @both
-async def test_broadcast_pages_have_live_fragments(home: House) -> None:
+async def test_broadcast_pages_have_live_fragments(home: AppHarness) -> None:
     """Fragments, as for messages; a script asks for them with `now`."""
     id_ = await broadcast(home, "ada")
 
@@ -98,7 +98,7 @@ async def test_broadcast_pages_have_live_fragments(home: House) -> None:
 
 
 @both
-async def test_a_schedule_is_listed_and_shown_with_upcoming_occurrences(home: House) -> None:
+async def test_a_schedule_is_listed_and_shown_with_upcoming_occurrences(home: AppHarness) -> None:
     """A8: its rule in words, the next firings in its own zone, and what became of the last ones."""
     body = {
         "name": "Morning",
@@ -123,7 +123,7 @@ async def test_a_schedule_is_listed_and_shown_with_upcoming_occurrences(home: Ho
     assert forms(ended.text) == set()
 
 
-async def test_empty_broadcast_and_schedule_lists_show_a_command(home: House) -> None:
+async def test_empty_broadcast_and_schedule_lists_show_a_command(home: AppHarness) -> None:
     """A command to copy, which works as it stands."""
     assert "tidings broadcasts create" in text(await read(home, "/broadcasts"))
     assert "tidings schedules add" in text(await read(home, "/schedules"))

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from .harness import House, house
+from .harness import AppHarness, house
 from .program import run
 
 CSV = {"content-type": "text/csv"}
@@ -22,27 +22,27 @@ Call,18:00,Europe/Berlin,careful,ada,call them,,,
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine on each database."""
     async with house(request.getfixturevalue(f"{request.param}_url")) as built:
         yield built
 
 
-async def upload(home: House, content: str, **headers: str) -> list[dict[str, Any]]:
+async def upload(home: AppHarness, content: str, **headers: str) -> list[dict[str, Any]]:
     """The answer lines of a bulk call."""
     answer = await home.http.post("/v1/schedules:bulk", content=content.encode(), headers=CSV | headers)
     assert answer.status_code == 200, answer.text
     return [orjson.loads(line) for line in answer.text.splitlines()]
 
 
-async def names(home: House, **filters: str) -> list[str]:
+async def names(home: AppHarness, **filters: str) -> list[str]:
     """The names of the schedules that match."""
     answer = await home.http.get("/v1/schedules", params=filters)
     assert answer.status_code == 200, answer.text
     return sorted(row["name"] for row in answer.json()["items"])
 
 
-async def test_schedules_are_created_from_a_file_row_by_row(home: House) -> None:
+async def test_schedules_are_created_from_a_file_row_by_row(home: AppHarness) -> None:
     """A bad row is reported and skipped; a call that is repeated with its key creates nothing more."""
     bad = ROWS + "Bad,25:00,UTC,out,eve,hi,,,\nWorse,09:00,UTC,nowhere,eve,hi,,,\n"
     lines = await upload(home, bad, **{"idempotency-key": "rounds"})
@@ -68,7 +68,7 @@ async def test_schedules_are_created_from_a_file_row_by_row(home: House) -> None
     assert unknown[0]["error"]["remedy"] == "did you mean 'daily'?"
 
 
-async def test_schedules_are_found_by_each_filter(home: House) -> None:
+async def test_schedules_are_found_by_each_filter(home: AppHarness) -> None:
     """By state, channel, recipient, time zone, a part of the name and a tag; also together, and page by page."""
     await upload(home, ROWS)
     ada, bob, call = "Ada's round", "Bob's round", "Call"
@@ -87,7 +87,7 @@ async def test_schedules_are_found_by_each_filter(home: House) -> None:
         assert (await home.http.get("/v1/schedules", params=bad)).status_code == 422
 
 
-async def test_schedules_are_changed_by_filter_after_a_count(home: House) -> None:
+async def test_schedules_are_changed_by_filter_after_a_count(home: AppHarness) -> None:
     """A dry run counts and changes nothing; without a filter everything must be asked for."""
     await upload(home, ROWS)
 

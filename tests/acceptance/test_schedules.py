@@ -17,7 +17,7 @@ from tidings.cli.program import program
 from tidings.outbound.schedules.request_parser import SCHEDULE_FIELDS
 from tidings.outbound.schedules.scheduler import Scheduler
 
-from .harness import House, house, in_one_house
+from .harness import AppHarness, house, in_one_house
 from .program import Serving, free_port, get, post, serving, until
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
@@ -26,14 +26,14 @@ SCHEDULE: dict[str, Any] = {"rule": {"daily": "09:00"}, "timezone": "Europe/Berl
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names; it is Friday, 15 January 2027, 08:00 UTC."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
         yield built
 
 
-async def tick(home: House, seconds: float) -> None:
+async def tick(home: AppHarness, seconds: float) -> None:
     """Let time pass, let the scheduler look, and send what is due."""
     home.clock.advance(seconds)
     for actor in home.app.actors:
@@ -42,7 +42,7 @@ async def tick(home: House, seconds: float) -> None:
     await home.work()
 
 
-async def add(home: House, **change: Any) -> dict[str, Any]:
+async def add(home: AppHarness, **change: Any) -> dict[str, Any]:
     answer = await home.http.post("/v1/schedules", json=SCHEDULE | change)
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()
@@ -53,7 +53,7 @@ async def add(home: House, **change: Any) -> dict[str, Any]:
 
 
 @both
-async def test_a_schedule_is_made_fires_and_is_seen(home: House) -> None:
+async def test_a_schedule_is_made_fires_and_is_seen(home: AppHarness) -> None:
     """A8, E5: made, shown with its next run in words, fired, logged."""
     answer = await home.http.post("/v1/schedules", json=SCHEDULE)
     made = answer.json()
@@ -75,7 +75,7 @@ async def test_a_schedule_is_made_fires_and_is_seen(home: House) -> None:
 
 
 @both
-async def test_a_schedule_of_broadcasts_makes_one_at_its_time(home: House) -> None:
+async def test_a_schedule_of_broadcasts_makes_one_at_its_time(home: AppHarness) -> None:
     """What a broadcast is made of is the schedule's; each occurrence is a broadcast of its own."""
     body = {"channel": "out", "text": "news", "addresses": ["ada", "bob"]}
     made = await add(home, message=None, broadcast=body, rule={"every": "1h"})
@@ -87,7 +87,7 @@ async def test_a_schedule_of_broadcasts_makes_one_at_its_time(home: House) -> No
     assert [(row["schedule"], row["channel"]) for row in found] == [(made["id"], "out")]
 
 
-async def test_the_same_call_with_a_key_makes_one_schedule(home: House) -> None:
+async def test_the_same_call_with_a_key_makes_one_schedule(home: AppHarness) -> None:
     """B4: the first answer again, and it says so; another body is a 422."""
     calls = [home.http.post("/v1/schedules", json=SCHEDULE, headers={"Idempotency-Key": "k"}) for _ in range(20)]
     answers = await asyncio.gather(*calls)
@@ -100,7 +100,7 @@ async def test_the_same_call_with_a_key_makes_one_schedule(home: House) -> None:
     assert len((await home.http.get("/v1/schedules")).json()["items"]) == 1
 
 
-async def test_a_schedule_can_be_paused_resumed_run_ended_and_removed(home: House) -> None:
+async def test_a_schedule_can_be_paused_resumed_run_ended_and_removed(home: AppHarness) -> None:
     """Each says what became of it; what its state does not allow is a 409."""
     id_ = (await add(home))["id"]
     place = f"/v1/schedules/{id_}"
@@ -122,7 +122,7 @@ async def test_a_schedule_can_be_paused_resumed_run_ended_and_removed(home: Hous
     assert (await home.http.get(place)).status_code == 404
 
 
-async def test_an_edit_is_seen_at_once(home: House) -> None:
+async def test_an_edit_is_seen_at_once(home: AppHarness) -> None:
     """Some fields, the others as they were."""
     id_ = (await add(home))["id"]
     changed = await home.http.patch(f"/v1/schedules/{id_}", json={"rule": {"daily": "18:00"}, "name": "evening"})
@@ -132,7 +132,7 @@ async def test_an_edit_is_seen_at_once(home: House) -> None:
     assert changed.json()["message"] == MESSAGE
 
 
-async def test_a_preview_needs_no_schedule(home: House) -> None:
+async def test_a_preview_needs_no_schedule(home: AppHarness) -> None:
     """The next n firings with local times, and a note where a rule for the clocks applied."""
     body = {"rule": {"cron": "30 2 * * *"}, "timezone": "Europe/Berlin", "start": "2027-03-27", "n": 2}
     answer = (await home.http.post("/v1/schedules:preview", json=body)).json()
@@ -144,7 +144,7 @@ async def test_a_preview_needs_no_schedule(home: House) -> None:
     assert (await home.http.get("/v1/schedules")).json()["items"] == []
 
 
-async def test_a_preview_of_a_schedule_goes_on_from_where_it_stands(home: House) -> None:
+async def test_a_preview_of_a_schedule_goes_on_from_where_it_stands(home: AppHarness) -> None:
     """As many as asked for, up to its end."""
     id_ = (await add(home, end="2027-01-18"))["id"]
     answer = (await home.http.get(f"/v1/schedules/{id_}/preview", params={"n": 10})).json()
@@ -168,7 +168,7 @@ BAD: list[Any] = [
 
 @in_one_house(("change", "field", "remedy"), BAD)
 async def test_bad_input_gets_a_clear_answer_and_changes_nothing(
-    home: House, change: dict[str, Any], field: str | None, remedy: str
+    home: AppHarness, change: dict[str, Any], field: str | None, remedy: str
 ) -> None:
     """One sentence, the field and the remedy; never a traceback."""
     answer: httpx.Response = await home.http.post("/v1/schedules", json=SCHEDULE | change)
@@ -181,7 +181,7 @@ async def test_bad_input_gets_a_clear_answer_and_changes_nothing(
 
 
 @in_one_house("junk", [b"", b"[]", b"null", b"{", b'{"rule": []}', b'{"rule": {"cron": {}}}'])
-async def test_junk_is_refused(home: House, junk: bytes) -> None:
+async def test_junk_is_refused(home: AppHarness, junk: bytes) -> None:
     """Whatever comes, the answer is an envelope."""
     for path in ("/v1/schedules", "/v1/schedules:preview"):
         answer = await home.http.post(path, content=junk)
@@ -189,7 +189,7 @@ async def test_junk_is_refused(home: House, junk: bytes) -> None:
         assert answer.json()["error"]["message"]
 
 
-async def test_what_is_not_there_is_a_404(home: House) -> None:
+async def test_what_is_not_there_is_a_404(home: AppHarness) -> None:
     """For every call that names one."""
     for method, path in (
         ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"), ("POST", "/end"),
@@ -200,7 +200,7 @@ async def test_what_is_not_there_is_a_404(home: House) -> None:
         assert answer.status_code == 404, (method, path)
 
 
-async def test_the_reference_of_the_machine_has_every_field(home: House) -> None:
+async def test_the_reference_of_the_machine_has_every_field(home: AppHarness) -> None:
     """What the description says can be sent is what is checked."""
     described = (await home.http.get("/openapi.json")).json()["paths"]["/v1/schedules"]["post"]
     properties = described["requestBody"]["content"]["application/json"]["schema"]["properties"]

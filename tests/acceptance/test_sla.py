@@ -16,11 +16,11 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.model.time import iso
 
-from .harness import House, house
+from .harness import AppHarness, house
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on either database."""
     async with house(request.getfixturevalue("postgres_url") if request.param else sqlite_url) as built:
         yield built
@@ -37,7 +37,7 @@ def answer(message: Message) -> Outcome:
 
 
 @pytest.mark.parametrize("home", [False, True], ids=["sqlite", "postgres"], indirect=True)
-async def test_the_report_counts_messages_sent_on_time_by_day_and_channel(home: House) -> None:
+async def test_the_report_counts_messages_sent_on_time_by_day_and_channel(home: AppHarness) -> None:
     """A quick retry is on time, a slow one and a late start are not; failures and internal queues are left out."""
     home.script("out", answer)
     first = str(iso(home.clock.now()))[:10]

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from .harness import House, house, in_one_house
+from .harness import AppHarness, house, in_one_house
 from .program import post, run, serving, until
 
 BODY = {"url": "https://example.com/hooks", "events": ["message.*", "broadcast.completed"]}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine with its API."""
     async with house(request.getfixturevalue(f"{request.param}_url")) as made:
         yield made
 
 
-async def test_a_subscription_lives_through_the_api(home: House) -> None:
+async def test_a_subscription_lives_through_the_api(home: AppHarness) -> None:
     """Made with its secret, listed without, changed, rotated, tested, removed."""
     made = await home.http.post("/v1/subscriptions", json=BODY)
     assert made.status_code == 201
@@ -56,7 +56,7 @@ async def test_a_subscription_lives_through_the_api(home: House) -> None:
         assert (gone.status_code, gone.json()["error"]["code"]) == (404, "not_found"), path
 
 
-async def test_the_same_call_with_the_same_key_is_answered_as_before(home: House) -> None:
+async def test_the_same_call_with_the_same_key_is_answered_as_before(home: AppHarness) -> None:
     """B4: on every creating POST."""
     headers = {"Idempotency-Key": "k1"}
     first = await home.http.post("/v1/subscriptions", json=BODY, headers=headers)
@@ -79,7 +79,7 @@ async def test_the_same_call_with_the_same_key_is_answered_as_before(home: House
         ({"url": "https://example.com", "event": ["*"]}, "event"),
     ],
 )
-async def test_bad_input_is_one_clear_sentence(home: House, body: dict[str, Any], field: str) -> None:
+async def test_bad_input_is_one_clear_sentence(home: AppHarness, body: dict[str, Any], field: str) -> None:
     """Naming the field and the remedy; nothing is written."""
     answer = await home.http.post("/v1/subscriptions", json=body)
     error = answer.json()["error"]
@@ -90,7 +90,7 @@ async def test_bad_input_is_one_clear_sentence(home: House, body: dict[str, Any]
     assert nothing.status_code == 422
 
 
-async def test_pages_of_subscriptions_follow_each_other(home: House) -> None:
+async def test_pages_of_subscriptions_follow_each_other(home: AppHarness) -> None:
     """Newest first; `next` is where the following page begins."""
     ids = []
     for _ in range(5):

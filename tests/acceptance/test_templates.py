@@ -14,7 +14,7 @@ import pytest
 from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 
-from .harness import House, house, in_one_house
+from .harness import AppHarness, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 TEMPLATE: dict[str, Any] = {
@@ -31,14 +31,14 @@ SEND = {"channel": "out", "to": "ada", "template": "bill"}
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
         yield built
 
 
-async def save(home: House, **more: Any) -> dict[str, Any]:
+async def save(home: AppHarness, **more: Any) -> dict[str, Any]:
     """Save the template; gives the answer."""
     answer = await home.http.post("/v1/templates", json=TEMPLATE | more)
     assert answer.status_code == 201, answer.text
@@ -50,7 +50,7 @@ async def save(home: House, **more: Any) -> dict[str, Any]:
 
 
 @both
-async def test_a_template_goes_all_the_way(home: House) -> None:
+async def test_a_template_goes_all_the_way(home: AppHarness) -> None:
     """Issue 3, part 5: saved, tried, edited, sent with by name and by version, retired."""
     made = await save(home)
     tried = await home.http.post("/v1/templates/bill/preview", json={"variables": {"name": "Ada"}})
@@ -74,7 +74,7 @@ async def test_a_template_goes_all_the_way(home: House) -> None:
 
 
 @both
-async def test_the_same_call_saves_once(home: House) -> None:
+async def test_the_same_call_saves_once(home: AppHarness) -> None:
     """B4: fifty at once with one key make one template; a replay says so; another body is a 422."""
     key = {"Idempotency-Key": "k"}
     answers = await asyncio.gather(*(home.http.post("/v1/templates", json=TEMPLATE, headers=key) for _ in range(50)))
@@ -103,7 +103,7 @@ BAD = [
 
 
 @in_one_house(("more", "status", "field"), BAD)
-async def test_a_bad_template_is_refused(home: House, more: dict[str, Any], status: int, field: str) -> None:
+async def test_a_bad_template_is_refused(home: AppHarness, more: dict[str, Any], status: int, field: str) -> None:
     """Issue 3, bad input: the field is named with a remedy, and nothing is saved."""
     answer = await home.http.post("/v1/templates", json=TEMPLATE | more)
 
@@ -127,7 +127,7 @@ async def test_a_bad_template_is_refused(home: House, more: dict[str, Any], stat
         ({"template": "\x00"}, "template"),
     ],
 )
-async def test_a_message_that_cannot_be_rendered_is_refused(home: House, more: Any, field: str) -> None:
+async def test_a_message_that_cannot_be_rendered_is_refused(home: AppHarness, more: Any, field: str) -> None:
     """Issue 3, part 5: a missing variable is told before anything is sent; no message is left behind."""
     await save(home)
 
@@ -138,7 +138,7 @@ async def test_a_message_that_cannot_be_rendered_is_refused(home: House, more: A
     assert await home.everything() == []
 
 
-async def test_a_line_of_a_bulk_call_may_name_a_template(home: House) -> None:
+async def test_a_line_of_a_bulk_call_may_name_a_template(home: AppHarness) -> None:
     """Each line stands alone: the one without its variable is told with its number."""
     await save(home)
     lines = [
@@ -156,7 +156,7 @@ async def test_a_line_of_a_bulk_call_may_name_a_template(home: House) -> None:
     assert "variables.name" in answer.text
 
 
-async def test_what_is_not_saved_can_be_tried(home: House) -> None:
+async def test_what_is_not_saved_can_be_tried(home: AppHarness) -> None:
     """A sample contact decides language and zone; nothing is kept."""
     body = {
         "template": {"text": "{{ contact.name }} {{ at|date }} {{ at|time }}", "variables": {"at": "date"}},

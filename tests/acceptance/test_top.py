@@ -26,12 +26,12 @@ from tidings.model.task import Category
 from tidings.outbound.summary import read_summary
 
 from ..time_limits import within
-from .harness import House, house
+from .harness import AppHarness, house
 from .program import COMMAND
 
 
 @pytest.fixture
-async def home(sqlite_url: str) -> AsyncIterator[House]:
+async def home(sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine that has sent one, failed one, and has one due."""
     async with house(sqlite_url) as built:
         built.script("out", lambda m: Done() if m.recipient == "ada" else Reject(Category.PERMANENT, "no [b]"))
@@ -51,7 +51,7 @@ def seen(text: str) -> bool:
     return all(word in text for word in words)
 
 
-async def test_one_look_has_everything(home: House) -> None:
+async def test_one_look_has_everything(home: AppHarness) -> None:
     """Due, rate, lag, success, processes, channels, newest failures; for people and for programs."""
     look = await read_summary(home.app.outbound)
     paper = io.StringIO()
@@ -62,7 +62,7 @@ async def test_one_look_has_everything(home: House) -> None:
     assert [row["to"] for row in plain["failures"]] == ["bob"]
 
 
-async def test_it_is_live_and_q_ends_it(home: House) -> None:
+async def test_it_is_live_and_q_ends_it(home: AppHarness) -> None:
     """On a real terminal, which gets its settings back."""
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
@@ -103,7 +103,7 @@ class Paper(io.StringIO):
         return super().write(text)
 
 
-async def test_it_is_live_where_no_key_can_be_pressed(home: House) -> None:
+async def test_it_is_live_where_no_key_can_be_pressed(home: AppHarness) -> None:
     """Only its screen is a terminal, as under a supervisor: Ctrl-C ends it, and nothing goes wrong before."""
     paper = Paper()
     console = Console(file=paper, force_terminal=True, width=140, height=50, color_system=None)

@@ -25,7 +25,7 @@ from tidings.outbound.imports.write_back import WriteBackRelay, write_back_statu
 from tidings.store.external_tables.registry import open_table
 
 from ..other_databases import MongoServer
-from .harness import House, house
+from .harness import AppHarness, house
 from .program import run, serving, until
 
 OPTIONS = {
@@ -160,14 +160,14 @@ def _mongo(request: pytest.FixtureRequest, _: Path) -> OldTable:
 
 
 @asynccontextmanager
-async def living(old: OldTable, url: str) -> AsyncIterator[House]:
+async def living(old: OldTable, url: str) -> AsyncIterator[AppHarness]:
     """Our engine with this import in its settings, and the old table filled."""
     async with house(url, imports={"old": old.settings}) as home:
         await old.fill(str(iso((home.clock.now() + HOUR) // SECOND * SECOND)))
         yield home
 
 
-async def take(home: House, old: OldTable) -> TableImportReport:
+async def take(home: AppHarness, old: OldTable) -> TableImportReport:
     app = home.app
     service = TableImportService(
         app.store, app.clock, app.outbound, list(app.channels), grace=app.settings.expire_after
@@ -176,7 +176,7 @@ async def take(home: House, old: OldTable) -> TableImportReport:
         return await service.take(opened, old.settings.request, dry_run=False)
 
 
-def relay(home: House) -> WriteBackRelay:
+def relay(home: AppHarness) -> WriteBackRelay:
     return next(actor for actor in home.app.actors if isinstance(actor, WriteBackRelay))
 
 
@@ -188,7 +188,7 @@ def scripted(message: Message) -> Outcome:
     return outcomes.get(message.recipient, Done("receipt"))
 
 
-async def state(home: House) -> dict[str, Any]:
+async def state(home: AppHarness) -> dict[str, Any]:
     return (await write_back_status(home.app.store))[0]
 
 
@@ -251,7 +251,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> OldTable:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest, tmp_path: Path, file: OldTable) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, tmp_path: Path, file: OldTable) -> AsyncIterator[AppHarness]:
     """Our engine on both databases, with the old table imported."""
     url = f"sqlite:///{tmp_path}/tidings.db"
     if request.param == "postgres":
@@ -261,7 +261,9 @@ async def home(request: pytest.FixtureRequest, tmp_path: Path, file: OldTable) -
         yield home
 
 
-async def test_a_database_that_is_away_is_retried_with_backoff(home: House, file: OldTable, tmp_path: Path) -> None:
+async def test_a_database_that_is_away_is_retried_with_backoff(
+    home: AppHarness, file: OldTable, tmp_path: Path
+) -> None:
     """The state says since when, why, and when it is tried again; nothing is lost."""
     (tmp_path / "old.db").rename(tmp_path / "away.db")
     waits = []
@@ -288,7 +290,7 @@ async def test_a_database_that_is_away_is_retried_with_backoff(home: House, file
     assert (await state(home))["failing_since"] is None
 
 
-async def test_a_row_that_is_rejected_or_gone_does_not_delay_the_others(home: House, file: OldTable) -> None:
+async def test_a_row_that_is_rejected_or_gone_does_not_delay_the_others(home: AppHarness, file: OldTable) -> None:
     """It is listed with the reason, and tried again later."""
     execute = vars(file)["execute"]
     execute("update reminders set who = 'p9' where id = 2")
@@ -311,7 +313,7 @@ async def test_a_row_that_is_rejected_or_gone_does_not_delay_the_others(home: Ho
     assert [row["key"] for row in (await state(home))["rejected_rows"]] == ["3"]
 
 
-async def test_a_crash_after_the_update_repeats_it_harmlessly(home: House, file: OldTable) -> None:
+async def test_a_crash_after_the_update_repeats_it_harmlessly(home: AppHarness, file: OldTable) -> None:
     """At least once: the update sets values, so a second one changes nothing. On PostgreSQL a lease must end first."""
     real, store = home.app.store.write, home.app.store
 
@@ -335,7 +337,7 @@ async def test_a_crash_after_the_update_repeats_it_harmlessly(home: House, file:
 
 @pytest.mark.parametrize("overtaken", [False, True])
 async def test_a_change_during_an_update_is_written_afterwards(
-    home: House, file: OldTable, monkeypatch: pytest.MonkeyPatch, overtaken: bool
+    home: AppHarness, file: OldTable, monkeypatch: pytest.MonkeyPatch, overtaken: bool
 ) -> None:
     """The older state does not stay in the old table, even if another process wrote the newer one in between."""
     message = next(message for message in await home.everything() if message["to"] == "p1")

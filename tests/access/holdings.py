@@ -20,7 +20,7 @@ from tidings.model.task import Category
 from tidings.model.time import SECOND, iso
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from ..acceptance.harness import House
+from ..acceptance.harness import AppHarness
 
 NAME = "zq7name"  # what a stranger may have guessed: names, addresses, keys
 CANARY = "Zq7Canary"  # what it must never see
@@ -47,7 +47,7 @@ def settings(folder: Path) -> dict[str, Any]:
 class Owner:
     """The tenant `default`, which fills its house."""
 
-    def __init__(self, home: House) -> None:
+    def __init__(self, home: AppHarness) -> None:
         self._home, self._http = home, home.http
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,34 +17,34 @@ from tidings.api.authorization import list_routes
 from tidings.cli.command_audit import READ_ONLY_COMMANDS
 from tidings.cli.program import full_program
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 
 HERE = {"sec-fetch-site": "same-origin", "accept": "text/html"}
 
 
 @pytest.fixture
-async def home(sqlite_url: str) -> AsyncIterator[House]:
+async def home(sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine behind a key."""
     async with house(sqlite_url, api_keys=(KEY,)) as made:
         made.http.headers["x-api-key"] = KEY
         yield made
 
 
-async def make(home: House, role: str, **more: Any) -> str:
+async def make(home: AppHarness, role: str, **more: Any) -> str:
     """A new key."""
     answer = await home.http.post("/v1/keys", json={"name": role, "role": role, **more})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["key"])
 
 
-async def trail(home: House, **which: Any) -> list[tuple[Any, ...]]:
+async def trail(home: AppHarness, **which: Any) -> list[tuple[Any, ...]]:
     """What the audit trail says, oldest first."""
     await home.app.access.audit.close()
     found = (await home.http.get("/v1/audit", params={"tenant": "*", "limit": 1000, **which})).json()["items"]
     return [(one["actor"], one["action"], one["target"], one["status"]) for one in reversed(found)]
 
 
-async def test_a_person_signs_in_with_a_key_and_sees_what_it_may(home: House) -> None:
+async def test_a_person_signs_in_with_a_key_and_sees_what_it_may(home: AppHarness) -> None:
     """S1, S2: a viewer is shown no button, an operator some, an admin all; the gate says the same."""
     id_ = await home.accept(**{"in": "1h"})
     forms = {}
@@ -73,7 +73,7 @@ async def test_a_person_signs_in_with_a_key_and_sees_what_it_may(home: House) ->
     assert f"/messages/{id_}/cancel" in forms["operator"][0] and "/contacts" in forms["operator"][1]
 
 
-async def test_another_site_cannot_use_a_session(home: House) -> None:
+async def test_another_site_cannot_use_a_session(home: AppHarness) -> None:
     """S1: a cookie is good only together with a sign that the page is ours; a key needs none."""
     async with home.client() as browser:
         await browser.post("/sign-in", data={"key": KEY})
@@ -92,7 +92,7 @@ async def test_another_site_cannot_use_a_session(home: House) -> None:
     assert (await home.http.post("/v1/channels/out/resume")).status_code == 200
 
 
-async def test_repeated_wrong_keys_are_rate_limited(home: House) -> None:
+async def test_repeated_wrong_keys_are_rate_limited(home: AppHarness) -> None:
     """S16: ten wrong keys a minute from one address; afterwards even the right one must wait."""
     for _ in range(10):
         assert (await home.client().post("/sign-in", data={"key": "wrong"})).status_code == 303
@@ -102,7 +102,7 @@ async def test_repeated_wrong_keys_are_rate_limited(home: House) -> None:
     assert (await home.client().post("/sign-in", data={"key": KEY})).headers["location"] == "/"
 
 
-async def test_a_key_over_its_rate_limit_gets_retry_after(home: House) -> None:
+async def test_a_key_over_its_rate_limit_gets_retry_after(home: AppHarness) -> None:
     """S16: 429 with Retry-After and a code of its own; other keys go on."""
     one = home.client(**{"x-api-key": await make(home, "viewer", rate=2)})
     answers = [await one.get("/v1/messages") for _ in range(4)]
@@ -114,7 +114,7 @@ async def test_a_key_over_its_rate_limit_gets_retry_after(home: House) -> None:
     assert (await one.get("/v1/messages")).status_code == 200
 
 
-async def test_every_change_leaves_exactly_one_line(home: House) -> None:
+async def test_every_change_leaves_exactly_one_line(home: AppHarness) -> None:
     """S22: also when it is refused or fails, from the API and from a page; looking leaves none."""
     viewer = home.client(**{"x-api-key": await make(home, "viewer", tenant="acme")})
     id_ = await home.accept(**{"in": "1h"})
@@ -149,7 +149,7 @@ async def test_every_change_leaves_exactly_one_line(home: House) -> None:
     assert "channels.pause" in page.text and "messages.cancel" in page.text
 
 
-async def test_every_changing_route_is_noted(home: House) -> None:
+async def test_every_changing_route_is_noted(home: AppHarness) -> None:
     """S22: generated from the router; each answers something, and each leaves its line."""
     changing = [
         place for place in list_routes(home.api)
@@ -162,7 +162,7 @@ async def test_every_changing_route_is_noted(home: House) -> None:
     assert len(told) == len(changing) > 100
 
 
-async def test_keys_are_made_on_a_page_and_shown_once(home: House) -> None:
+async def test_keys_are_made_on_a_page_and_shown_once(home: AppHarness) -> None:
     """The secret stands on the page that answers, and on no other."""
     made = await home.http.post("/keys", data={"name": "billing", "role": "sender", "rate": "5"}, headers=HERE)
     key = re.search(r"tdk_[0-9a-z]{8}_[\w-]{43}", made.text)
@@ -178,7 +178,7 @@ async def test_keys_are_made_on_a_page_and_shown_once(home: House) -> None:
     assert (await home.client(**{"x-api-key": key[0]}).get("/v1/messages")).status_code == 401
 
 
-async def test_no_key_reaches_a_log(home: House, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_key_reaches_a_log(home: AppHarness, caplog: pytest.LogCaptureFixture) -> None:
     """S9: a canary as key, cookie, query and body, through refusals and failures."""
     caplog.set_level(logging.DEBUG)
     key = await make(home, "viewer")
@@ -192,7 +192,7 @@ async def test_no_key_reaches_a_log(home: House, caplog: pytest.LogCaptureFixtur
     assert not [line for line in await trail(home) if secret in str(line)]
 
 
-async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) -> None:
+async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: AppHarness) -> None:
     """S3: every method that a face can reach takes the tenant, or belongs to the whole engine."""
     engine = {"alerts", "callbacks", "channels", "clock", "figures", "lease", "overview", "rollout", "store"}
     free = set()
@@ -213,7 +213,7 @@ async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) ->
         assert (await scope_to_tenant(home.app).outbound.messages.page()).items == []
 
 
-async def test_a_method_that_was_looked_up_earlier_acts_for_the_caller_of_the_moment(home: House) -> None:
+async def test_a_method_that_was_looked_up_earlier_acts_for_the_caller_of_the_moment(home: AppHarness) -> None:
     """S3: a table of methods that is made when the program starts belongs to no tenant."""
     contacts = scope_to_tenant(home.app).outbound.contacts
     create, page = contacts.create, contacts.page

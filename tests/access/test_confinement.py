@@ -20,7 +20,7 @@ from tidings.migration.credentials import Credential
 from tidings.migration.job_file import read_job
 from tidings.model.errors import Misconfigured
 
-from ..acceptance.harness import House, house
+from ..acceptance.harness import AppHarness, house
 from ..acceptance.program import run
 from ..contract.receiver import answer, receiving
 
@@ -35,7 +35,7 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def home(database: str, tmp_path: Path) -> AsyncIterator[House]:
+async def home(database: str, tmp_path: Path) -> AsyncIterator[AppHarness]:
     """An engine whose API takes files below one folder, and one credential."""
     credentials = {
         "crm": Credential("a-secret-of-the-crm", frozenset({"api.attio.com"})),
@@ -59,7 +59,7 @@ def secret_file(folder: Path) -> Path:
     return path
 
 
-async def ran(home: House, body: dict[str, Any]) -> dict[str, Any]:
+async def ran(home: AppHarness, body: dict[str, Any]) -> dict[str, Any]:
     """Create and run a job through the API; gives its status."""
     made = await home.http.post("/v1/migrations", json=body)
     assert made.status_code == 201, made.text
@@ -90,7 +90,7 @@ async def test_files_and_databases_are_closed_to_the_api_unless_a_setting_opens_
 
 
 @pytest.mark.parametrize("path", ["{secret}", "../secret.csv", "x/../../secret.csv", "/etc/passwd", "link.csv"])
-async def test_a_job_of_the_api_reads_no_file_outside_its_folder(home: House, tmp_path: Path, path: str) -> None:
+async def test_a_job_of_the_api_reads_no_file_outside_its_folder(home: AppHarness, tmp_path: Path, path: str) -> None:
     """High 1: absolute paths, `..` and links that lead out read nothing, and no record shows the content."""
     secret = secret_file(tmp_path)
     own = tmp_path / "migrations" / "default"
@@ -110,7 +110,7 @@ async def test_a_job_of_the_api_reads_no_file_outside_its_folder(home: House, tm
 
 
 @pytest.mark.parametrize("path", ["{there}/loot.csv", "{there}", "../../there/loot.csv", "door/loot.csv"])
-async def test_a_job_of_the_api_writes_no_file_outside_its_folder(home: House, tmp_path: Path, path: str) -> None:
+async def test_a_job_of_the_api_writes_no_file_outside_its_folder(home: AppHarness, tmp_path: Path, path: str) -> None:
     """High 1: a linked folder is not entered either."""
     own, there = tmp_path / "migrations" / "default", tmp_path / "there"
     own.mkdir(parents=True)
@@ -127,7 +127,7 @@ async def test_a_job_of_the_api_writes_no_file_outside_its_folder(home: House, t
     assert list(there.iterdir()) == []
 
 
-async def test_a_link_that_appears_after_the_check_is_not_followed(home: House, tmp_path: Path) -> None:
+async def test_a_link_that_appears_after_the_check_is_not_followed(home: AppHarness, tmp_path: Path) -> None:
     """High 1: the file is swapped for a link between creation and run; the open itself refuses it."""
     secret, own = secret_file(tmp_path), tmp_path / "migrations" / "default"
     own.mkdir(parents=True)
@@ -148,7 +148,7 @@ async def test_a_link_that_appears_after_the_check_is_not_followed(home: House, 
 
 
 async def test_files_of_the_api_are_the_tenants_own_and_readable_by_their_owner_only(
-    home: House, tmp_path: Path
+    home: AppHarness, tmp_path: Path
 ) -> None:
     """High 1: relative paths count from a folder of the tenant; files get mode 0600, folders 0700."""
     own = tmp_path / "migrations" / "default"
@@ -168,7 +168,7 @@ async def test_files_of_the_api_are_the_tenants_own_and_readable_by_their_owner_
 
 
 async def test_references_are_resolved_for_the_operator_only(
-    home: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: AppHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """High 1: `env:` and `file:` in a body are refused wherever they stand; nothing is resolved."""
     monkeypatch.setenv("CANARY", "canary-of-the-environment")
@@ -185,7 +185,7 @@ async def test_references_are_resolved_for_the_operator_only(
             assert "canary" not in answer.text
 
 
-async def test_a_credential_goes_only_to_the_hosts_that_the_configuration_lists(home: House) -> None:
+async def test_a_credential_goes_only_to_the_hosts_that_the_configuration_lists(home: AppHarness) -> None:
     """High 1: whoever may use a credential cannot have it sent elsewhere, nor shown."""
     target = {"kind": "csv", "path": "out.csv"}
     for source, says in (
@@ -207,7 +207,9 @@ async def test_a_credential_goes_only_to_the_hosts_that_the_configuration_lists(
     assert (await home.http.post("/v1/migrations", json=allowed)).status_code == 201
 
 
-async def test_a_map_repaired_through_the_api_cannot_widen_a_job_of_the_operator(home: House, tmp_path: Path) -> None:
+async def test_a_map_repaired_through_the_api_cannot_widen_a_job_of_the_operator(
+    home: AppHarness, tmp_path: Path
+) -> None:
     """High 1: systems that were named by the operator stay; other ones are checked like a new job's."""
     secret = secret_file(tmp_path)
     source = {"kind": "csv", "path": str(secret), "name": "old"}
@@ -236,7 +238,7 @@ INWARD = ("https://127.0.0.1", "https://2130706433", "https://[::1]", "https://1
           "https://crm.example:8443")  # fmt: skip
 
 
-async def test_a_job_of_the_api_names_no_address_inside_the_network(home: House) -> None:
+async def test_a_job_of_the_api_names_no_address_inside_the_network(home: AppHarness) -> None:
     """High 1, S6: addresses that are not public, http and other ports are refused before anything is kept."""
     out = {"kind": "csv", "path": "out.csv"}
     web = {"kind": "http", "url": "https://e.org"}
@@ -258,7 +260,7 @@ async def test_a_job_of_the_api_names_no_address_inside_the_network(home: House)
     assert (await home.http.get("/v1/migrations")).json()["items"] == []
 
 
-async def test_a_host_that_resolves_to_a_private_address_is_not_called(home: House) -> None:
+async def test_a_host_that_resolves_to_a_private_address_is_not_called(home: AppHarness) -> None:
     """High 1, S6: every address of a name is checked when it is called, whatever it was before."""
     shown = await ran(home, job({"kind": "http", "url": "https://localhost/"}, {"kind": "csv", "path": "out.csv"}))
 
@@ -317,7 +319,7 @@ async def test_an_operators_connector_is_called_at_the_checked_address_and_never
 
 
 async def test_a_connector_that_takes_no_rules_is_closed_to_the_api(
-    home: House, monkeypatch: pytest.MonkeyPatch
+    home: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """High 1: another package's connector must say that it keeps to them; otherwise nothing holds it."""
     other = Connector(SimpleNamespace, {"url": str}, source=HttpSource, reach=ConnectorReach.NETWORK)

@@ -19,7 +19,7 @@ from tidings.store import encryption, sqlite_to_postgres
 from tidings.store.encryption import KEY_FILE, Cipher, SecretLocation, key_id
 
 from ..acceptance.harness import KEY as API_KEY
-from ..acceptance.harness import House, house
+from ..acceptance.harness import AppHarness, house
 from ..acceptance.program import run
 from ..encryption import KEY
 
@@ -39,7 +39,7 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def home(database: str) -> AsyncIterator[House]:
+async def home(database: str) -> AsyncIterator[AppHarness]:
     """An engine behind a key."""
     credentials = {"crm": Credential("canary-of-the-crm", frozenset({"api.attio.com", "api.affinity.co"}))}
     async with house(database, api_keys=(API_KEY,), channels=CHANNELS, credentials=credentials) as made:
@@ -83,14 +83,14 @@ async def stored(database: str) -> list[tuple[Any, ...]]:
     )
 
 
-async def subscribe(home: House, **headers: str) -> dict[str, Any]:
+async def subscribe(home: AppHarness, **headers: str) -> dict[str, Any]:
     answer = await home.http.post("/v1/subscriptions", json=BODY, headers=headers)
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()
     return made
 
 
-async def test_no_credential_is_in_the_database_in_clear(home: House, database: str) -> None:
+async def test_no_credential_is_in_the_database_in_clear(home: AppHarness, database: str) -> None:
     """Each kind is created as users create it; then the whole database is searched for it."""
     once = await subscribe(home, **{"idempotency-key": "once"})
     assert (await subscribe(home, **{"idempotency-key": "once"}))["secret"] == once["secret"]
@@ -118,7 +118,7 @@ async def test_no_credential_is_in_the_database_in_clear(home: House, database: 
     assert not [one for one in secrets if one.removeprefix("whsec_") in held]
 
 
-async def test_a_secret_copied_to_another_row_is_refused(home: House, database: str) -> None:
+async def test_a_secret_copied_to_another_row_is_refused(home: AppHarness, database: str) -> None:
     """The row is authenticated with it: nothing is signed there, and the other subscriptions go on."""
     mine, theirs = await subscribe(home), await subscribe(home)
     listeners: Any = home.app.channels["events"]

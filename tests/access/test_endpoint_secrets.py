@@ -12,7 +12,7 @@ import pytest
 
 from tidings.config import ChannelSettings
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 from ..acceptance.program import run
 
 ROOT = "whsec_" + b64encode(b"canary: a root of the tests").decode()
@@ -25,20 +25,20 @@ CHANNELS = {
 
 
 @pytest.fixture
-async def home(sqlite_url: str) -> AsyncIterator[House]:
+async def home(sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine behind a key, with a webhook channel."""
     async with house(sqlite_url, api_keys=(KEY,), channels=CHANNELS) as made:
         made.http.headers["x-api-key"] = KEY
         yield made
 
 
-async def secret(home: House, to: str, *, key: str = KEY, channel: str = "orders") -> tuple[int, Any]:
+async def secret(home: AppHarness, to: str, *, key: str = KEY, channel: str = "orders") -> tuple[int, Any]:
     """What the API says."""
     answer = await home.http.post(f"/v1/channels/{channel}/secret", json={"to": to}, headers={"x-api-key": key})
     return answer.status_code, answer.json()
 
 
-async def test_an_admin_sees_the_secrets_of_its_own_tenants_endpoints_only(home: House) -> None:
+async def test_an_admin_sees_the_secrets_of_its_own_tenants_endpoints_only(home: AppHarness) -> None:
     """Two tenants have two secrets for one URL, and the channel's own URL is the operator's."""
     made = await home.http.post("/v1/keys", json={"name": "b", "role": "admin", "tenant": "bakery"})
     operator = await home.http.post("/v1/keys", json={"name": "o", "role": "operator"})
@@ -57,14 +57,14 @@ async def test_an_admin_sees_the_secrets_of_its_own_tenants_endpoints_only(home:
     [("nowhere", HOOKS, 404, "name"), ("out", HOOKS, 409, "name"), ("plain", HOOKS, 409, "name"),
      ("orders", "ftp://example.com", 422, "to"), ("orders", "", 422, "to")],
 )  # fmt: skip
-async def test_what_has_no_secret_says_so(home: House, channel: str, to: str, status: int, field: str) -> None:
+async def test_what_has_no_secret_says_so(home: AppHarness, channel: str, to: str, status: int, field: str) -> None:
     """With the field and the remedy."""
     found, body = await secret(home, to, channel=channel)
 
     assert (found, body["error"]["field"], bool(body["error"]["remedy"])) == (status, field, True)
 
 
-async def test_the_command_shows_the_same_secret_as_the_api(home: House, tmp_path: Path) -> None:
+async def test_the_command_shows_the_same_secret_as_the_api(home: AppHarness, tmp_path: Path) -> None:
     """Without a database; another tenant's is another."""
     (tmp_path / "tidings.toml").write_text(f'[channels.orders]\nkind = "webhook"\nsecrets = ["{ROOT}"]\n')
     (tmp_path / "tidings.toml").chmod(0o600)

@@ -9,7 +9,7 @@ import pytest
 
 from tidings.config import ChannelSettings
 
-from ..acceptance.harness import CHANNELS, House, house
+from ..acceptance.harness import CHANNELS, AppHarness, house
 
 BOT = "123456:abcdefghijklmnop"
 EVIL = "<img src=x onerror=\"alert(1)\"> & 'more' *bold* _it_ [a](http://evil.example) @everyone <!channel> <@1>"
@@ -25,14 +25,14 @@ CONFIGURED = {
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine with one channel of each markup, on both databases."""
     url = request.getfixturevalue(f"{request.param}_url")
     async with house(url, channels=CONFIGURED) as made:
         yield made
 
 
-async def said(home: House, channel: str, to: str, template: dict[str, Any], **variables: Any) -> dict[str, Any]:
+async def said(home: AppHarness, channel: str, to: str, template: dict[str, Any], **variables: Any) -> dict[str, Any]:
     """A message of a template, as it was made durable; a preview says the same."""
     declared = {name: "text" for name in variables}
     body = {"name": "t", "variables": declared, **template}
@@ -50,7 +50,7 @@ async def said(home: House, channel: str, to: str, template: dict[str, Any], **v
     return shown
 
 
-async def test_a_value_cannot_add_a_tag_to_an_html_mail(home: House) -> None:
+async def test_a_value_cannot_add_a_tag_to_an_html_mail(home: AppHarness) -> None:
     """Medium 5: the HTML part is escaped, quotes included; text and subject say the same plainly."""
     page = '<p title="{{ name }}">Dear <b>{{ name }}</b> {{ name | safe }}</p>'
     template = {"text": "Dear {{ name }}", "subject": "For {{ name }}", "data": {"html": page}}
@@ -61,7 +61,7 @@ async def test_a_value_cannot_add_a_tag_to_an_html_mail(home: House) -> None:
     assert (shown["text"], shown["subject"]) == ('Dear <a href="x">&', 'For <a href="x">&')
 
 
-async def test_a_value_cannot_call_a_channel_or_hide_a_link_in_slack(home: House) -> None:
+async def test_a_value_cannot_call_a_channel_or_hide_a_link_in_slack(home: AppHarness) -> None:
     """Medium 5: & < > in mrkdwn; plain texts and addresses stay as they are, what the author wrote, too."""
     blocks = [
         {"type": "section", "text": {"type": "mrkdwn", "text": "*{{ name }}*"}},
@@ -79,7 +79,7 @@ async def test_a_value_cannot_call_a_channel_or_hide_a_link_in_slack(home: House
     assert image["image_url"] == "https://e.org/?a=1&b=<!channel> & <http://e|bank>"
 
 
-async def test_a_value_calls_nobody_in_discord(home: House) -> None:
+async def test_a_value_calls_nobody_in_discord(home: AppHarness) -> None:
     """Medium 5: @everyone, @here, people, roles, channels, links under other words; addresses stay whole."""
     template = {"text": "@here {{ who }} {{ who | safe }}", "data": {"embeds": [{"description": "{{ who }}"}]}}
     who = "@everyone @here <@1> <@&2> <#3> [bank](http://e) ada@example.org 1<2"
@@ -104,7 +104,7 @@ async def test_a_value_calls_nobody_in_discord(home: House) -> None:
     ],
 )
 async def test_a_value_is_escaped_for_the_parse_mode_of_telegram(
-    home: House, channel: str, mode: dict[str, Any] | None, escaped: str
+    home: AppHarness, channel: str, mode: dict[str, Any] | None, escaped: str
 ) -> None:
     """Medium 5: by the message's own mode, or the channel's; without a mode nothing is changed."""
     given = {"x": '<b>1.5*_ & "x"'} | ({"mode": "HTML"} if mode == {"parse_mode": "{{ mode }}"} else {})
@@ -113,14 +113,14 @@ async def test_a_value_is_escaped_for_the_parse_mode_of_telegram(
     assert shown["text"] == f"<i>*{escaped}"
 
 
-async def test_channels_without_markup_get_values_as_they_are(home: House) -> None:
+async def test_channels_without_markup_get_values_as_they_are(home: AppHarness) -> None:
     """Medium 5: text channels are unchanged, and `| safe` changes nothing there."""
     shown = await said(home, "out", "ada", {"text": "{{ x }} {{ x | safe | upper }}"}, x="<b>&")
 
     assert shown["text"] == "<b>& <B>&"
 
 
-async def test_what_is_joined_or_changed_after_safe_is_escaped_again(home: House) -> None:
+async def test_what_is_joined_or_changed_after_safe_is_escaped_again(home: AppHarness) -> None:
     """Medium 5: only a value that comes out of `| safe` itself goes in as it is."""
     page = '{{ (x | safe) ~ x }} {{ x | safe | upper }} {{ x | default(">") | safe }} {{ "<" }}'
     template = {"text": "", "data": {"html": page}}
@@ -129,7 +129,7 @@ async def test_what_is_joined_or_changed_after_safe_is_escaped_again(home: House
     assert shown["data"]["html"] == "&lt;&lt; &lt; < &lt;"
 
 
-async def test_broadcasts_escape_each_recipients_values(home: House) -> None:
+async def test_broadcasts_escape_each_recipients_values(home: AppHarness) -> None:
     """Medium 5: the other way by which templates become messages; contacts' names are values, too."""
     template = {"name": "t", "text": "x", "data": {"html": "<b>{{ name }}</b>"}, "variables": {"name": "text"}}
     await home.http.post("/v1/templates", json=template)
@@ -143,7 +143,7 @@ async def test_broadcasts_escape_each_recipients_values(home: House) -> None:
     assert [(await home.show(one["id"]))["data"]["html"] for one in found] == ["<b>&lt;i&gt;</b>"]
 
 
-async def test_the_caps_of_a_rendering_hold_for_what_escaping_adds(home: House) -> None:
+async def test_the_caps_of_a_rendering_hold_for_what_escaping_adds(home: AppHarness) -> None:
     """S11: a value that grows by being escaped counts as long as it gets."""
     body = {"name": "t", "text": "", "data": {"html": "{{ x }}"}, "variables": {"x": "text"}}
     await home.http.post("/v1/templates", json=body)

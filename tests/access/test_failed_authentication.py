@@ -17,14 +17,14 @@ from tidings.inbound.calendar import settings as calendar
 from tidings.observability.events import AuthenticationFailed, AuthenticationLimited, Event
 from tidings.observability.metrics import Metrics
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 from ..acceptance.program import serving
 
 PROXY = "10.0.0.1"
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine behind a key and a trusted proxy, on either database."""
     url = request.getfixturevalue(request.param)
     async with house(url, api_keys=(KEY,), trusted_proxies=(f"{PROXY}/32",)) as made:
@@ -32,7 +32,7 @@ async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
         yield made
 
 
-def at(home: House, address: str, key: str = "", **headers: str) -> httpx.AsyncClient:
+def at(home: AppHarness, address: str, key: str = "", **headers: str) -> httpx.AsyncClient:
     """A caller from this address."""
     shown = {"x-api-key": key} if key else {}
     transport = httpx.ASGITransport(home.api, client=(address, 1))
@@ -44,13 +44,13 @@ def a_key(number: int) -> str:
     return f"tdk_{number:08d}_{'x' * 43}"
 
 
-async def make(home: House) -> str:
+async def make(home: AppHarness) -> str:
     """A key that works."""
     answer = await home.http.post("/v1/keys", json={"name": "ada", "role": "viewer"})
     return str(answer.json()["key"])
 
 
-async def lines(home: House) -> list[dict[str, Any]]:
+async def lines(home: AppHarness) -> list[dict[str, Any]]:
     """What the trail says of failures, newest first."""
     await home.app.access.audit.close()
     found = await home.http.get("/v1/audit", params={"action": "authentication.failed", "limit": 1000})
@@ -58,7 +58,7 @@ async def lines(home: House) -> list[dict[str, Any]]:
     return items
 
 
-async def test_a_wrong_key_leaves_a_line_in_the_audit_trail(home: House) -> None:
+async def test_a_wrong_key_leaves_a_line_in_the_audit_trail(home: AppHarness) -> None:
     """From where, with which prefix, and at which face; never the secret. A missing key is no attempt."""
     wrong = (await make(home))[:-4] + "zzzz"
     answer = await at(home, "203.0.113.9", wrong, **{"x-request-id": "r1"}).get("/v1/messages")
@@ -73,7 +73,7 @@ async def test_a_wrong_key_leaves_a_line_in_the_audit_trail(home: House) -> None
     assert wrong[13:] not in str((api, page)) and "not a key" not in str(page)
 
 
-async def test_an_address_that_shows_wrong_keys_is_refused_unseen(home: House) -> None:
+async def test_an_address_that_shows_wrong_keys_is_refused_unseen(home: AppHarness) -> None:
     """Ten in a minute on the API, whatever their prefix; then 429, also for a right key that is new there."""
     for number in range(10):
         assert (await at(home, "203.0.113.9", a_key(number)).get("/v1/messages")).status_code == 401
@@ -87,7 +87,7 @@ async def test_an_address_that_shows_wrong_keys_is_refused_unseen(home: House) -
     assert (await at(home, "203.0.113.9", KEY).get("/v1/messages")).status_code == 200
 
 
-async def test_a_prefix_is_limited_over_all_addresses(home: House) -> None:
+async def test_a_prefix_is_limited_over_all_addresses(home: AppHarness) -> None:
     """Guesses at one key from many places are one attack; its owner at the usual place goes on."""
     key = await make(home)
     owner = at(home, "198.51.100.1", key)
@@ -100,7 +100,7 @@ async def test_a_prefix_is_limited_over_all_addresses(home: House) -> None:
     assert (await at(home, "203.0.113.99", KEY).get("/v1/messages")).status_code == 200
 
 
-async def test_a_neighbor_behind_one_proxy_locks_nobody_out(home: House) -> None:
+async def test_a_neighbor_behind_one_proxy_locks_nobody_out(home: AppHarness) -> None:
     """With trusted_proxies each client counts alone; without, a key that works there goes on."""
 
     async def wrong(proxy: str, client: str) -> None:
@@ -121,7 +121,7 @@ async def test_a_neighbor_behind_one_proxy_locks_nobody_out(home: House) -> None
     assert (await at(home, untrusted, KEY).get("/v1/messages")).status_code == 200
 
 
-async def test_forwarded_addresses_are_believed_from_trusted_proxies_only(home: House) -> None:
+async def test_forwarded_addresses_are_believed_from_trusted_proxies_only(home: AppHarness) -> None:
     """Whoever is not one of them can claim what they like, and it is not believed."""
     await at(home, "203.0.113.9", a_key(1), **{"x-forwarded-for": "198.51.100.1"}).get("/v1/messages")
     await at(home, PROXY, a_key(2), **{"x-forwarded-for": "6.6.6.6, 198.51.100.2"}).get("/v1/messages")
@@ -162,7 +162,7 @@ def test_trusted_proxies_are_addresses(raw: object) -> None:
     assert networks(["10.0.0.1", " 10.1.0.0/16 "]) == ("10.0.0.1/32", "10.1.0.0/16")
 
 
-async def test_wrong_keys_are_counted(home: House) -> None:
+async def test_wrong_keys_are_counted(home: AppHarness) -> None:
     """Events go to the log and to the metrics."""
     metrics, told = Metrics(), list[Event]()
 
@@ -183,7 +183,7 @@ async def test_wrong_keys_are_counted(home: House) -> None:
     assert 'authentication_failures_total{reason="limited"} 2.0' in text
 
 
-async def test_a_flood_from_many_addresses_does_not_fill_the_audit_trail(home: House) -> None:
+async def test_a_flood_from_many_addresses_does_not_fill_the_audit_trail(home: AppHarness) -> None:
     """Sixty lines a minute; the metric counts all."""
     for number in range(100):
         await at(home, f"203.0.113.{number}", a_key(number)).get("/v1/messages")

@@ -10,11 +10,11 @@ import pytest
 
 from tidings.access.permissions import AREAS
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine behind a key, on either database."""
     async with house(request.getfixturevalue(request.param), api_keys=(KEY,)) as made:
         made.http.headers["x-api-key"] = KEY
@@ -29,7 +29,7 @@ async def make(http: httpx.AsyncClient, name: str, **fields: Any) -> dict[str, A
     return made
 
 
-async def test_a_key_cannot_grant_more_than_it_has(home: House) -> None:
+async def test_a_key_cannot_grant_more_than_it_has(home: AppHarness) -> None:
     """Role, tenant, scopes, rate and life: each field that goes beyond is named, and nothing is made."""
     own = {"scopes": ["keys", "messages"], "rate": 20, "expires_in": "30d"}
     scoped = home.client(**{"x-api-key": (await make(home.http, "scoped", **own))["key"]})
@@ -51,7 +51,7 @@ async def test_a_key_cannot_grant_more_than_it_has(home: House) -> None:
     assert (await scoped.post("/v1/keys", json={"name": "less", **less})).status_code == 201
 
 
-async def test_a_key_cannot_rotate_or_revoke_one_that_may_do_more(home: House) -> None:
+async def test_a_key_cannot_rotate_or_revoke_one_that_may_do_more(home: AppHarness) -> None:
     """Whoever rotates a key holds it: a scoped admin would become any other."""
     target = await make(home.http, "ada")
     spare = await make(home.http, "bob")
@@ -69,7 +69,7 @@ async def test_a_key_cannot_rotate_or_revoke_one_that_may_do_more(home: House) -
     assert (await whole.post(f"/v1/keys/{target['id']}/revoke")).status_code == 200
 
 
-async def test_the_page_of_keys_holds_the_same_rules(home: House) -> None:
+async def test_the_page_of_keys_holds_the_same_rules(home: AppHarness) -> None:
     """One function serves every face."""
     target = await make(home.http, "ada")
     scoped = home.client(**{"x-api-key": (await make(home.http, "scoped", scopes=["keys"]))["key"]}, accept="text/html")
@@ -80,7 +80,7 @@ async def test_the_page_of_keys_holds_the_same_rules(home: House) -> None:
     assert (await home.client(**{"x-api-key": target["key"]}).get("/v1/messages")).status_code == 200
 
 
-async def test_the_metrics_role_reads_metrics_and_nothing_else(home: House) -> None:
+async def test_the_metrics_role_reads_metrics_and_nothing_else(home: AppHarness) -> None:
     """For Prometheus: no route but one, and no session."""
     made = await make(home.http, "prometheus", role="metrics")
     one = home.client(**{"x-api-key": made["key"]})

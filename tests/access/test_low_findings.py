@@ -19,7 +19,7 @@ from tidings.model.errors import Invalid
 from tidings.wire.mail import compose_mail, parse_mail, parse_mailboxes
 from tidings.wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_address, has_dot_segments
 
-from ..acceptance.harness import CHANNELS, House, house
+from ..acceptance.harness import CHANNELS, AppHarness, house
 from ..acceptance.program import run
 from ..time_limits import Limit
 
@@ -31,7 +31,7 @@ CONFIGURED = {
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AppHarness]:
     """An engine with an HTTP channel and a mail channel, on both databases."""
     url = request.getfixturevalue(f"{request.param}_url")
     opened = {"migration_folder": tmp_path, "migration_api_files": True}
@@ -40,7 +40,7 @@ async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 @pytest.mark.parametrize("to", ["..", ".", "%2e%2e", "..\\..", "."])
-async def test_a_recipient_cannot_climb_the_path_of_an_http_channel(home: House, to: str) -> None:
+async def test_a_recipient_cannot_climb_the_path_of_an_http_channel(home: AppHarness, to: str) -> None:
     """Low: `..` as a recipient called https://sms.example.org/ instead of /send/..; it is refused."""
     answer = await home.http.post("/v1/messages", json={"channel": "gate", "to": to, "text": "x"})
     taken = await home.http.post("/v1/messages", json={"channel": "gate", "to": "a..b", "text": "x"})
@@ -68,7 +68,7 @@ def test_a_step_that_climbs_is_known_however_it_is_spelled(url: str, wrong: bool
     assert has_dot_segments(url) is wrong
 
 
-async def test_a_record_cannot_climb_the_path_of_an_http_target(home: House, tmp_path: Path) -> None:
+async def test_a_record_cannot_climb_the_path_of_an_http_target(home: AppHarness, tmp_path: Path) -> None:
     """Low: a key of `..` is set aside with its reason, and no call is made."""
     own = tmp_path / "default"
     own.mkdir()
@@ -111,7 +111,7 @@ key = "CANARY"
         assert "text/plain" in shown.stdout and "Bearer {%secrets.key%}" in shown.stdout
 
 
-async def test_names_of_columns_cannot_be_formulas_or_end_their_cell(home: House, tmp_path: Path) -> None:
+async def test_names_of_columns_cannot_be_formulas_or_end_their_cell(home: AppHarness, tmp_path: Path) -> None:
     """S14: a source's field names stand in the head of an export; a quote in one opened a cell of its own."""
     own = tmp_path / "default"
     own.mkdir()
@@ -196,7 +196,7 @@ def test_a_mail_with_many_long_foreign_names_is_composed_at_once() -> None:
 @pytest.mark.parametrize(
     "cc", ["é" * 5000 + " <a@example.org>", "a@" + "é" * 20_000 + ".org", "a" + " " * 20_000 + "b", "a@b.org," * 20_000]
 )
-async def test_an_endless_address_is_refused_at_once(home: House, cc: str) -> None:
+async def test_an_endless_address_is_refused_at_once(home: AppHarness, cc: str) -> None:
     """Low: through the API; the field is named, and the time does not grow with the input."""
     body = {"channel": "mail", "to": "a@example.org", "text": "x", "data": {"cc": cc}}
     limit = Limit(0.5, clock=time.process_time)

@@ -14,7 +14,7 @@ from tidings.access.service import open_access
 from tidings.config import Settings
 from tidings.model.errors import Conflict, Misconfigured
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 from ..acceptance.program import run, serving
 
 FORWARDED = (
@@ -28,13 +28,13 @@ FORWARDED = (
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine without a key, on either database."""
     async with house(request.getfixturevalue(request.param)) as made:
         yield made
 
 
-async def make(home: House, http: httpx.AsyncClient | None = None, **fields: Any) -> dict[str, Any]:
+async def make(home: AppHarness, http: httpx.AsyncClient | None = None, **fields: Any) -> dict[str, Any]:
     """A new key, made through the API."""
     answer = await (http or home.http).post("/v1/keys", json={"name": "ada", "role": "admin"} | fields)
     assert answer.status_code == 201, answer.text
@@ -42,7 +42,7 @@ async def make(home: House, http: httpx.AsyncClient | None = None, **fields: Any
     return made
 
 
-async def test_no_key_mode_refuses_requests_that_a_proxy_forwarded(home: House) -> None:
+async def test_no_key_mode_refuses_requests_that_a_proxy_forwarded(home: AppHarness) -> None:
     """A reverse proxy on the same machine would otherwise open everything to the world."""
     assert (await home.http.get("/v1/messages", headers={"host": "127.0.0.1"})).status_code == 200
     for headers in FORWARDED:
@@ -56,7 +56,7 @@ async def test_no_key_mode_refuses_requests_that_a_proxy_forwarded(home: House) 
     assert (await home.http.get("/health/live", headers=FORWARDED[0])).status_code == 200
 
 
-async def test_a_forwarded_request_with_a_key_is_served(home: House) -> None:
+async def test_a_forwarded_request_with_a_key_is_served(home: AppHarness) -> None:
     """Proxies are refused in no-key mode only."""
     key = (await make(home))["key"]
     for headers in FORWARDED:
@@ -64,7 +64,7 @@ async def test_a_forwarded_request_with_a_key_is_served(home: House) -> None:
         assert answer.status_code == 200
 
 
-async def test_no_key_mode_stays_closed_once_a_key_has_existed(home: House) -> None:
+async def test_no_key_mode_stays_closed_once_a_key_has_existed(home: AppHarness) -> None:
     """Neither an expired nor a revoked key opens it again; a new one is made on the machine itself."""
     first = await make(home, expires_in="1h")
     admin = home.client(**{"x-api-key": first["key"]})
@@ -82,7 +82,7 @@ async def test_no_key_mode_stays_closed_once_a_key_has_existed(home: House) -> N
     assert answer.status_code == 200
 
 
-async def test_the_first_key_of_no_key_mode_is_an_admin_key(home: House) -> None:
+async def test_the_first_key_of_no_key_mode_is_an_admin_key(home: AppHarness) -> None:
     """It ends the mode, so any other key would lock out whoever makes it."""
     for fields in ({"role": "sender"}, {"tenant": "acme"}, {"scopes": ["keys"]}):
         answer = await home.http.post("/v1/keys", json={"name": "ada", "role": "admin"} | fields)
@@ -90,7 +90,7 @@ async def test_the_first_key_of_no_key_mode_is_an_admin_key(home: House) -> None
     assert (await home.http.get("/v1/keys")).json()["items"] == []
 
 
-async def test_the_last_admin_key_is_never_revoked(home: House) -> None:
+async def test_the_last_admin_key_is_never_revoked(home: AppHarness) -> None:
     """Scoped admins, other tenants' admins and expired ones do not count; a key of the settings does."""
     one = await make(home)
     admin = home.client(**{"x-api-key": one["key"]})

@@ -24,7 +24,7 @@ from tidings.inbound.workflow.settings import read as read_workflow
 from tidings.model.time import SECOND, iso
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -48,7 +48,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AppHarness]:
     """One engine behind a key for all tests of this file, with a source and workflows."""
     sqlite_url = f"sqlite:///{tmp_path_factory.mktemp('routes')}/tidings.db"
     workflow = read_workflow({"enabled": True, "admins": ["out:boss"], "runner": "plain"})
@@ -59,7 +59,7 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]
         yield made
 
 
-async def make(home: House, role: str, tenant: str = DEFAULT_TENANT, **more: Any) -> httpx.AsyncClient:
+async def make(home: AppHarness, role: str, tenant: str = DEFAULT_TENANT, **more: Any) -> httpx.AsyncClient:
     """A caller with a new key."""
     body = {"name": f"{role} of {tenant} {next(_numbers)}", "role": role, "tenant": tenant, **more}
     answer = await home.http.post("/v1/keys", json=body)
@@ -78,7 +78,7 @@ def guarded(api: FastAPI) -> list[RouteEntry]:
     return [place for place in list_routes(api) if place.rule.action is not OPEN and place.method != "HEAD"]
 
 
-async def test_every_route_states_its_rule_and_lies_in_an_area(home: House) -> None:
+async def test_every_route_states_its_rule_and_lies_in_an_area(home: AppHarness) -> None:
     """S2, S21: a route without a rule fails the build. Areas are what scopes name."""
     silent = [f"{place.method} {place.path}" for place in list_routes(home.api) if place.declared is None]
     assert silent == [], "write @allowed(...) below the route, or the action into its Way"
@@ -117,7 +117,9 @@ async def ask(api: FastAPI, place: RouteEntry, key: str | None) -> tuple[int, di
     return told[0]["status"], orjson.loads(told[1]["body"])
 
 
-async def test_each_role_does_what_the_table_says_and_no_more(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_role_does_what_the_table_says_and_no_more(
+    home: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S2, S3: route x role x tenant. Allowed cells get through, all others are refused unread."""
     cells = [(role, tenant, await make(home, role, tenant)) for role in Role for tenant in TENANTS]
     wrong = []
@@ -132,7 +134,7 @@ async def test_each_role_does_what_the_table_says_and_no_more(home: House, monke
     assert wrong == []
 
 
-async def test_what_belongs_to_the_engine_answers_its_admins(home: House) -> None:
+async def test_what_belongs_to_the_engine_answers_its_admins(home: AppHarness) -> None:
     """Nothing fails inside; the other routes are asked below, by a stranger."""
     whole = [place for place in guarded(home.api) if place.rule.whole and place.method == "GET"]
     answers = [(place.path, (await home.http.get(address(place))).status_code) for place in whole]
@@ -140,7 +142,7 @@ async def test_what_belongs_to_the_engine_answers_its_admins(home: House) -> Non
     assert [one for one in answers if one[1] in (401, 403, 405, 429) or one[1] >= 500] == []
 
 
-async def test_a_scope_narrows_a_role(home: House) -> None:
+async def test_a_scope_narrows_a_role(home: AppHarness) -> None:
     """A sender of messages cannot look at contacts; everything outside the area is refused."""
     one = await make(home, "admin", scopes=["messages"])
 
@@ -149,7 +151,7 @@ async def test_a_scope_narrows_a_role(home: House) -> None:
         assert (await one.get(path)).status_code == 403
 
 
-async def test_nobody_gets_in_without_a_key(home: House) -> None:
+async def test_nobody_gets_in_without_a_key(home: AppHarness) -> None:
     """S1: none, an unknown and a wrong one get the same 401 on every route."""
     made = (await home.http.post("/v1/keys", json={"name": "a", "role": "admin"})).json()["key"]
     wrong, told = made[:-1] + ("a" if made[-1] != "a" else "b"), set()
@@ -163,7 +165,7 @@ async def test_nobody_gets_in_without_a_key(home: House) -> None:
     assert len(told) == 1
 
 
-async def fill(home: House) -> dict[str, dict[str, str]]:
+async def fill(home: AppHarness) -> dict[str, dict[str, str]]:
     """One of everything for the tenant default; gives the parts of paths by area."""
     http = home.http
 
@@ -216,7 +218,7 @@ def said(place: RouteEntry) -> dict[str, Any]:
     return {} if place.method == "GET" else {"data": {"at": "in 1 h", "name": "x", "text": "x"}}
 
 
-async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
+async def test_what_is_made_belongs_to_the_callers_tenant(home: AppHarness) -> None:
     """S3-S5: messages, bulk, imports and repeated keys are the tenant's own; no body names another."""
     one, stranger = await make(home, "admin", "one"), await make(home, "admin", "two")
     body, twice = {"channel": "out", "to": "ada", "text": "hi", "in": "1h"}, {"idempotency-key": "k1"}
@@ -245,7 +247,7 @@ async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
     assert (await stranger.get("/v1/audit", params={"tenant": "default"})).status_code == 404
 
 
-async def test_every_route_refuses_a_field_that_it_does_not_know(home: House) -> None:
+async def test_every_route_refuses_a_field_that_it_does_not_know(home: AppHarness) -> None:
     """S4: in a body and in a query, wherever the description lists fields; a hidden one changes nothing."""
     paths = (await home.http.get("/openapi.json")).json()["paths"]
     wrong, asked = [], 0
@@ -265,7 +267,7 @@ async def test_every_route_refuses_a_field_that_it_does_not_know(home: House) ->
     assert asked > 60 and "\n".join(wrong) == ""
 
 
-async def test_the_description_says_who_may_call_and_what_comes_back(home: House) -> None:
+async def test_the_description_says_who_may_call_and_what_comes_back(home: AppHarness) -> None:
     """S21: a key, or none where the rule says so; each status that the gate itself may answer with."""
     document = (await home.http.get("/openapi.json")).json()
     schemes = set(document["components"]["securitySchemes"])
@@ -279,7 +281,7 @@ async def test_the_description_says_who_may_call_and_what_comes_back(home: House
             assert set(asked) <= set(operation["responses"]), f"{method} {path}"
 
 
-async def test_an_unsupported_method_lists_the_supported_ones(home: House) -> None:
+async def test_an_unsupported_method_lists_the_supported_ones(home: AppHarness) -> None:
     """An open place says so to anybody; a path of its own is not taken for an id."""
     nobody = home.client()
     told = [
@@ -294,7 +296,7 @@ async def test_an_unsupported_method_lists_the_supported_ones(home: House) -> No
     assert (await nobody.put("/v1/broadcasts/x")).status_code == 401
 
 
-async def test_null_stands_for_a_field_that_was_left_out_and_is_described_so(home: House) -> None:
+async def test_null_stands_for_a_field_that_was_left_out_and_is_described_so(home: AppHarness) -> None:
     """One table serves both: what is described is taken, and nothing else."""
     document = (await home.http.get("/openapi.json")).json()
     entry = document["paths"]["/v1/roster"]["put"]["requestBody"]["content"]["application/json"]["schema"]
@@ -307,7 +309,7 @@ async def test_null_stands_for_a_field_that_was_left_out_and_is_described_so(hom
         assert (await home.http.put("/v1/roster", json=body | wrong)).status_code == 422, wrong
 
 
-async def test_the_audit_log_names_each_page_action_by_its_view(home: House) -> None:
+async def test_the_audit_log_names_each_page_action_by_its_view(home: AppHarness) -> None:
     """An entry says what was done: `broadcasts.create`, not the name of a wrapper."""
     names = {(place.method, place.path): place.name for place in list_routes(home.api)}
     assert names["POST", "/broadcasts"] == names["POST", "/templates"] == "create"

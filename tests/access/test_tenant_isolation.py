@@ -22,7 +22,7 @@ from starlette.routing import Route
 from tidings.access.permissions import OPEN
 from tidings.api.authorization import RouteEntry, list_routes
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 from .holdings import CANARY, NAME, NDJSON, Ids, Owner, rows_of, settings
 
 STRANGER = "acme"
@@ -176,7 +176,7 @@ def database(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
-async def client_of(home: House, tenant: str) -> httpx.AsyncClient:
+async def client_of(home: AppHarness, tenant: str) -> httpx.AsyncClient:
     """An admin of a tenant."""
     body = {"name": f"admin of {tenant}", "role": "admin", "tenant": tenant}
     return home.client(**{"x-api-key": (await home.http.post("/v1/keys", json=body)).json()["key"]})
@@ -232,7 +232,7 @@ def faults(probe: Probe, answer: httpx.Response) -> Iterator[str]:
         yield "listed"
 
 
-async def unproven(home: House, every: list[Probe], ids: Ids) -> list[str]:
+async def unproven(home: AppHarness, every: list[Probe], ids: Ids) -> list[str]:
     """Probes whose thing the owner does not find either, and areas of which no listing shows it."""
     missing: dict[str, str] = {}
     found: set[str] = set()

@@ -15,7 +15,7 @@ from tidings.config import load
 from tidings.model.errors import Misconfigured
 from tidings.outbound.tenant_quotas import TenantLimits
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 
 LIMITS = {
     "acme": TenantLimits(frozenset({"out"}), 10),
@@ -25,14 +25,14 @@ LIMITS = {
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
-async def home(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An engine with limited tenants, on either database."""
     async with house(request.getfixturevalue(request.param), api_keys=(KEY,), tenants=LIMITS) as made:
         made.http.headers["x-api-key"] = KEY
         yield made
 
 
-async def caller(home: House, tenant: str) -> httpx.AsyncClient:
+async def caller(home: AppHarness, tenant: str) -> httpx.AsyncClient:
     """A sender of this tenant."""
     body = {"name": tenant, "role": "sender", "tenant": tenant}
     return home.client(**{"x-api-key": (await home.http.post("/v1/keys", json=body)).json()["key"]})
@@ -43,7 +43,7 @@ def message(channel: str = "out", **more: Any) -> dict[str, Any]:
     return {"channel": channel, "to": "ada", "text": "hello", "in": "30h", **more}
 
 
-async def test_a_tenant_sends_on_its_channels_only(home: House) -> None:
+async def test_a_tenant_sends_on_its_channels_only(home: AppHarness) -> None:
     """Messages, bulk lines, schedules and broadcasts alike; others are not limited."""
     acme = await caller(home, "acme")
     plan = {"name": "s", "rule": {"daily": "09:00"}, "message": {"channel": "careful", "to": "a", "text": "x"}}
@@ -63,7 +63,7 @@ async def test_a_tenant_sends_on_its_channels_only(home: House) -> None:
         assert (await one.post("/v1/messages", json=message("careful"))).status_code == 201
 
 
-async def test_a_quota_holds_for_a_day_and_for_all_at_once(home: House) -> None:
+async def test_a_quota_holds_for_a_day_and_for_all_at_once(home: AppHarness) -> None:
     """Ten a day, however many ask at the same time; a repeated call costs nothing; midnight gives it back."""
     acme, free = await caller(home, "acme"), await caller(home, "free")
     key = {"idempotency-key": "k"}
@@ -81,7 +81,7 @@ async def test_a_quota_holds_for_a_day_and_for_all_at_once(home: House) -> None:
     assert (await acme.post("/v1/messages", json=message())).status_code == 201
 
 
-async def test_bulk_lines_and_broadcasts_are_counted(home: House) -> None:
+async def test_bulk_lines_and_broadcasts_are_counted(home: AppHarness) -> None:
     """What does not fit is refused as a whole, and takes nothing."""
     acme = await caller(home, "acme")
 
@@ -103,7 +103,7 @@ async def test_bulk_lines_and_broadcasts_are_counted(home: House) -> None:
     assert (await acme.post("/v1/messages", json=message())).status_code == 429
 
 
-async def test_schedules_are_counted(home: House) -> None:
+async def test_schedules_are_counted(home: AppHarness) -> None:
     """An occurrence takes one of its day; with none left it is not made, and the schedule says why."""
     acme = await caller(home, "acme")
     plan = {"name": "s", "rule": {"every": "1m"}, "message": {"channel": "out", "to": "ada", "text": "x"}}

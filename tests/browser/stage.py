@@ -29,7 +29,7 @@ from tidings.outbound.alerts.evaluator import AlertEvaluator
 from tidings.outbound.channels.noop import NoopSettings
 from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
-from ..acceptance.harness import Scripted
+from ..acceptance.harness import ScriptedNoopChannel
 from ..contract.channels.conftest import serving as serving_sandbox
 from ..time_limits import Limit
 
@@ -88,7 +88,7 @@ async def _serving(database: str, phone: str) -> AsyncIterator[Stage]:
     )  # fmt: skip
     app = build(settings)
     for name, on_unknown in (("phone", "resend"), ("mail", "hold")):
-        channel = Scripted(NoopSettings(on_unknown=cast(Any, on_unknown)))
+        channel = ScriptedNoopChannel(NoopSettings(on_unknown=cast(Any, on_unknown)))
         channel.script = answer
         cast(Any, app.channels)[name] = channel
     await app.open()

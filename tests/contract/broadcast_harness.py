@@ -17,10 +17,10 @@ from tidings.outbound.message_validation import MessageLimits
 from tidings.outbound.templates.service import TemplateService
 from tidings.store.port import Row, Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 
-class House(World):
+class BroadcastHarness(KernelHarness):
     """A world with broadcasts in it."""
 
     def __init__(self, store: Store, clock: ManualClock, script: Any = lambda _m: Done(), **more: Any) -> None:

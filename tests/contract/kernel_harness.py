@@ -24,7 +24,7 @@ from tidings.store.port import Row, Store
 Script = Callable[[Message], Outcome]
 
 
-class Scripted:
+class ScriptedChannel:
     """A channel that does what the test says, and remembers what it was given."""
 
     kind: ClassVar[str] = "scripted"
@@ -56,7 +56,7 @@ class Scripted:
         return [message.id for message in self.sent]
 
 
-class World:
+class KernelHarness:
     """One node, one store, one clock."""
 
     def __init__(
@@ -73,7 +73,7 @@ class World:
     ) -> None:
         self.store, self.clock = store, clock
         traits = ChannelTraits(on_unknown, "as the test says", timedelta(seconds=10), per_recipient=per_recipient)
-        self.channels: Mapping[str, Scripted] = {name: Scripted(traits, script) for name in channels}
+        self.channels: Mapping[str, ScriptedChannel] = {name: ScriptedChannel(traits, script) for name in channels}
         self.channel = self.channels[channels[0]]
         self.lanes = {name: Lane(name, on_unknown=on_unknown, deadline=traits.deadline, **lane) for name in channels}
         self.messages = MessageService(store, clock, self.channels)
@@ -92,7 +92,7 @@ class World:
             contents=("prune_message",),
         )
 
-    async def open(self) -> World:
+    async def open(self) -> KernelHarness:
         """Let the node join."""
         assert self.store.may_work()
         for lane in self.lanes.values():

@@ -116,7 +116,7 @@ def answer(status: int, body: bytes = b"", **headers: str) -> Act:
 
     async def act(exchange: Exchange) -> None:
         lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        lines = [f"HTTP/1.1 {status} Scripted", f"content-length: {len(body)}", *lines, "", ""]
+        lines = [f"HTTP/1.1 {status} ScriptedChannel", f"content-length: {len(body)}", *lines, "", ""]
         await exchange.write("\r\n".join(lines).encode() + body)
 
     return act
@@ -124,7 +124,7 @@ def answer(status: int, body: bytes = b"", **headers: str) -> Act:
 
 async def bad_header(exchange: Exchange) -> None:
     """A header's value that is no text."""
-    await exchange.write(b"HTTP/1.1 429 Scripted\r\nretry-after: \xff\xfe\r\ncontent-length: 0\r\n\r\n")
+    await exchange.write(b"HTTP/1.1 429 ScriptedChannel\r\nretry-after: \xff\xfe\r\ncontent-length: 0\r\n\r\n")
 
 
 async def cut(exchange: Exchange) -> None:

@@ -59,7 +59,7 @@ from tidings.outbound.message_validation import MESSAGE_COLUMNS
 from tidings.outbound.messages import MessageService
 from tidings.store.port import Row, Store
 
-from .kernel_harness import Scripted
+from .kernel_harness import ScriptedChannel
 
 FRI, SAT, SUN = "20270115", "20270116", "20270117"  # the manual clock begins on Friday at 08:00
 PEOPLE = (
@@ -185,7 +185,7 @@ class Squad:
             **settings,
         )
         traits = ChannelTraits(OnUnknown.RESEND, "as the test says", timedelta(seconds=10))
-        self.channels = {name: Scripted(traits, lambda _m: Done()) for name in ("chat", "pager")}
+        self.channels = {name: ScriptedChannel(traits, lambda _m: Done()) for name in ("chat", "pager")}
         self.source = SourceSettings("crew", "groupme", group="g1")
         self.calendar = Moody(store, self.settings.calendar)
         self.said_so_far = 0

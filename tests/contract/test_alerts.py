@@ -39,7 +39,7 @@ from tidings.store.port import Row, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 from .migration_harness import Moving
 
 BUSY = Retry(Category.TEMPORARY, "answered 503", timedelta(seconds=1))
@@ -48,7 +48,7 @@ BUSY = Retry(Category.TEMPORARY, "answered 503", timedelta(seconds=1))
 class Watched:
     """A world with a guard that looks when told to, and tells `ops` on the channel `pager`."""
 
-    def __init__(self, world: World, **options: Any) -> None:
+    def __init__(self, world: KernelHarness, **options: Any) -> None:
         self.world, self.clock, self.store = world, world.clock, world.store
         limits = options.pop("limits", AlertThresholds())
         self.figures = AlertMeasurements(self.store, place=options.pop("place", None), limits=limits)
@@ -85,13 +85,13 @@ class Watched:
 
 async def watched(store: Store, clock: ManualClock, *, slots: int = 100, **options: Any) -> Watched:
     """A house in order, with one node."""
-    world = await World(store, clock, channels=("main", "pager"), slots=slots).open()
+    world = await KernelHarness(store, clock, channels=("main", "pager"), slots=slots).open()
     made = Watched(world, **options)
     assert await made.raised() == set(), "a house in order has no alerts"
     return made
 
 
-async def pile(world: World, count: int) -> None:
+async def pile(world: KernelHarness, count: int) -> None:
     """Many messages that are due at once."""
     now = world.clock.now()
     made = [await world.messages.prepare(Draft("main", f"p{n}", "hi"), now) for n in range(count)]
@@ -102,7 +102,7 @@ async def pile(world: World, count: int) -> None:
         )
 
 
-async def drain(world: World) -> None:
+async def drain(world: KernelHarness) -> None:
     """Send all that is due."""
     await world.worker.node.beat()
     while (await world.worker.runner.step()).claimed:
@@ -344,7 +344,7 @@ def grow(place: Path) -> None:
 
 async def test_the_disk_under_the_database_fills_up(store: Store, clock: ManualClock, small_disk: Path) -> None:
     """Told before nothing can be accepted any more."""
-    house = Watched(await World(store, clock, channels=("main", "pager")).open(), place=small_disk)
+    house = Watched(await KernelHarness(store, clock, channels=("main", "pager")).open(), place=small_disk)
     assert await house.raised() == {"database_full"}
     grow(small_disk)
     assert await house.raised() == set()

@@ -14,7 +14,7 @@ from tidings.outbound.broadcasts import recipient_snapshot
 from tidings.outbound.contacts.suppressions import SuppressionService
 from tidings.store.port import Row, Step, Store
 
-from .broadcast_harness import House, people, stream
+from .broadcast_harness import BroadcastHarness, people, stream
 
 UPLOAD = {"channel": "main", "recipients": "upload"}
 GREETING = {
@@ -25,9 +25,9 @@ GREETING = {
 
 
 @pytest.fixture
-async def house(store: Store, clock: ManualClock) -> House:
+async def house(store: Store, clock: ManualClock) -> BroadcastHarness:
     """An open house that knows Ada and Bob, and has a template that greets."""
-    made = House(store, clock, channels=("main", "other"))
+    made = BroadcastHarness(store, clock, channels=("main", "other"))
     await made.open()
     await made.templates.create(GREETING)
     await known(made, "ada", language="de", timezone="Asia/Tokyo", attributes={"city": "Bonn"})
@@ -35,23 +35,23 @@ async def house(store: Store, clock: ManualClock) -> House:
     return made
 
 
-async def known(house: House, address: str, channel: str = "main", **card: Any) -> str:
+async def known(house: BroadcastHarness, address: str, channel: str = "main", **card: Any) -> str:
     """A contact with this address."""
     body = {"name": address.title(), "addresses": {channel: address}} | card
     return str((await house.contacts.create(body)).answer["id"])
 
 
-async def uploading(house: House, **fields: Any) -> str:
+async def uploading(house: BroadcastHarness, **fields: Any) -> str:
     """A broadcast that waits for its rows."""
     return str((await house.broadcast_creator.create(UPLOAD | {"template": "greeting"} | fields)).answer["id"])
 
 
-def texts(house: House) -> dict[str, str]:
+def texts(house: BroadcastHarness) -> dict[str, str]:
     """Who was told what."""
     return {message.recipient: message.text for message in house.channel.sent}
 
 
-async def test_rows_of_an_upload_get_the_contact_who_has_their_address(house: House) -> None:
+async def test_rows_of_an_upload_get_the_contact_who_has_their_address(house: BroadcastHarness) -> None:
     """The template sees the contact and its language; what the row says wins, unless empty."""
     id_ = await uploading(house)
     rows = [
@@ -73,7 +73,7 @@ async def test_rows_of_an_upload_get_the_contact_who_has_their_address(house: Ho
     assert roll["eve"]["contact"] is None
 
 
-async def test_a_variable_that_neither_row_nor_contact_has_refuses_all(house: House) -> None:
+async def test_a_variable_that_neither_row_nor_contact_has_refuses_all(house: BroadcastHarness) -> None:
     """Told with its row before anything is sent; once it is there, the same rows are taken."""
     id_, rows = await uploading(house), ["ada", "eve"]
     with pytest.raises(Invalid, match=r"row 2: the variable 'city' is missing"):
@@ -85,7 +85,7 @@ async def test_a_variable_that_neither_row_nor_contact_has_refuses_all(house: Ho
     assert (await house.broadcast_creator.upload(id_, stream(*rows)))["total"] == 2
 
 
-async def test_inline_addresses_are_matched_in_the_preview_and_when_it_is_made(house: House) -> None:
+async def test_inline_addresses_are_matched_in_the_preview_and_when_it_is_made(house: BroadcastHarness) -> None:
     """The page shows what will be read, and exactly that is sent."""
     body = {"channel": "main", "template": "greeting", "addresses": ["ada", {"to": "bob@example.org"}]}
     foreseen = await house.broadcast_creator.foresee(body)
@@ -96,7 +96,7 @@ async def test_inline_addresses_are_matched_in_the_preview_and_when_it_is_made(h
     assert texts(house)["ada"] == "Ada: Bonn, 15. Januar 2027"
 
 
-async def test_a_contact_of_another_channel_or_tenant_is_not_taken(house: House) -> None:
+async def test_a_contact_of_another_channel_or_tenant_is_not_taken(house: BroadcastHarness) -> None:
     """An address belongs to a channel of a tenant."""
     await known(house, "eve", "other", attributes={"city": "Paris"})
     await house.contacts.create(
@@ -106,7 +106,7 @@ async def test_a_contact_of_another_channel_or_tenant_is_not_taken(house: House)
         await house.cast("eve", text=None, template="greeting")
 
 
-async def test_contacts_bring_their_time_zone_unless_the_row_has_one(house: House) -> None:
+async def test_contacts_bring_their_time_zone_unless_the_row_has_one(house: BroadcastHarness) -> None:
     """A row is sent by its contact's clock, as a member of a list is."""
     await known(house, "york", timezone="America/New_York")
     rows = ["ada", {"address": "york", "timezone": "Europe/Berlin"}, "eve"]
@@ -118,7 +118,7 @@ async def test_contacts_bring_their_time_zone_unless_the_row_has_one(house: Hous
     }  # fmt: skip
 
 
-async def test_a_contact_who_opted_out_is_skipped(house: House) -> None:
+async def test_a_contact_who_opted_out_is_skipped(house: BroadcastHarness) -> None:
     """Judged when it would be sent, for rows as for lists."""
     await SuppressionService(house.store, house.clock, ["main"]).create({"address": "ada", "reason": "enough"})
     id_ = await house.cast("ada", "bob@example.org")
@@ -128,7 +128,7 @@ async def test_a_contact_who_opted_out_is_skipped(house: House) -> None:
 
 
 async def test_one_look_up_asks_for_a_whole_batch_and_lists_need_none(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A million rows are matched by some hundred statements, not by a million."""
     monkeypatch.setattr(type(house.store), "bulk", 40)
@@ -151,7 +151,7 @@ async def test_one_look_up_asks_for_a_whole_batch_and_lists_need_none(
 
 
 async def test_a_broken_upload_goes_on_though_its_contacts_have_changed(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B4: it is told by what its rows say, and those that are in stay as they were frozen."""
     monkeypatch.setattr(type(house.store), "bulk", 1)
@@ -178,7 +178,7 @@ async def test_a_broken_upload_goes_on_though_its_contacts_have_changed(
 BY_LIST = {"channel": "main", "template": "greeting", "list": "flawed"}
 
 
-async def flawed(house: House, n: int) -> str:
+async def flawed(house: BroadcastHarness, n: int) -> str:
     """A list of so many contacts, of whom only the last has no city; its id."""
     ids = []
     for number, address in enumerate(people(n)):
@@ -189,7 +189,7 @@ async def flawed(house: House, n: int) -> str:
     return ids[-1]
 
 
-async def traces(house: House) -> tuple[list[Row], int]:
+async def traces(house: BroadcastHarness) -> tuple[list[Row], int]:
     """Broadcasts that are there, and recipients of any."""
     asked = orjson.dumps([*people(50), "ada", "eve"]).decode()
     rows = [
@@ -201,7 +201,7 @@ async def traces(house: House) -> tuple[list[Row], int]:
 
 
 async def test_a_refused_list_leaves_nothing_and_its_key_is_free_again(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B4: no broadcast, no recipients of earlier chunks, nothing told; mended, the same call makes it."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
@@ -219,7 +219,7 @@ async def test_a_refused_list_leaves_nothing_and_its_key_is_free_again(
     assert len(house.to) == 25
 
 
-async def test_a_list_that_is_empty_or_not_there_leaves_nothing(house: House) -> None:
+async def test_a_list_that_is_empty_or_not_there_leaves_nothing(house: BroadcastHarness) -> None:
     """A clear answer and no row, under one key."""
     await house.audience.create({"name": "none"})
     body = {"channel": "main", "text": "hi", "list": "none"}
@@ -232,7 +232,7 @@ async def test_a_list_that_is_empty_or_not_there_leaves_nothing(house: House) ->
 
 
 async def test_a_death_while_it_is_taken_back_leaves_one_that_says_why(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between two pages: it is cancelled, sends nothing, and the key makes a new one."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
@@ -258,7 +258,9 @@ async def test_a_death_while_it_is_taken_back_leaves_one_that_says_why(
     assert sorted(house.to) == people(25)
 
 
-async def test_an_upload_that_was_begun_can_be_taken_back(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_upload_that_was_begun_can_be_taken_back(
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What one command makes and fills, and cannot fill, leaves nothing; what is frozen is left alone."""
     monkeypatch.setattr(type(house.store), "bulk", 1)
     made = await house.broadcast_creator.create(UPLOAD | {"template": "greeting"}, key="k")

@@ -24,7 +24,7 @@ from tidings.outbound.broadcasts import delivery_windows
 from tidings.outbound.schedules.occurrence_builder import Occurrence
 from tidings.store.port import Step, Store, TableRows
 
-from .broadcast_harness import House, people, stream
+from .broadcast_harness import BroadcastHarness, people, stream
 
 
 def failing(*to: str) -> Callable[[Message], Outcome]:
@@ -33,9 +33,9 @@ def failing(*to: str) -> Callable[[Message], Outcome]:
 
 
 @pytest.fixture
-async def house(store: Store, clock: ManualClock) -> House:
+async def house(store: Store, clock: ManualClock) -> BroadcastHarness:
     """An open house."""
-    made = House(store, clock)
+    made = BroadcastHarness(store, clock)
     await made.open()
     return made
 
@@ -43,7 +43,7 @@ async def house(store: Store, clock: ManualClock) -> House:
 # -- the life of one
 
 
-async def test_a_broadcast_sends_one_message_to_each_address(house: House) -> None:
+async def test_a_broadcast_sends_one_message_to_each_address(house: BroadcastHarness) -> None:
     """B1: IMMEDIATE starts at once and is COMPLETED when all recipients have ended; each counted once."""
     id_ = await house.cast(*people(120))
     assert (await house.look(id_))["state"] == "running"
@@ -61,7 +61,7 @@ async def test_at_most_a_window_is_open_and_the_tally_is_exact_on_the_way(
 ) -> None:
     """Tasks are taken from the frozen rows a window at a time; the parts always add up to the whole."""
     monkeypatch.setattr(delivery_windows, "WINDOW", 40)
-    house = House(store, clock, slots=15)
+    house = BroadcastHarness(store, clock, slots=15)
     await house.open()
     id_ = await house.cast(*people(200))
     most, seen = 0, set[int]()
@@ -81,7 +81,9 @@ async def test_at_most_a_window_is_open_and_the_tally_is_exact_on_the_way(
 
 
 @pytest.mark.parametrize("trigger", ["MANUAL", "manual", "Manual"])
-async def test_a_manual_one_waits_for_its_call_and_fifty_calls_start_it_once(house: House, trigger: str) -> None:
+async def test_a_manual_one_waits_for_its_call_and_fifty_calls_start_it_once(
+    house: BroadcastHarness, trigger: str
+) -> None:
     """B1: trigger twice, or fifty times at once, starts it once."""
     id_ = await house.cast(*people(30), trigger=trigger)
     await house.run(seconds=3600)
@@ -99,7 +101,7 @@ async def test_a_manual_one_waits_for_its_call_and_fifty_calls_start_it_once(hou
     assert house.to == people(30)
 
 
-async def test_a_scheduled_broadcast_starts_automatically_at_its_time(house: House) -> None:
+async def test_a_scheduled_broadcast_starts_automatically_at_its_time(house: BroadcastHarness) -> None:
     """B2, B3: not before its time, within a second of it; the due time and the real one are both kept."""
     at = house.clock.now() + HOUR
     id_ = await house.cast(trigger="SCHEDULED", at=iso(at))
@@ -116,7 +118,7 @@ async def test_a_scheduled_broadcast_starts_automatically_at_its_time(house: Hou
     assert shown["started_at"] == iso(at)
 
 
-async def test_a_time_in_the_past_starts_at_once_if_the_caller_asks_for_it(house: House) -> None:
+async def test_a_time_in_the_past_starts_at_once_if_the_caller_asks_for_it(house: BroadcastHarness) -> None:
     """B2, B8: refused by default; on purpose it goes out, and expiry counts from the later of due and accepted."""
     past = iso(house.clock.now() - 3 * DAY)
     with pytest.raises(Invalid, match=r"was 3 d ago.*\"past\": \"send\".*--past send") as refused:
@@ -133,7 +135,7 @@ async def test_a_time_in_the_past_starts_at_once_if_the_caller_asks_for_it(house
     assert (await house.look(id_))["state"] == "completed"
 
 
-async def test_a_start_missed_by_more_than_expire_after_expires_with_an_event(house: House) -> None:
+async def test_a_start_missed_by_more_than_expire_after_expires_with_an_event(house: BroadcastHarness) -> None:
     """B8: older than 24 h becomes EXPIRED, with every recipient, and a webhook tells the client."""
     id_ = await house.cast(*people(7), at=iso(house.clock.now() + HOUR), webhook="https://example.org/hook")
     house.clock.advance(hours=26)
@@ -152,7 +154,7 @@ async def test_a_run_that_stood_still_for_more_than_the_grace_is_not_taken_up_ag
 ) -> None:
     """B8: when nothing ran for more than a day, the rest is expired instead of surprising people."""
     monkeypatch.setattr(delivery_windows, "WINDOW", 10)
-    house = House(store, clock)
+    house = BroadcastHarness(store, clock)
     await house.open()
     id_ = await house.cast(*people(50))
     await house.pump.step()
@@ -167,7 +169,7 @@ async def test_a_run_that_stood_still_for_more_than_the_grace_is_not_taken_up_ag
 
 async def test_a_broadcast_of_which_none_succeeds_has_failed(store: Store, clock: ManualClock) -> None:
     """B1: FAILED when none succeeded; retried when the cause is mended, it is COMPLETED (B7)."""
-    house = House(store, clock, failing(*people(5)))
+    house = BroadcastHarness(store, clock, failing(*people(5)))
     await house.open()
     id_ = await house.cast(webhook="https://example.org/done")
     await house.run()
@@ -183,7 +185,7 @@ async def test_a_broadcast_of_which_none_succeeds_has_failed(store: Store, clock
     assert (await house.counts(id_)) == {"sent": 5}
 
 
-async def test_the_completion_event_is_published_once_by_many_feeders(house: House) -> None:
+async def test_the_completion_event_is_published_once_by_many_feeders(house: BroadcastHarness) -> None:
     """Completion is one conditional move with its event in the same transaction."""
     id_ = await house.cast(webhook="https://example.org/done")
     pumps = [house.another_pump() for _ in range(4)]
@@ -202,7 +204,7 @@ async def test_four_pumps_at_once_take_everybody_once(
 ) -> None:
     """B5: several instances never take the same recipient twice, and lose none."""
     monkeypatch.setattr(delivery_windows, "WINDOW", 30)
-    house = House(store, clock)
+    house = BroadcastHarness(store, clock)
     await house.open()
     id_ = await house.cast(*people(300))
     pumps = [house.another_pump() for _ in range(4)]
@@ -218,7 +220,7 @@ async def test_four_pumps_at_once_take_everybody_once(
 # -- recipients
 
 
-async def test_duplicates_are_removed_and_reported_with_their_rows(house: House) -> None:
+async def test_duplicates_are_removed_and_reported_with_their_rows(house: BroadcastHarness) -> None:
     """The same address gets it once; how many and which rows is told."""
     made = await house.broadcast_creator.create(
         {"channel": "main", "text": "hi", "addresses": ["ada", "bob", "ada", " bob ", "EVE@X.org", "eve@x.org"]}
@@ -230,7 +232,7 @@ async def test_duplicates_are_removed_and_reported_with_their_rows(house: House)
     assert sorted(house.to) == ["ada", "bob", "eve@x.org"]
 
 
-async def test_one_bad_row_refuses_all_and_says_which(house: House) -> None:
+async def test_one_bad_row_refuses_all_and_says_which(house: BroadcastHarness) -> None:
     """Nothing half done: the rows are named, nothing is written."""
     with pytest.raises(Invalid, match=r"row 2: the address is empty.*row 4: unknown time zone"):
         await house.cast("ada", " ", "bob", {"address": "eve", "timezone": "Europe/Berln"})
@@ -238,7 +240,7 @@ async def test_one_bad_row_refuses_all_and_says_which(house: House) -> None:
     assert not (await house.broadcasts.page()).items
 
 
-async def test_bad_rows_can_be_left_out_and_are_reported(house: House) -> None:
+async def test_bad_rows_can_be_left_out_and_are_reported(house: BroadcastHarness) -> None:
     """With skip_bad one bad address does not reject the whole."""
     made = await house.broadcast_creator.create(
         {"channel": "main", "text": "hi", "addresses": ["ada", "", 7, "bob"], "skip_bad": True}
@@ -282,7 +284,7 @@ async def test_bad_rows_can_be_left_out_and_are_reported(house: House) -> None:
     ],
 )
 async def test_bad_input_is_refused_in_one_clear_sentence(
-    house: House, fields: dict[str, Any], field: str, words: str
+    house: BroadcastHarness, fields: dict[str, Any], field: str, words: str
 ) -> None:
     """What is wrong, of which field, what to do; nothing changes."""
     body = {"channel": "main", "text": "hi", "addresses": ["ada"]} | fields
@@ -295,7 +297,7 @@ async def test_bad_input_is_refused_in_one_clear_sentence(
     assert not (await house.broadcasts.page()).items
 
 
-async def test_an_upload_is_frozen_all_or_nothing(house: House) -> None:
+async def test_an_upload_is_frozen_all_or_nothing(house: BroadcastHarness) -> None:
     """While it loads nothing is sent; its end freezes it, and it starts."""
     id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     await house.run(seconds=60)
@@ -322,7 +324,7 @@ async def broken(*rows: Any, after: int) -> AsyncIterator[tuple[int, Any]]:
 
 
 async def test_a_broken_upload_sends_nothing_and_goes_on_where_it_stopped(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same rows again: what is in already is skipped, the rest comes in, each recipient once."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
@@ -343,7 +345,7 @@ async def test_a_broken_upload_sends_nothing_and_goes_on_where_it_stopped(
 
 
 async def test_another_upload_in_place_of_a_broken_one_is_refused(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The running digest tells: nothing is mixed, and the first can still go on."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
@@ -359,7 +361,7 @@ async def test_another_upload_in_place_of_a_broken_one_is_refused(
     assert house.to == people(25)
 
 
-async def test_two_uploads_at_once_do_not_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_uploads_at_once_do_not_mix(house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is told that the other is under way; every row is in once."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
     id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
@@ -373,7 +375,7 @@ async def test_two_uploads_at_once_do_not_mix(house: House, monkeypatch: pytest.
     assert house.to == people(95)
 
 
-async def test_too_few_rows_are_noticed_before_anything_is_sent(house: House) -> None:
+async def test_too_few_rows_are_noticed_before_anything_is_sent(house: BroadcastHarness) -> None:
     """A file cut short by its sender looks whole to us; `expected` tells."""
     id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     with pytest.raises(Invalid, match="5 rows were received but 6 expected"):
@@ -386,7 +388,7 @@ async def test_too_few_rows_are_noticed_before_anything_is_sent(house: House) ->
     assert house.to == people(6)
 
 
-async def test_an_empty_upload_is_refused_and_can_be_cancelled(house: House) -> None:
+async def test_an_empty_upload_is_refused_and_can_be_cancelled(house: BroadcastHarness) -> None:
     """Nobody to send it to: told, nothing sent, and the broadcast can be given up."""
     id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     with pytest.raises(Invalid, match="no recipients"):
@@ -399,7 +401,7 @@ async def test_an_empty_upload_is_refused_and_can_be_cancelled(house: House) -> 
         await house.broadcast_creator.upload(id_, stream("ada"))
 
 
-async def test_a_list_of_contacts_is_frozen_as_it_is_now(house: House) -> None:
+async def test_a_list_of_contacts_is_frozen_as_it_is_now(house: BroadcastHarness) -> None:
     """Contacts with an address on the channel, their attributes as variables of the template."""
     await house.templates.create(
         {"name": "hi", "text": "Hi {{ contact.name }} of {{ city }}", "variables": {"city": "text"}}
@@ -420,7 +422,7 @@ async def test_a_list_of_contacts_is_frozen_as_it_is_now(house: House) -> None:
     assert [row["contact"] for row in await house.roll(id_)] == ids
 
 
-async def test_a_template_is_rendered_for_each_and_a_missing_variable_refuses_all(house: House) -> None:
+async def test_a_template_is_rendered_for_each_and_a_missing_variable_refuses_all(house: BroadcastHarness) -> None:
     """Per-recipient variables; what is missing is told before anything is sent."""
     await house.templates.create(
         {"name": "hi", "text": "Hi {{ name }}, {{ town }}", "variables": {"name": "text", "town": "text"}}
@@ -439,7 +441,7 @@ async def test_a_template_is_rendered_for_each_and_a_missing_variable_refuses_al
 # -- repeats
 
 
-async def test_fifty_calls_with_one_key_make_one_broadcast(house: House) -> None:
+async def test_fifty_calls_with_one_key_make_one_broadcast(house: BroadcastHarness) -> None:
     """B4: the same answer, or 409 while the twin is under way."""
     body = {"channel": "main", "text": "hi", "addresses": people(40)}
     done = await asyncio.gather(
@@ -457,7 +459,7 @@ async def test_fifty_calls_with_one_key_make_one_broadcast(house: House) -> None
     assert house.to == people(40)
 
 
-async def test_a_key_with_another_body_is_refused(house: House) -> None:
+async def test_a_key_with_another_body_is_refused(house: BroadcastHarness) -> None:
     """B4: 422, nothing made."""
     body = {"channel": "main", "text": "hi", "addresses": ["ada"]}
     await house.broadcast_creator.create(body, key="k")
@@ -468,7 +470,7 @@ async def test_a_key_with_another_body_is_refused(house: House) -> None:
 
 
 async def test_a_call_that_died_half_way_is_finished_by_its_repeat(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: BroadcastHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B4: the broadcast of the first call is loaded to its end and frozen, once."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
@@ -498,9 +500,9 @@ async def test_a_call_that_died_half_way_is_finished_by_its_repeat(
 # -- pause, resume, cancel, retry
 
 
-async def half_done(store: Store, clock: ManualClock, n: int = 60, **more: Any) -> tuple[House, str]:
+async def half_done(store: Store, clock: ManualClock, n: int = 60, **more: Any) -> tuple[BroadcastHarness, str]:
     """A house whose broadcast has been taken, and partly sent."""
-    house = House(store, clock, slots=10, **more)
+    house = BroadcastHarness(store, clock, slots=10, **more)
     await house.open()
     id_ = await house.cast(*people(n))
     await house.pump.step()
@@ -551,7 +553,7 @@ async def test_a_message_says_that_its_broadcast_is_paused(store: Store, clock: 
 
 async def test_what_comes_back_while_it_is_paused_waits_too(store: Store, clock: ManualClock) -> None:
     """In flight at the pause: it ends as it would, and a try that failed is parked with the others."""
-    house = House(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
+    house = BroadcastHarness(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
     await house.open()
     id_ = await house.cast("ada")
     await house.pump.step()
@@ -637,7 +639,7 @@ async def test_cancelling_ends_everything_that_waits_with_a_line_in_its_history(
     assert (await house.broadcasts.cancel(id_))["state"] == "cancelled"
 
 
-async def test_recipients_who_never_got_a_task_are_forgotten_in_time_and_still_counted(house: House) -> None:
+async def test_recipients_who_never_got_a_task_are_forgotten_in_time_and_still_counted(house: BroadcastHarness) -> None:
     """Pruning: a cancelled broadcast must not keep its addresses for ever; its tally stays exact."""
     id_ = await house.cast(*people(40), per_second=10)
     await house.pump.step()
@@ -678,7 +680,7 @@ async def test_one_at_work_when_it_is_cancelled_is_asked_to_end(store: Store, cl
 
 async def test_only_the_failed_ones_are_retried(store: Store, clock: ManualClock) -> None:
     """B7: retry all of a broadcast; those in doubt only when asked for."""
-    house = House(store, clock, on_unknown=OnUnknown.HOLD)
+    house = BroadcastHarness(store, clock, on_unknown=OnUnknown.HOLD)
     await house.open()
     doubtful, bad = people(2), people(3, 2)
 
@@ -717,7 +719,7 @@ async def test_a_retry_of_many_keeps_the_window(
 ) -> None:
     """However many failed, a window at a time starts afresh; what fails again is not met twice."""
     monkeypatch.setattr(delivery_windows, "WINDOW", 20)
-    house = House(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"))
+    house = BroadcastHarness(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"))
     await house.open()
     id_ = await house.cast(*people(90))
     await house.run(rounds=100)
@@ -735,7 +737,7 @@ async def test_a_retry_of_many_keeps_the_window(
 
 async def test_a_retry_is_not_stopped_by_the_errors_that_it_mends(store: Store, clock: ManualClock) -> None:
     """A person who retries forgives what has failed so far; the limit holds for what comes after."""
-    house = House(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"))
+    house = BroadcastHarness(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"))
     await house.open()
     id_ = await house.cast(*people(30), error_limit=10)
     await house.run()
@@ -753,7 +755,7 @@ async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
 ) -> None:
     """Nothing hangs between the two: it is stopped, and what was open is resumed to its end."""
     monkeypatch.setattr(delivery_windows, "WINDOW", 20)
-    house = House(store, clock, failing(*people(30)), slots=10)
+    house = BroadcastHarness(store, clock, failing(*people(30)), slots=10)
     await house.open()
     id_ = await house.cast(*people(100))
     await house.run(rounds=60)
@@ -778,7 +780,7 @@ async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
 
 async def test_a_message_of_a_broadcast_can_be_cancelled_and_retried_alone(store: Store, clock: ManualClock) -> None:
     """One recipient is a message like any other; the tally follows it (B7)."""
-    house = House(store, clock, failing("p000001"))
+    house = BroadcastHarness(store, clock, failing("p000001"))
     await house.open()
     id_ = await house.cast(*people(3), trigger="SCHEDULED", **{"in": "1h"})
     await house.run(seconds=3600)
@@ -795,7 +797,7 @@ async def test_a_message_of_a_broadcast_can_be_cancelled_and_retried_alone(store
 # -- options
 
 
-async def test_the_first_few_go_alone_and_the_rest_waits_for_a_go(house: House) -> None:
+async def test_the_first_few_go_alone_and_the_rest_waits_for_a_go(house: BroadcastHarness) -> None:
     """Canary: n are sent, then it is paused with the reason until somebody resumes it."""
     id_ = await house.cast(*people(50), canary=7)
     await house.run()
@@ -815,7 +817,7 @@ async def test_too_many_errors_stop_it_and_a_resume_goes_on(
 ) -> None:
     """FAILED with the reason, open ones set aside; the way back is to resume, and errors count anew."""
     monkeypatch.setattr(delivery_windows, "WINDOW", 60)
-    house = House(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"), slots=10)
+    house = BroadcastHarness(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"), slots=10)
     await house.open()
     id_ = await house.cast(*people(200), error_limit=20)
     for _ in range(20):
@@ -839,7 +841,7 @@ async def test_too_many_errors_stop_it_and_a_resume_goes_on(
 
 async def test_a_few_errors_do_not_stop_it(store: Store, clock: ManualClock) -> None:
     """Below the limit, or before twenty have ended, nothing happens."""
-    house = House(store, clock, failing(*people(5), *people(5, 95)))
+    house = BroadcastHarness(store, clock, failing(*people(5), *people(5, 95)))
     await house.open()
     id_ = await house.cast(*people(100), error_limit=10)
     await house.run()
@@ -848,7 +850,7 @@ async def test_a_few_errors_do_not_stop_it(store: Store, clock: ManualClock) -> 
     assert (await house.look(id_))["state"] == "completed"
 
 
-async def test_a_rate_paces_the_starts_and_can_be_changed_on_the_way(house: House) -> None:
+async def test_a_rate_paces_the_starts_and_can_be_changed_on_the_way(house: BroadcastHarness) -> None:
     """per_second: due times one behind the other, no burst; another rate holds from the next ones on."""
     id_ = await house.cast(*people(100), per_second=10)
     for _ in range(100):
@@ -864,7 +866,7 @@ async def test_a_rate_paces_the_starts_and_can_be_changed_on_the_way(house: Hous
         await house.broadcasts.change(id_, {"per_second": 5})
 
 
-async def test_a_slow_rate_sends_one_at_a_time(house: House) -> None:
+async def test_a_slow_rate_sends_one_at_a_time(house: BroadcastHarness) -> None:
     """One in ten seconds is possible too."""
     await house.cast(*people(3), per_second=0.1)
     sent = []
@@ -877,7 +879,7 @@ async def test_a_slow_rate_sends_one_at_a_time(house: House) -> None:
     assert 9 <= sent.count(1) <= 11
 
 
-async def test_starts_are_spread_over_the_seconds_asked_for(house: House) -> None:
+async def test_starts_are_spread_over_the_seconds_asked_for(house: BroadcastHarness) -> None:
     """B13: 0-10 s of jitter, so that a minute's boundary does not stampede."""
     await house.cast(*people(100), spread=10)
     await house.pump.step()
@@ -898,7 +900,7 @@ async def test_the_number_of_tries_and_the_time_between_them_are_the_broadcasts_
     store: Store, clock: ManualClock
 ) -> None:
     """B6: maxAttempts counts the first; attemptIntervalMinutes is waited each time."""
-    house = House(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
+    house = BroadcastHarness(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
     await house.open()
     id_ = await house.cast("ada", maxAttempts=3, attemptIntervalMinutes=2)
     await house.run()
@@ -913,7 +915,7 @@ async def test_the_number_of_tries_and_the_time_between_them_are_the_broadcasts_
     assert (len(house.to), (await house.look(id_))["state"]) == (3, "failed")
 
 
-async def test_nobody_is_written_to_in_quiet_hours(house: House) -> None:
+async def test_nobody_is_written_to_in_quiet_hours(house: BroadcastHarness) -> None:
     """Quiet by the recipient's own clock; whoever is awake gets it now, the others when they wake."""
     start = house.clock.now()  # 2027-01-15 08:00 UTC
     assert iso(start) == "2027-01-15T08:00:00.000Z"
@@ -941,7 +943,7 @@ async def test_nobody_is_written_to_in_quiet_hours(house: House) -> None:
 
 async def test_what_was_taken_before_the_quiet_hours_waits_too(store: Store, clock: ManualClock) -> None:
     """A try that would be repeated at night is put off until morning, with a line that says why."""
-    house = House(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
+    house = BroadcastHarness(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
     await house.open()
     id_ = await house.cast("ada", attemptIntervalMinutes=60, quiet_hours={"from": "08:30", "to": "12:00"})
     await house.run()
@@ -959,7 +961,7 @@ async def test_what_was_taken_before_the_quiet_hours_waits_too(store: Store, clo
     assert await house.counts(id_) == {"sent": 1}
 
 
-async def test_everybody_gets_it_at_the_same_time_of_day(house: House) -> None:
+async def test_everybody_gets_it_at_the_same_time_of_day(house: BroadcastHarness) -> None:
     """recipient_timezone: 18:00 is 18:00 in each zone; a part that is past it starts at once."""
     rows = [
         {"address": "berlin", "timezone": "Europe/Berlin"},  # 17:00 UTC
@@ -977,7 +979,7 @@ async def test_everybody_gets_it_at_the_same_time_of_day(house: House) -> None:
     assert seen == {"kathmandu": 12, "berlin": 17, "unknown": 18, "york": 23}
 
 
-async def test_priority_goes_before_other_messages(house: House) -> None:
+async def test_priority_goes_before_other_messages(house: BroadcastHarness) -> None:
     """A2 holds for broadcasts too."""
     await house.cast(*people(3), priority=9)
     await house.pump.step()
@@ -987,7 +989,7 @@ async def test_priority_goes_before_other_messages(house: House) -> None:
     assert house.to == ["urgent", *people(3)]
 
 
-async def test_opted_out_recipients_are_skipped_and_counted(house: House) -> None:
+async def test_opted_out_recipients_are_skipped_and_counted(house: BroadcastHarness) -> None:
     """Opt-outs are judged when it is sent; the tally says skipped."""
     id_ = await house.cast(*people(4))
     params = {"tenant": "default", "address": "p000002", "channel": "", "reason": "unsubscribed"}
@@ -1007,7 +1009,7 @@ async def test_opted_out_recipients_are_skipped_and_counted(house: House) -> Non
 
 async def test_lists_counts_and_reports_add_up(store: Store, clock: ManualClock) -> None:
     """Newest first with a cursor; counts of many at once; reports by xref."""
-    house = House(store, clock, failing("p000000"))
+    house = BroadcastHarness(store, clock, failing("p000000"))
     await house.open()
     ids = []
     for number in range(5):
@@ -1032,7 +1034,7 @@ async def test_lists_counts_and_reports_add_up(store: Store, clock: ManualClock)
     assert reports["b"]["states"] == {"completed": 2, "ready": 1}
 
 
-async def test_the_roll_pages_through_everybody_in_order(house: House) -> None:
+async def test_the_roll_pages_through_everybody_in_order(house: BroadcastHarness) -> None:
     """By keys, over the borders of parts; a filter by state finds its own."""
     rows = [{"address": name, "timezone": ["UTC", "Asia/Tokyo"][n % 2]} for n, name in enumerate(people(25))]
     id_ = await house.cast(*rows, recipient_timezone=True)
@@ -1055,7 +1057,7 @@ async def test_the_roll_pages_through_everybody_in_order(house: House) -> None:
 
 async def test_a_recipient_shows_its_tries_and_what_the_other_side_said(store: Store, clock: ManualClock) -> None:
     """Per-recipient rows with the raw answer: receipt or error."""
-    house = House(store, clock, failing("bob"))
+    house = BroadcastHarness(store, clock, failing("bob"))
     await house.open()
     id_ = await house.cast("ada", "bob")
     await house.run()
@@ -1065,7 +1067,7 @@ async def test_a_recipient_shows_its_tries_and_what_the_other_side_said(store: S
     assert (bob["state"], bob["category"], bob["detail"]) == ("failed", "permanent", "no such person")
 
 
-async def test_a_broadcast_has_nothing_that_does_not_exist(house: House) -> None:
+async def test_a_broadcast_has_nothing_that_does_not_exist(house: BroadcastHarness) -> None:
     """404 for every call on an unknown id."""
     for call in (
         house.broadcasts.show, house.broadcasts.trigger, house.broadcasts.pause, house.broadcasts.resume,
@@ -1079,7 +1081,7 @@ async def test_a_broadcast_has_nothing_that_does_not_exist(house: House) -> None
 # -- schedules
 
 
-async def test_a_schedule_makes_a_broadcast_that_loads_itself(house: House) -> None:
+async def test_a_schedule_makes_a_broadcast_that_loads_itself(house: BroadcastHarness) -> None:
     """E5: the row is written with the occurrence; the pump takes the recipients in and starts it."""
     occasion = Occurrence("s1", house.clock.now(), house.clock.now())
     body = {"channel": "main", "text": "daily", "addresses": people(12)}
@@ -1098,7 +1100,7 @@ async def test_a_schedule_makes_a_broadcast_that_loads_itself(house: House) -> N
         await house.broadcast_creator.prepare(body | {"trigger": "MANUAL"}, occasion)
 
 
-async def test_a_scheduled_broadcast_whose_list_is_empty_fails_with_its_reason(house: House) -> None:
+async def test_a_scheduled_broadcast_whose_list_is_empty_fails_with_its_reason(house: BroadcastHarness) -> None:
     """Nothing is sent, somebody is told."""
     await house.audience.create({"name": "none"})
     occasion = Occurrence("s1", house.clock.now(), house.clock.now())
@@ -1117,7 +1119,7 @@ async def test_a_scheduled_broadcast_whose_list_is_empty_fails_with_its_reason(h
 
 async def test_the_counts_are_summed_up_without_a_change(store: Store, clock: ManualClock) -> None:
     """PostgreSQL appends differences; packing them leaves the tally as it was."""
-    house = House(store, clock, failing(*people(9)))
+    house = BroadcastHarness(store, clock, failing(*people(9)))
     await house.open()
     id_ = await house.cast(*people(60), per_second=50)
     for _ in range(40):

@@ -37,7 +37,7 @@ from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import SECOND
 from tidings.store.port import Store
 
-from ..acceptance.harness import KEY, House, house
+from ..acceptance.harness import KEY, AppHarness, house
 
 DATE = "20270115"  # a Friday; the clock of a house stands on that day
 NIGHT = CalendarCommand(ShiftAction.ADD, "34", DATE, "1800", "0600")
@@ -45,7 +45,7 @@ BODY = {"action": "add", "squad": "34", "date": DATE, "start": "1800", "end": "0
 
 
 @pytest.fixture
-async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[AppHarness]:
     """An engine on SQLite, or on what the test names."""
     on_postgres = getattr(request, "param", "sqlite") == "postgres"
     async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
@@ -55,7 +55,7 @@ async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 
 
-async def ask(home: House, **more: str) -> dict[str, Any]:
+async def ask(home: AppHarness, **more: str) -> dict[str, Any]:
     """A change through the API, done."""
     answer = await home.http.post("/v1/calendar/changes", json=BODY | more)
     assert answer.status_code == 202, answer.text
@@ -153,7 +153,7 @@ async def test_preview_shows_the_result_of_apply(store: Store) -> None:
 
 
 @both
-async def test_a_manual_change_goes_through_the_ledger(home: House) -> None:
+async def test_a_manual_change_goes_through_the_ledger(home: AppHarness) -> None:
     """Asked, done, confirmed; seen in the week and in the history (D11)."""
     done = await ask(home)
     assert (done["state"], done["before"], done["after"]) == ("confirmed", "." * 24, "c" * 24)
@@ -168,7 +168,7 @@ async def test_a_manual_change_goes_through_the_ledger(home: House) -> None:
 
 
 @both
-async def test_a_change_is_undone_through_the_ledger_and_only_once(home: House) -> None:
+async def test_a_change_is_undone_through_the_ledger_and_only_once(home: AppHarness) -> None:
     """What was comes back; a second time is refused, and so is what was changed since (D11)."""
     await ask(home, action="no_crew", start="2000", end="2200")
     done = await ask(home)
@@ -185,7 +185,7 @@ async def test_a_change_is_undone_through_the_ledger_and_only_once(home: House) 
     assert len(undoing) == 3 and {item["state"] for item in undoing} == {"confirmed"}
 
 
-async def test_undo_is_refused_after_a_later_change(home: House) -> None:
+async def test_undo_is_refused_after_a_later_change(home: AppHarness) -> None:
     """Said with what to do; nothing changes."""
     done = await ask(home)
     await ask(home, action="remove", start="2000", end="2200")
@@ -195,7 +195,7 @@ async def test_undo_is_refused_after_a_later_change(home: House) -> None:
     assert (await home.http.post("/v1/calendar/changes/none/undo")).status_code == 404
 
 
-async def test_an_invalid_change_is_refused_with_its_field(home: House) -> None:
+async def test_an_invalid_change_is_refused_with_its_field(home: AppHarness) -> None:
     """One sentence with a remedy, and nothing is planned (D10)."""
     for body, field in (
         ({"squad": "99"}, "squad"),
@@ -213,7 +213,7 @@ async def test_an_invalid_change_is_refused_with_its_field(home: House) -> None:
     assert (await home.http.get("/v1/calendar/changes")).json()["items"] == []
 
 
-async def test_a_repeated_key_asks_once(home: House) -> None:
+async def test_a_repeated_key_asks_once(home: AppHarness) -> None:
     """The same Idempotency-Key and body: the same change; another body is refused."""
     key = {"Idempotency-Key": "k-1"}
     first = await home.http.post("/v1/calendar/changes", json=BODY, headers=key)
@@ -224,7 +224,7 @@ async def test_a_repeated_key_asks_once(home: House) -> None:
     assert len((await home.http.get("/v1/calendar/changes")).json()["items"]) == 1
 
 
-async def test_the_page_shows_a_week_with_its_gaps(home: House) -> None:
+async def test_the_page_shows_a_week_with_its_gaps(home: AppHarness) -> None:
     """Squads and days, the night on the day it starts, gaps marked, weeks that can be linked to."""
     done = await ask(home)
     html = (await home.http.get("/calendar?week=2027-W02")).text

@@ -10,7 +10,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.observability.events import ClockDrift
 from tidings.store.port import Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ async def test_a_drift_over_one_second_is_logged_with_each_heartbeat(
     store: Store, clock: ManualClock, seconds: float, logged: list[ClockDrift]
 ) -> None:
     """B13: over 10 s the line says that it fails the health check."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     clock.set_drift(timedelta(seconds=seconds))
 
     await world.worker._heartbeat_once()

@@ -16,7 +16,7 @@ from tidings.observability.events import ClockSetBack
 from tidings.outbound.scheduler_health import check_scheduler_health
 from tidings.store.port import ClaimRequest, Step, Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 REFUSED = Retry(Category.TEMPORARY, "HTTP 500", after=timedelta(seconds=30))
 
@@ -31,20 +31,20 @@ class Script:
         return self.answers.pop(0) if self.answers else Done()
 
 
-async def ahead(store: Store, clock: ManualClock, *answers: Outcome, **options: Any) -> World:
+async def ahead(store: Store, clock: ManualClock, *answers: Outcome, **options: Any) -> KernelHarness:
     """A node that has worked while its clock was an hour ahead."""
-    world = World(store, clock, Script(*answers), **options)
+    world = KernelHarness(store, clock, Script(*answers), **options)
     clock.jump(3600)
     return await world.open()
 
 
-async def beat(world: World) -> None:
+async def beat(world: KernelHarness) -> None:
     """A heartbeat, and what follows within a second."""
     await world.worker._heartbeat_once()
     await world.worker._reap_once()
 
 
-async def corrected(world: World, seconds: float = 0) -> list[str]:
+async def corrected(world: KernelHarness, seconds: float = 0) -> list[str]:
     """What is sent when the clock was set right and this time has passed since."""
     world.clock.jump(-3600)
     before = len(world.channel.sent)
@@ -67,7 +67,7 @@ async def test_a_message_to_be_sent_at_once_is_sent_at_once(store: Store, clock:
 
 async def test_a_message_accepted_while_nobody_worked_is_sent_at_once(store: Store, clock: ManualClock) -> None:
     """Only the message itself shows that the clock was ahead; the next process to start finds it."""
-    world = World(store, clock)
+    world = KernelHarness(store, clock)
     for lane in world.lanes.values():
         await store.write(lane.join())
     clock.jump(3600)
@@ -82,7 +82,7 @@ async def test_a_message_accepted_while_nobody_worked_is_sent_at_once(store: Sto
 async def test_a_message_for_a_later_time_is_not_sent_early(store: Store, clock: ManualClock) -> None:
     """B13: accepted before, or while the clock was ahead; due by then, or rescheduled."""
     due = clock.now() + HOUR // 2
-    world = World(store, clock, Script(REFUSED))
+    world = KernelHarness(store, clock, Script(REFUSED))
     await world.open()
     await world.send("before", at=due)
     clock.jump(3600)

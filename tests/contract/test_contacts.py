@@ -19,7 +19,7 @@ from tidings.outbound.contacts.suppressions import SuppressionService
 from tidings.outbound.contacts.uploads import NumberedRow, read_rows
 from tidings.store.port import Step, Store, WriteConflict
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 CHANNELS = ("main", "mail")
 
@@ -508,7 +508,7 @@ async def test_a_message_accepted_before_the_opt_out_is_skipped_and_says_why(
     store: Store, clock: ManualClock, suppressions: SuppressionService
 ) -> None:
     """Checked at send time: the reason is in its history and in `why`; removed, the next one goes out."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     early = await world.send("ada", at=clock.now() + 60_000_000)
     other = await world.send("eve", at=clock.now() + 60_000_000)
     await suppressions.create({"address": "ada", "channel": "main", "reason": "asked by phone"})
@@ -545,7 +545,7 @@ async def test_an_opt_out_is_of_one_address_on_one_channel_or_all(
     store: Store, clock: ManualClock, suppressions: SuppressionService, out: dict[str, str], to: str, is_sent: bool
 ) -> None:
     """An e-mail address is the same in capitals, anything else is taken as it is written."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     await suppressions.create(out)
     await world.send(to)
     await world.step()

@@ -25,7 +25,7 @@ from tidings.outbound.schedules.service import ScheduleService
 from tidings.store.port import ClaimRequest
 from tidings.store.postgres import PostgresStore
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 from .test_alerts import watched
 
 TABLES = ("nodes", "tasks", "history", "messages", "attempt_tallies", "idempotency_keys", "schedules", "occurrences")
@@ -70,13 +70,13 @@ async def tail(postgres_url: str) -> AsyncIterator[Tail]:
     await connection.close()
 
 
-def reconnects(world: World) -> None:
+def reconnects(world: KernelHarness) -> None:
     """Everything so far was on another server."""
     world.store.newest = {"the lost primary": max(world.store.newest.values(), default=0)}
     world.worker.node._server = "the lost primary"
 
 
-async def goes_on(world: World) -> None:
+async def goes_on(world: KernelHarness) -> None:
     """One heartbeat of the node, which recovers if it must; then a step-by-step node takes its place."""
     await world.worker._heartbeat_once()
     await world.worker.runner.stop()
@@ -86,7 +86,7 @@ async def goes_on(world: World) -> None:
 
 async def test_what_was_due_is_sent_again_only_as_unknown(store: PostgresStore, clock: ManualClock, tail: Tail) -> None:
     """Noticed with the next heartbeat; flagged, counted, told, and not before an attempt must have ended."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     await world.step()
     before = clock.now()
     ids = [await world.send(f"p{n}") for n in range(3)]
@@ -114,7 +114,7 @@ async def test_what_may_not_be_sent_twice_is_held_for_a_person(
     store: PostgresStore, clock: ManualClock, tail: Tail
 ) -> None:
     """The whole line of an order key, too, where only its first could have been claimed."""
-    world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+    world = await KernelHarness(store, clock, on_unknown=OnUnknown.HOLD).open()
     await world.step()
     ids = [await world.send("ada", ordering_key=key) for key in (None, "chat", "chat")]
     await tail.keep()
@@ -138,7 +138,7 @@ async def test_a_result_that_was_lost_is_not_taken_for_a_claim_that_had_not_begu
     store: PostgresStore, clock: ManualClock, tail: Tail
 ) -> None:
     """The claim survived, its start mark and its result did not: the reaper must not give it back free."""
-    world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+    world = await KernelHarness(store, clock, on_unknown=OnUnknown.HOLD).open()
     await world.step()
     id_ = await world.send()
     node = world.worker.node.id
@@ -161,7 +161,7 @@ async def test_a_loss_between_two_heartbeats_is_noticed_on_the_other_server(
     store: PostgresStore, clock: ManualClock, tail: Tail, lost: str
 ) -> None:
     """The number is as expected; the newest message, claim or result that this node saw is not there."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     node = world.worker.node
     if lost != "message":
         await world.send()
@@ -191,7 +191,7 @@ async def test_an_occurrence_that_was_made_on_the_lost_copy_is_made_again_as_unk
     store: PostgresStore, clock: ManualClock, tail: Tail
 ) -> None:
     """Its message did not survive; the schedule makes it again before anything is marked."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     makers = {"message": MessageOccurrenceBuilder(world.messages)}
     scheduler = Scheduler(store, clock, makers, rest=timedelta(0))
     world.worker.rewinds._task_creators = [scheduler]
@@ -232,7 +232,7 @@ async def test_a_node_that_is_new_on_a_restored_database_has_nothing_to_compare(
     store: PostgresStore, clock: ManualClock, tail: Tail
 ) -> None:
     """All processes were stopped for the restore: no alarm, and a person decides as documented."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     await world.step()
     await world.send()
     await tail.keep()
@@ -247,7 +247,7 @@ async def test_a_node_that_is_new_on_a_restored_database_has_nothing_to_compare(
 
 async def test_one_node_marks_and_the_others_wait_for_it(store: PostgresStore, clock: ManualClock, tail: Tail) -> None:
     """Every node notices; one works on it, and another takes over when that one has died."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     nodes = [world.worker, world.node(), world.node()]
     for other in nodes[1:]:
         await other.node.join()

@@ -36,7 +36,7 @@ from tidings.store.statements import SqlStatement, load_statements
 from tidings.wire.webhook_signatures import parse_secret, verify
 
 from ..encryption import KEY
-from .kernel_harness import Scripted
+from .kernel_harness import ScriptedChannel
 from .receiver import Received, Receiver, answer, black_hole, receiving
 
 
@@ -48,7 +48,7 @@ class Town:
         self.store = app.store
         self.outbound: OutboundService = app.outbound
         self.messenger = next(actor for actor in app.actors if isinstance(actor, OutboxRelay))
-        self.channel = cast(Scripted, app.channels["main"])
+        self.channel = cast(ScriptedChannel, app.channels["main"])
 
     async def subscribe(self, *events: str, url: str | None = None, tenant: str = "default") -> dict[str, Any]:
         """A subscription, known to the node at once."""
@@ -85,8 +85,8 @@ class Town:
         return found
 
 
-def scripted(script: Callable[[Message], Outcome], on_unknown: OnUnknown) -> Scripted:
-    return Scripted(ChannelTraits(on_unknown, "as the test says", timedelta(seconds=10)), script)
+def scripted(script: Callable[[Message], Outcome], on_unknown: OnUnknown) -> ScriptedChannel:
+    return ScriptedChannel(ChannelTraits(on_unknown, "as the test says", timedelta(seconds=10)), script)
 
 
 @asynccontextmanager
@@ -252,7 +252,7 @@ async def test_a_message_cancelled_during_its_attempt_publishes_message_cancelle
         id_ = await here.send()
         task = (await here.app.messages.find(id_))["task"]
 
-        class Asking(Scripted):
+        class Asking(ScriptedChannel):
             async def send(self, message: Message) -> Outcome:
                 await people.cancel(store, task, reason="changed our mind")
                 return Retry(Category.TEMPORARY, "busy")

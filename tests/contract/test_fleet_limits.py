@@ -17,7 +17,7 @@ from tidings.outbound.delivery import Delivery
 from tidings.store.port import Step, Store
 from tidings.store.rate_limits import slot_interval
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 RATE = Lane("main", per_second=10, keyed=True)
 STEP, GAP = slot_interval(SECOND // 10), SECOND
@@ -66,7 +66,7 @@ async def test_a_task_that_missed_its_slot_waits_for_a_longer_one_and_so_does_it
     store: Store, clock: ManualClock
 ) -> None:
     """A second late, so it is put back; next time both limits leave it the longer slot."""
-    world = await World(store, clock, per_recipient=timedelta(seconds=1), per_second=10, keyed=True).open()
+    world = await KernelHarness(store, clock, per_recipient=timedelta(seconds=1), per_second=10, keyed=True).open()
     id_ = await world.send("ada")
     task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
     message = Message(id_, "default", "main", "ada", {"text": "hello"}, clock.now())
@@ -88,9 +88,9 @@ async def test_a_task_that_missed_its_slot_waits_for_a_longer_one_and_so_does_it
     assert (await store.take_slots("main", line("bob"), GAP)).starts[TaskId(1)] == at + STEP + 30_000
 
 
-async def fleet(store: Store, clock: ManualClock, **options: Any) -> tuple[World, World]:
+async def fleet(store: Store, clock: ManualClock, **options: Any) -> tuple[KernelHarness, KernelHarness]:
     """Two nodes of one fleet on one store."""
-    one, other = World(store, clock, **options), World(store, clock, **options)
+    one, other = KernelHarness(store, clock, **options), KernelHarness(store, clock, **options)
     return await one.open(), await other.open()
 
 
@@ -110,7 +110,7 @@ async def test_recipients_wait_for_each_other_over_two_nodes(store: Store, clock
 
 async def test_a_turn_that_was_not_used_frees_its_recipient(store: Store, clock: ManualClock) -> None:
     """Nothing was sent, so nobody waits for it; a turn that somebody has taken since stays."""
-    world = await World(store, clock, per_recipient=timedelta(seconds=1), per_second=100, keyed=True).open()
+    world = await KernelHarness(store, clock, per_recipient=timedelta(seconds=1), per_second=100, keyed=True).open()
     id_ = await world.send("ada")
     task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
     message = Message(id_, "default", "main", "ada", {"text": "hello"}, clock.now())
@@ -129,7 +129,7 @@ async def test_the_urgent_one_goes_first_where_a_rate_lets_one_at_a_time_through
     store: Store, clock: ManualClock
 ) -> None:
     """Rule 3: one in eight goes to the oldest, counted by what is claimed and not by free slots."""
-    world = await World(store, clock, per_second=1, slots=100).open()
+    world = await KernelHarness(store, clock, per_second=1, slots=100).open()
     for number in range(12):
         await world.send(f"ada-{number}", "can wait", priority=9)
     clock.advance(1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.kernel_harness import World
+from tests.contract.kernel_harness import KernelHarness
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done, Outcome
@@ -20,16 +20,16 @@ from tidings.store.sqlite import SqliteStore
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def world(tmp_path: Path) -> AsyncIterator[KernelHarness]:
     """An engine that commits on its own thread, as a served one does."""
     clock = ManualClock()
     store = SqliteStore(tmp_path / "tidings.db", now=clock.now)
     await store.open()
-    yield await World(store, clock).open()
+    yield await KernelHarness(store, clock).open()
     await store.close()
 
 
-async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(world: World) -> None:
+async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(world: KernelHarness) -> None:
     """Rules 2 and 6: contents are loaded while the disk works, but nothing is sent before the commit."""
     id_ = await world.send()
     sent_while_unwritten: list[bool] = []
@@ -76,7 +76,7 @@ async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(wo
     assert any(isinstance(event, StoreError) and event.where == "claim" for event in world.events)
 
 
-async def test_an_answer_ahead_is_followed_by_what_the_commit_said(world: World) -> None:
+async def test_an_answer_ahead_is_followed_by_what_the_commit_said(world: KernelHarness) -> None:
     """A member is told its result before the commit, and the commit's failure where it waits for that."""
     store = world.store
     assert isinstance(store, SqliteStore)
@@ -92,7 +92,7 @@ async def test_an_answer_ahead_is_followed_by_what_the_commit_said(world: World)
     assert await durable, "nobody else wrote"
 
 
-async def test_what_was_accepted_in_the_transaction_of_its_claim_is_sent_at_the_first_try(world: World) -> None:
+async def test_what_was_accepted_in_the_transaction_of_its_claim_is_sent_at_the_first_try(world: KernelHarness) -> None:
     """Its content is not on the disk when the claim is answered, so it is loaded again after the commit."""
     await world.send("first")
     store = world.store
@@ -105,7 +105,7 @@ async def test_what_was_accepted_in_the_transaction_of_its_claim_is_sent_at_the_
 
 
 async def test_the_runner_loads_again_what_was_accepted_in_the_transaction_of_its_claim(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: KernelHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same, seen from outside: both are sent, at the first try."""
     done = asyncio.Event()

@@ -16,7 +16,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome
 from tidings.store.postgres import PostgresStore
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 
 class Calls:
@@ -57,7 +57,7 @@ async def test_a_node_that_came_for_nothing_looks_before_it_claims(
 
     store = PostgresStore(postgres_url, now=clock.now)
     await store.open()
-    world = await World(store, clock, send).open()
+    world = await KernelHarness(store, clock, send).open()
     worker = world.worker
     runner = TaskRunner(store, clock, worker.node, world.lanes, worker.runner._handlers,
                     emit=world.events.append, has_peers=lambda: True,

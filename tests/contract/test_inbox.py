@@ -404,9 +404,9 @@ async def test_messages_not_from_people_are_skipped_with_a_reason(
 
 async def test_our_own_messages_are_recognized_by_their_id(world: InboxNode, clock: ManualClock) -> None:
     """An account's message comes back in the list under the key that we gave it (D2)."""
-    from .kernel_harness import World
+    from .kernel_harness import KernelHarness
 
-    outbound = World(world.store, clock)
+    outbound = KernelHarness(world.store, clock)
     id_ = await outbound.send()
     await world.take(said(1, world.second(), key=id_), said(2, world.second(), key=f"{id_}.2"), said(3, world.second()))
     assert [(row["state"], row["reason"]) for row in await world.all()] == [

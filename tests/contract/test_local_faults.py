@@ -12,7 +12,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.model.task import NewTask, TaskState
 from tidings.store.port import Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 from .receiver import answer, receiving
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ async def test_a_process_without_descriptors_has_certainly_not_sent() -> None:
 
 async def test_a_task_of_a_kind_that_nobody_knows_waits_for_somebody_who_does(store: Store, clock: ManualClock) -> None:
     """After a downgrade: put back with its reason, never discarded, while its neighbours go out (F37)."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     [strange] = (await store.enqueue([NewTask("main", "of the future", clock.now())])).ids
     known = await world.send()
 

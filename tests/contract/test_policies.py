@@ -11,7 +11,7 @@ from tidings.model.task import Category
 from tidings.model.time import DAY
 from tidings.store.port import Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 BUSY = Retry(Category.TEMPORARY, "busy")
 
@@ -21,7 +21,7 @@ async def test_a_channel_waits_as_its_policy_says_and_then_gives_up(
     store: Store, clock: ManualClock, policy: str, minutes: tuple[float, ...]
 ) -> None:
     """B6, E3: one attempt more than there are waits."""
-    world = await World(store, clock, lambda _message: BUSY, policy=POLICIES[policy]).open()
+    world = await KernelHarness(store, clock, lambda _message: BUSY, policy=POLICIES[policy]).open()
     id_ = await world.send(expires_at=clock.now() + 30 * DAY)
     assert (await world.step()).claimed == 1
     for wait in minutes:
@@ -36,7 +36,7 @@ async def test_a_channel_waits_as_its_policy_says_and_then_gives_up(
 async def test_a_number_that_is_not_registered_is_never_retried(store: Store, clock: ManualClock) -> None:
     """E3: a permanent error is a dead letter after the first attempt."""
     gone = Reject(Category.PERMANENT, "not registered")
-    world = await World(store, clock, lambda _message: gone, policy=POLICIES["quick"]).open()
+    world = await KernelHarness(store, clock, lambda _message: gone, policy=POLICIES["quick"]).open()
     id_ = await world.send()
     await world.step()
 

@@ -31,7 +31,7 @@ from tidings.store.statements import load_statements
 from tidings.wire.webhook_signatures import BadSignature
 
 from ..encryption import KEY
-from .kernel_harness import Scripted
+from .kernel_harness import ScriptedChannel
 
 NUMBER = "1234567890"
 CLOUD = {"phone_number_id": NUMBER, "access_token": "token", "app_secret": "app-secret"}
@@ -42,7 +42,7 @@ class Town:
 
     def __init__(self, app: App, clock: ManualClock, events: list[Event]) -> None:
         self.app, self.clock, self.store, self.events = app, clock, app.store, events
-        self.channel = cast(Scripted, app.channels["wa"])
+        self.channel = cast(ScriptedChannel, app.channels["wa"])
         self.callbacks: CallbackService = app.outbound.callbacks
 
     async def send(self, **more: Any) -> str:
@@ -92,7 +92,7 @@ async def town(store: Store, clock: ManualClock, script: Any = None, **settings:
         Settings(channels=kinds, encryption_keys=(KEY,), **settings), clock=clock, store=store, emit=events.append
     )
     traits = ChannelTraits(OnUnknown.HOLD, "as the test says", timedelta(seconds=10))
-    scripted = Scripted(traits, script or (lambda _message: Done(f"wamid.{next(names)}")))
+    scripted = ScriptedChannel(traits, script or (lambda _message: Done(f"wamid.{next(names)}")))
     cast(Any, app.channels)["wa"] = scripted
     assert store.may_work()
     for lane in app.lanes.values():

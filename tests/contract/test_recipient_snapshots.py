@@ -20,7 +20,7 @@ from tidings.store.port import ClaimRequest, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 
 async def run(store: Store, sql: str) -> list[tuple[object, ...]]:
@@ -127,7 +127,7 @@ async def test_one_recipient_is_frozen_once_in_a_lot(store: Store) -> None:
 
 async def test_a_skipped_message_ends_without_a_try(store: Store, clock: ManualClock) -> None:
     """It is final, its history says why, and nobody takes it for cancelled by a person."""
-    world = await World(store, clock, lambda _: Skip("only observed")).open()
+    world = await KernelHarness(store, clock, lambda _: Skip("only observed")).open()
     id_ = await world.send()
 
     await world.step()
@@ -158,7 +158,7 @@ async def test_actors_step_and_are_stirred(store: Store, clock: ManualClock) -> 
                 raise RuntimeError("once")
             return 3600.0
 
-    world, actor = World(store, clock), Eager()
+    world, actor = KernelHarness(store, clock), Eager()
     worker = Worker(store, clock, world.lanes, {}, emit=world.events.append, actors=[actor])
     worker.start()
     for expected in (1, 2, 3):
@@ -182,7 +182,7 @@ async def test_a_hint_does_not_make_a_pruner_look(store: Store, clock: ManualClo
             self.ran.set()
             return 3600.0
 
-    world, actor, pruner = World(store, clock), Counting("actor"), Counting("pruner")
+    world, actor, pruner = KernelHarness(store, clock), Counting("actor"), Counting("pruner")
     worker = Worker(store, clock, world.lanes, {}, emit=world.events.append, actors=[actor], pruners=[pruner])
     worker.start()
     for _ in range(3):
@@ -196,7 +196,7 @@ async def test_a_hint_does_not_make_a_pruner_look(store: Store, clock: ManualClo
 
 async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(store: Store, clock: ManualClock) -> None:
     """Before it has a task it stands as its broadcast stands, and moves only with it."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     await run(
         store,
         "insert into broadcasts (group_id, id, tenant, name, channel, state, reason, starts, content,"

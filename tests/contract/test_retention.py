@@ -6,7 +6,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.kernel.worker import Worker
 from tidings.store.port import ClaimRequest, Step, Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 
 async def forgotten(worker: Worker, clock: ManualClock, *, days: float) -> int:
@@ -18,7 +18,7 @@ async def forgotten(worker: Worker, clock: ManualClock, *, days: float) -> int:
 
 async def test_a_process_that_left_is_named_as_long_as_there_is_history_of_it(store: Store, clock: ManualClock) -> None:
     """A7: restarts leave no rows for ever, and no line of the history loses the name in it."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     sent = await world.send()
     await world.step()
     await world.worker.node.leave()
@@ -37,7 +37,7 @@ async def test_a_process_that_left_and_holds_something_all_the_same_is_not_forgo
     store: Store, clock: ManualClock
 ) -> None:
     """B5: a claim that was carried out after its node was buried still names a process that is known."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     await world.send()
     await store.write([Step("node_gone", {"id": world.worker.node.id})])
     assert (await store.claim(world.worker.node.id, ClaimRequest({"main": 1}, 1))).tasks

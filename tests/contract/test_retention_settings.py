@@ -15,7 +15,7 @@ from tidings.outbound.health import HealthLimits, HealthStatus, evaluate_health
 from tidings.outbound.scheduler_health import check_scheduler_health
 from tidings.store.port import Store
 
-from .broadcast_harness import House, people
+from .broadcast_harness import BroadcastHarness, people
 
 
 def refuse(_: Message) -> Outcome:
@@ -24,7 +24,7 @@ def refuse(_: Message) -> Outcome:
 
 async def test_dead_letters_expire_at_the_age_of_the_setting(store: Store, clock: ManualClock) -> None:
     """A6: failed to expired by `dead_letter_retention`, with a line in the history; younger ones stay."""
-    house = House(store, clock, script=refuse)
+    house = BroadcastHarness(store, clock, script=refuse)
     await house.open()
     old = await house.cast("ada")
     await house.run()
@@ -43,7 +43,7 @@ async def test_dead_letters_expire_at_the_age_of_the_setting(store: Store, clock
 
 async def test_a_broadcast_is_cut_into_batches_of_the_settings(store: Store, clock: ManualClock) -> None:
     """B12: at most `broadcast_batch_size` in a transaction and `broadcast_batches` of them in progress."""
-    house = House(store, clock)
+    house = BroadcastHarness(store, clock)
     await house.open()
     id_ = await house.cast(*people(100))
     feeder = BroadcastFeeder(store, clock, house.broadcast_creator, grace=10**12, bulk=10, window=30)
@@ -69,7 +69,7 @@ async def test_health_uses_the_limits_of_the_settings(store: Store, clock: Manua
     assert status(HealthLimits(0.8, 0.2)) is HealthStatus.UP
     assert status(HealthLimits(0.8, 0.1)) is HealthStatus.DEGRADED
 
-    house = House(store, clock)
+    house = BroadcastHarness(store, clock)
     await house.open()
     for name in people(4):
         await house.cast(name)

@@ -22,15 +22,15 @@ from tidings.outbound.rollout.shadow import ShadowRecord, compare_records, conte
 from tidings.outbound.send_checks import check_send, rollout_bucket
 from tidings.store.port import ClaimRequest, Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 UTC = ZoneInfo("UTC")
 HELLO = content_digest({"text": "hello"})
 
 
-async def opened(store: Store, clock: ManualClock) -> tuple[World, RolloutService]:
+async def opened(store: Store, clock: ManualClock) -> tuple[KernelHarness, RolloutService]:
     """An engine with one channel, `main`."""
-    return await World(store, clock).open(), RolloutService(store)
+    return await KernelHarness(store, clock).open(), RolloutService(store)
 
 
 async def lines(*rows: dict[str, object]) -> AsyncIterator[NumberedRow]:

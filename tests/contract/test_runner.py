@@ -18,7 +18,7 @@ from tidings.model.time import DAY, MINUTE, SECOND
 from tidings.observability.events import ClaimLost, TasksExpired
 from tidings.store.port import Step, Store
 
-from .kernel_harness import Script, World
+from .kernel_harness import KernelHarness, Script
 
 
 def flaky(times: int, outcome: Outcome) -> Script:
@@ -37,7 +37,7 @@ BUSY = Retry(Category.TEMPORARY, "busy")
 
 async def test_a_message_is_sent_once_and_has_its_whole_history(store: Store, clock: ManualClock) -> None:
     """From accepted to sent, each move readable (A7), the first try at once (A3)."""
-    world = await World(store, clock, lambda _m: Done("r-1")).open()
+    world = await KernelHarness(store, clock, lambda _m: Done("r-1")).open()
     id_ = await world.send()
 
     assert await world.step() == RunnerStep(1, 0, 1)
@@ -54,7 +54,7 @@ async def test_a_message_is_sent_once_and_has_its_whole_history(store: Store, cl
 
 async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(store: Store, clock: ManualClock) -> None:
     """Delay 5 min × attempts² ± 15 %, six tries in all, then a dead letter with every reason (A3, B7)."""
-    world = await World(store, clock, lambda _m: BUSY).open()
+    world = await KernelHarness(store, clock, lambda _m: BUSY).open()
     id_ = await world.send(expires_at=clock.now() + 30 * DAY)
     for attempt in range(1, 6):
         assert (await world.step()).claimed == 1
@@ -72,7 +72,7 @@ async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(store: St
 @pytest.mark.parametrize("category", [Category.PERMANENT, Category.VALIDATION])
 async def test_what_cannot_work_is_not_tried_again(store: Store, clock: ManualClock, category: Category) -> None:
     """Permanent and validation errors fail for good at once (A4)."""
-    world = await World(store, clock, lambda _m: Reject(category, "no such person")).open()
+    world = await KernelHarness(store, clock, lambda _m: Reject(category, "no such person")).open()
     id_ = await world.send()
     await world.step()
 
@@ -85,7 +85,7 @@ async def test_throttling_waits_as_long_as_the_platform_says_and_spends_no_try(
 ) -> None:
     """Retry-After wins; the throttles have a counter of their own (A4)."""
     wait = Retry(Category.THROTTLING, "429", timedelta(seconds=77))
-    world = await World(store, clock, flaky(3, wait)).open()
+    world = await KernelHarness(store, clock, flaky(3, wait)).open()
     id_ = await world.send()
     for _ in range(3):
         assert (await world.step()).claimed == 1
@@ -99,7 +99,7 @@ async def test_throttling_waits_as_long_as_the_platform_says_and_spends_no_try(
 
 async def test_a_message_has_its_own_number_of_tries(store: Store, clock: ManualClock) -> None:
     """`max_attempts` counts the first one (B6)."""
-    world = await World(store, clock, lambda _m: BUSY).open()
+    world = await KernelHarness(store, clock, lambda _m: BUSY).open()
     id_ = await world.send(max_attempts=2)
     await world.step()
     await world.step(seconds=400)
@@ -114,13 +114,13 @@ class TestExpiry:
         self, store: Store, clock: ManualClock
     ) -> None:
         """Catch-up: 23 hours late is still sent."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         await world.send()
         assert (await world.step(seconds=23 * 3600)).claimed == 1
 
     async def test_older_than_its_grace_it_expires_with_an_event(self, store: Store, clock: ManualClock) -> None:
         """25 hours late is not sent any more, and that is said."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         id_ = await world.send()
 
         assert await world.step(seconds=25 * 3600) == RunnerStep(0, 1, 0)
@@ -130,13 +130,13 @@ class TestExpiry:
 
     async def test_a_time_in_the_past_given_on_purpose_is_still_sent(self, store: Store, clock: ManualClock) -> None:
         """The grace counts from the later of due and accepted (B2, B8)."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         await world.send(at=clock.now() - 3 * DAY)
         assert (await world.step()).claimed == 1
 
     async def test_a_retry_that_would_come_too_late_is_not_made(self, store: Store, clock: ManualClock) -> None:
         """It waits for its expiry instead, and `why` says so."""
-        world = await World(store, clock, lambda _m: BUSY).open()
+        world = await KernelHarness(store, clock, lambda _m: BUSY).open()
         id_ = await world.send(expires_at=clock.now() + MINUTE)
         await world.step()
         assert "no further attempt before" in (await world.why(id_)).answer
@@ -147,7 +147,7 @@ class TestExpiry:
 
     async def test_the_sweeper_expires_behind_a_paused_channel(self, store: Store, clock: ManualClock) -> None:
         """Nothing is claimed there, so somebody looks every five minutes."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         id_ = await world.send()
         await store.write([Step("queue_pause", {"name": "main", "reason": "by hand"})])
         clock.advance(hours=25)
@@ -163,7 +163,7 @@ class TestBreaker:
     async def test_five_failures_open_it_and_one_probe_closes_it(self, store: Store, clock: ManualClock) -> None:
         """While it is open nothing starts; the others keep their tries."""
         well = [False]
-        world = await World(store, clock, lambda _m: Done() if well[0] else BUSY).open()
+        world = await KernelHarness(store, clock, lambda _m: Done() if well[0] else BUSY).open()
         ids = [await world.send(f"r{i}") for i in range(8)]
         world.worker = world.node(slots=5)
         await world.worker.node.join()
@@ -181,7 +181,7 @@ class TestBreaker:
 
     async def test_a_broken_channel_never_delays_another(self, store: Store, clock: ManualClock) -> None:
         """Each has its own breaker."""
-        world = await World(store, clock, channels=("main", "other")).open()
+        world = await KernelHarness(store, clock, channels=("main", "other")).open()
         world.channels["main"].script = lambda _m: BUSY
         for i in range(8):
             await world.send(f"r{i}")
@@ -192,7 +192,7 @@ class TestBreaker:
 
     async def test_permanent_errors_do_not_open_it(self, store: Store, clock: ManualClock) -> None:
         """Only temporary and system failures count."""
-        world = await World(store, clock, lambda _m: Reject(Category.PERMANENT, "gone")).open()
+        world = await KernelHarness(store, clock, lambda _m: Reject(Category.PERMANENT, "gone")).open()
         for i in range(9):
             await world.send(f"r{i}")
         assert (await world.step()).claimed == 9
@@ -209,7 +209,7 @@ class TestWholeChannel:
         """No attempt is spent; resuming sends everything."""
         well = [False]
         bad = Reject(Category.PERMANENT, "token revoked", whole_channel=True)
-        world = await World(store, clock, lambda _m: Done() if well[0] else bad).open()
+        world = await KernelHarness(store, clock, lambda _m: Done() if well[0] else bad).open()
         ids = [await world.send(f"r{i}") for i in range(3)]
         await world.step()
         assert {"pending"} == {(await world.show(id_))["state"] for id_ in ids}
@@ -226,7 +226,7 @@ class TestWholeChannel:
     ) -> None:
         """The wait is on the channel's row, and no task is rewritten."""
         slow = Retry(Category.THROTTLING, "429", timedelta(seconds=30), whole_channel=True)
-        world = await World(store, clock, flaky(1, slow), slots=1).open()
+        world = await KernelHarness(store, clock, flaky(1, slow), slots=1).open()
         ids = [await world.send(f"r{i}") for i in range(3)]
         await world.step()
         assert (await world.step(seconds=29.9)).claimed == 0
@@ -239,7 +239,7 @@ class TestUnknown:
 
     async def test_resend_sends_the_same_id_again_and_flags_it(self, store: Store, clock: ManualClock) -> None:
         """The receiver removes duplicates by the id; we say that there may be one."""
-        world = await World(store, clock, flaky(1, Unknown("time-out"))).open()
+        world = await KernelHarness(store, clock, flaky(1, Unknown("time-out"))).open()
         id_ = await world.send()
         await world.step()
         await world.step(seconds=400)
@@ -251,7 +251,7 @@ class TestUnknown:
 
     async def test_hold_sends_nothing_again_and_waits_for_a_person(self, store: Store, clock: ManualClock) -> None:
         """A dead letter of its own class."""
-        world = await World(store, clock, lambda _m: Unknown("time-out"), on_unknown=OnUnknown.HOLD).open()
+        world = await KernelHarness(store, clock, lambda _m: Unknown("time-out"), on_unknown=OnUnknown.HOLD).open()
         id_ = await world.send()
         await world.step()
         assert (await world.step(seconds=80_000)).claimed == 0
@@ -262,7 +262,7 @@ class TestUnknown:
 
     async def test_ask_looks_it_up_before_it_sends_again(self, store: Store, clock: ManualClock) -> None:
         """Found: done without a second copy. Not found: sent again."""
-        world = await World(store, clock, flaky(1, Unknown("time-out")), on_unknown=OnUnknown.ASK).open()
+        world = await KernelHarness(store, clock, flaky(1, Unknown("time-out")), on_unknown=OnUnknown.ASK).open()
         world.channel.answers = lambda _m: Done("found it")
         id_ = await world.send()
         await world.step()
@@ -275,7 +275,9 @@ class TestUnknown:
 class TestDeadNodes:
     """What a dead node left behind (B5, rules 5, 6 and 9)."""
 
-    async def claimed_by_a_dead_node(self, world: World, *, started: bool, to: tuple[str, ...] = ("ada",)) -> list[str]:
+    async def claimed_by_a_dead_node(
+        self, world: KernelHarness, *, started: bool, to: tuple[str, ...] = ("ada",)
+    ) -> list[str]:
         """Messages in the hands of a node that then vanishes without a word."""
         ids = [await world.send(person, at=world.clock.now() - 9 + i) for i, person in enumerate(to)]
         dead = world.node()
@@ -287,7 +289,7 @@ class TestDeadNodes:
             await world.store.start(dead.node.id, tasks)
         return ids
 
-    async def reap(self, world: World, *, seconds: float) -> None:
+    async def reap(self, world: KernelHarness, *, seconds: float) -> None:
         """A second of the reaper's life, again and again, with the survivor's own beat."""
         for _ in range(round(seconds)):
             world.clock.advance(1)
@@ -296,7 +298,7 @@ class TestDeadNodes:
 
     async def test_what_had_not_started_goes_back_free_of_charge(self, store: Store, clock: ManualClock) -> None:
         """Within 15 seconds, and without an attempt spent."""
-        world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+        world = await KernelHarness(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=False)
         await self.reap(world, seconds=12)
         await world.step()
@@ -306,7 +308,7 @@ class TestDeadNodes:
 
     async def test_what_had_started_is_held_after_its_deadline(self, store: Store, clock: ManualClock) -> None:
         """Under `hold` nothing is sent twice; it becomes a dead letter in doubt."""
-        world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+        world = await KernelHarness(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=True)
         await self.reap(world, seconds=13)
         await world.step()
@@ -316,7 +318,7 @@ class TestDeadNodes:
 
     async def test_under_resend_it_is_sent_again_and_flagged(self, store: Store, clock: ManualClock) -> None:
         """It may have left; the recipient removes duplicates by its id."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         ids = await self.claimed_by_a_dead_node(world, started=False)
         await self.reap(world, seconds=12)
         await world.step()
@@ -324,7 +326,7 @@ class TestDeadNodes:
 
     async def test_a_late_result_is_fenced_and_counts_as_evidence(self, store: Store, clock: ManualClock) -> None:
         """The node was only slow: its 'sent' settles the message, which is not sent again (A6, F9)."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         slow = world.node()
         await slow.node.join()
         id_ = await world.send()
@@ -351,7 +353,7 @@ class TestDeadNodes:
 
     async def test_a_poison_message_is_tried_alone_and_then_set_aside(self, store: Store, clock: ManualClock) -> None:
         """After four deaths, the last ones with nobody else in hand; its neighbours are delivered (F31)."""
-        world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+        world = await KernelHarness(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=False, to=("poison", "ada", "bob"))
         await self.reap(world, seconds=12)
         for _ in range(6):
@@ -374,7 +376,7 @@ class TestDeadNodes:
 
     async def test_a_node_given_up_by_others_learns_it_at_its_next_beat(self, store: Store, clock: ManualClock) -> None:
         """Zero rows back: a new incarnation begins."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         other = world.node()
         await other.node.join()
         await self.reap(world, seconds=12)
@@ -384,7 +386,7 @@ class TestDeadNodes:
         """After an outage of the database everyone reports first (rule 9)."""
         if store.sole_worker:
             pytest.skip("liveness is the file lock")
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         other = world.node()
         await other.node.join()
         await self.reap(world, seconds=5)
@@ -399,7 +401,7 @@ class TestDeadNodes:
         """A fleet that crash-loops takes over its dead: what each process observed adds up."""
         if store.sole_worker:
             pytest.skip("liveness is the file lock")
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         dead = world.node()
         await dead.node.join()
         lives = 0
@@ -418,7 +420,7 @@ class TestDeadNodes:
         """After an outage of the database, new processes do not declare the others dead at once."""
         if store.sole_worker:
             pytest.skip("liveness is the file lock")
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         other = world.node()
         await other.node.join()
         for _ in range(3):
@@ -439,7 +441,7 @@ class TestPeople:
 
     async def test_cancel_before_the_claim_means_never_sent(self, store: Store, clock: ManualClock) -> None:
         """F35: before intent, never sent."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         id_ = await world.send()
         assert (await world.messages.cancel(id_))["state"] == "cancelled"
         assert (await world.step()).claimed == 0
@@ -448,7 +450,7 @@ class TestPeople:
 
     async def test_cancel_after_it_was_sent_says_too_late(self, store: Store, clock: ManualClock) -> None:
         """F35: after, 'too late' is said."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         id_ = await world.send()
         await world.step()
         with pytest.raises(Conflict, match="the message has already been sent"):
@@ -456,7 +458,7 @@ class TestPeople:
 
     async def test_a_dead_letter_is_retried_with_all_its_tries(self, store: Store, clock: ManualClock) -> None:
         """And its earlier reasons stay readable."""
-        world = await World(store, clock, flaky(1, Reject(Category.PERMANENT, "blocked"))).open()
+        world = await KernelHarness(store, clock, flaky(1, Reject(Category.PERMANENT, "blocked"))).open()
         id_ = await world.send()
         await world.step()
         await world.messages.retry(id_)
@@ -468,7 +470,7 @@ class TestPeople:
 
     async def test_a_dead_letter_is_discarded(self, store: Store, clock: ManualClock) -> None:
         """It stays readable as cancelled."""
-        world = await World(store, clock, lambda _m: Reject(Category.PERMANENT, "blocked")).open()
+        world = await KernelHarness(store, clock, lambda _m: Reject(Category.PERMANENT, "blocked")).open()
         id_ = await world.send()
         await world.step()
         assert (await world.messages.discard(id_))["state"] == "cancelled"
@@ -477,7 +479,7 @@ class TestPeople:
 
     async def test_rescheduling_moves_the_due_time_and_its_expiry(self, store: Store, clock: ManualClock) -> None:
         """Forwards and backwards."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         id_ = await world.send(at=clock.now() + 60 * SECOND)
         await world.messages.reschedule(id_, clock.now() + 2 * DAY)
         assert (await world.step(seconds=61)).claimed == 0
@@ -486,7 +488,7 @@ class TestPeople:
 
     async def test_a_cancelled_head_passes_its_turn_on(self, store: Store, clock: ManualClock) -> None:
         """The next of its order key can be claimed at once."""
-        world = await World(store, clock).open()
+        world = await KernelHarness(store, clock).open()
         first = await world.send(ordering_key="k", at=clock.now() + 60 * SECOND)
         second = await world.send(ordering_key="k", at=clock.now() + 61 * SECOND)
         assert "waits for an earlier message" in (await world.why(second)).answer
@@ -497,7 +499,7 @@ class TestPeople:
 
 async def test_order_is_kept_over_retries(store: Store, clock: ManualClock) -> None:
     """A retrying head holds its key; other keys and messages without one flow on (rule 14)."""
-    world = await World(store, clock, policy=POLICIES["quick"]).open()
+    world = await KernelHarness(store, clock, policy=POLICIES["quick"]).open()
     failing = [True]
     world.channel.script = lambda m: BUSY if m.text == "a1" and failing[0] else Done()
     for text, key in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("free", None), ("a3", "a")):
@@ -513,7 +515,7 @@ async def test_order_is_kept_over_retries(store: Store, clock: ManualClock) -> N
 
 async def test_an_expired_head_passes_its_turn_on(store: Store, clock: ManualClock) -> None:
     """Nothing waits behind what will never be sent."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     await world.send(text="a1", ordering_key="a", expires_at=clock.now() + SECOND)
     await world.send(text="a2", ordering_key="a")
     await world.step(seconds=2)
@@ -523,7 +525,7 @@ async def test_an_expired_head_passes_its_turn_on(store: Store, clock: ManualClo
 
 async def test_a_recipient_is_paced_from_start_to_start(store: Store, clock: ManualClock) -> None:
     """Too early is a deferral and costs no attempt (rule 15)."""
-    world = await World(store, clock, per_recipient=timedelta(seconds=5)).open()
+    world = await KernelHarness(store, clock, per_recipient=timedelta(seconds=5)).open()
     ids = [await world.send("ada"), await world.send("ada"), await world.send("bob")]
     await world.step()
     assert len(world.channel.sent) == 2
@@ -537,7 +539,7 @@ async def test_a_recipient_is_paced_from_start_to_start(store: Store, clock: Man
 async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> None:
     """It waits until the instant it named."""
     at = clock.now() + 30 * SECOND
-    world = await World(store, clock, flaky(1, Defer(at, "quiet hours"))).open()
+    world = await KernelHarness(store, clock, flaky(1, Defer(at, "quiet hours"))).open()
     id_ = await world.send()
     await world.step()
     assert "quiet hours" in (await world.show(id_))["error"]
@@ -547,7 +549,7 @@ async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> 
 
 async def test_a_handler_that_raises_is_a_system_error(store: Store, clock: ManualClock) -> None:
     """Its message is retried and does not vanish."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
 
     def broken(_message: Message) -> Outcome:
         raise RuntimeError("bug in a channel")
@@ -562,7 +564,7 @@ async def test_a_handler_that_raises_is_a_system_error(store: Store, clock: Manu
 
 async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(store: Store, clock: ManualClock) -> None:
     """Done tasks go after their time with their contents; failed ones wait for a person."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     sent = await world.send()
     world.channel.script = lambda _m: Done()
     await world.step()
@@ -581,7 +583,7 @@ async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(store: Stor
 
 async def test_tallies_are_packed_and_stay_exact(store: Store, clock: ManualClock) -> None:
     """Deltas are appended with each settled batch and summed up later (rule 17)."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     for i in range(7):
         await world.send(f"r{i}")
         await world.step()
@@ -595,7 +597,7 @@ async def test_tallies_are_packed_and_stay_exact(store: Store, clock: ManualCloc
 
 async def test_lists_page_through_everything_once(store: Store, clock: ManualClock) -> None:
     """Newest first, by cursor, with filters."""
-    world = await World(store, clock, slots=100).open()
+    world = await KernelHarness(store, clock, slots=100).open()
     ids = [await world.send("ada" if i % 2 else "bob") for i in range(25)]
     await world.step()
     seen: list[str] = []

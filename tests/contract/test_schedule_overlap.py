@@ -9,14 +9,14 @@ from tidings.model.errors import Conflict, Invalid
 from tidings.model.time import MINUTE
 from tidings.store.port import Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 from .test_schedules import Plans, later
 
 
 @pytest.fixture
 async def plans(store: Store, clock: ManualClock) -> Plans:
     """A scheduler, and messages that nobody sends until the test says so."""
-    return Plans(await World(store, clock).open())
+    return Plans(await KernelHarness(store, clock).open())
 
 
 async def test_by_default_occurrences_overlap(plans: Plans) -> None:

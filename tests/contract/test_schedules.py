@@ -27,7 +27,7 @@ from tidings.store.port import Row, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 
 from ..encryption import cipher
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 BERLIN = ZoneInfo("Europe/Berlin")
 UTC = ZoneInfo("UTC")
@@ -37,7 +37,7 @@ MESSAGE = {"channel": "main", "to": "ada", "text": "good morning"}
 class Plans:
     """A world with a scheduler that ticks when told to."""
 
-    def __init__(self, world: World, makers: Mapping[str, OccurrenceBuilder] | None = None) -> None:
+    def __init__(self, world: KernelHarness, makers: Mapping[str, OccurrenceBuilder] | None = None) -> None:
         self.world, self.clock, self.store = world, world.clock, world.store
         self.makers = dict(makers or {"message": MessageOccurrenceBuilder(world.messages)})
         self.schedules = ScheduleService(self.store, self.clock, self.makers)
@@ -78,7 +78,7 @@ class Plans:
 @pytest.fixture
 async def plans(store: Store, clock: ManualClock) -> Plans:
     """An empty house with a scheduler."""
-    return Plans(await World(store, clock).open())
+    return Plans(await KernelHarness(store, clock).open())
 
 
 def later(clock: ManualClock, micros: int) -> str:
@@ -286,7 +286,7 @@ async def test_four_schedulers_make_each_occurrence_once(postgres_url: str, cloc
     stores = [PostgresStore(postgres_url, now=clock.now, connections=2) for _ in range(4)]
     for one in stores:
         await one.open()
-    plans = Plans(await World(stores[0], clock).open())
+    plans = Plans(await KernelHarness(stores[0], clock).open())
     ids = [await plans.add({"every": f"{seconds}s"}) for seconds in range(10, 40)]
     fleet = [plans.another(one, hold=timedelta(seconds=hold)) for one in stores]
     for _ in range(6):
@@ -360,7 +360,7 @@ async def test_what_cannot_be_made_is_refused_and_the_schedule_goes_on(
     store: Store, clock: ManualClock, mood: Exception
 ) -> None:
     """The reason is in the log and on the schedule; the others are not held up; it mends itself."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     maker = Moody(MessageOccurrenceBuilder(world.messages))
     plans = Plans(world, {"message": maker})
     bad = await plans.add({"every": "10m"}, message=MESSAGE | {"to": "bob"})
@@ -381,7 +381,7 @@ async def test_what_cannot_be_made_is_refused_and_the_schedule_goes_on(
 
 async def test_a_broadcast_occurrence_is_created_by_the_node_that_can(store: Store, clock: ManualClock) -> None:
     """What a maker prepares is written with the occurrence, its conditional steps among it."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
 
     class Lots:
         async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
@@ -424,7 +424,7 @@ class Everybody(SubscriptionCache):
 
 async def test_missed_refused_and_ended_schedules_publish_events(store: Store, clock: ManualClock) -> None:
     """Events out, written with the change that they tell of; nothing where nobody listens."""
-    world = await World(store, clock).open()
+    world = await KernelHarness(store, clock).open()
     maker = Moody(MessageOccurrenceBuilder(world.messages))
     plans = Plans(world, {"message": maker})
     id_ = await plans.add({"every": "1h"}, count=1, catch_up="skip", message=MESSAGE | {"to": "bob"})

@@ -29,7 +29,7 @@ from tidings.outbound.sessions.session_monitor import LEASE, SessionMonitor
 from tidings.store.port import Row, Step, Store
 
 from ..encryption import cipher
-from .kernel_harness import Scripted, World
+from .kernel_harness import KernelHarness, ScriptedChannel
 
 UP = SessionCheck(SessionStatus.CONNECTED, "WORKING")
 DOWN = SessionCheck(SessionStatus.RECONNECTING, "STARTING")
@@ -39,7 +39,7 @@ FAILED = SessionCheck(SessionStatus.RECONNECTING, "FAILED", is_down=True, restar
 REJECTED = SessionCheck(SessionStatus.RECONNECTING, "the server rejects the API key", is_down=True, rejected=True)
 
 
-class Session(Scripted):
+class Session(ScriptedChannel):
     """A channel whose session is as the test says; it counts checks, reconnects and restarts."""
 
     def __init__(self, **traits: Any) -> None:
@@ -66,7 +66,7 @@ class Session(Scripted):
         self.reconnects += not restart
 
 
-class SessionWorld(World):
+class SessionWorld(KernelHarness):
     """A world whose only channel holds a session, and its monitor."""
 
     def __init__(self, store: Store, clock: ManualClock, **traits: Any) -> None:
@@ -521,7 +521,7 @@ async def test_a_session_that_comes_back_finds_its_breaker_closed(store: Store, 
 
 async def test_a_channel_without_a_session_has_no_link(store: Store, clock: ManualClock) -> None:
     """Offline from a channel that nobody keeps waits a little, without a try spent."""
-    world = await World(store, clock, offline).open()
+    world = await KernelHarness(store, clock, offline).open()
     id_ = await world.send()
     await world.step()
     row = next(row for row in await store.read("queue_list") if row["name"] == "main")

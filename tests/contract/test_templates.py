@@ -16,7 +16,7 @@ from tidings.outbound.schedules.occurrence_builder import MessageOccurrenceBuild
 from tidings.outbound.templates.service import TemplateService
 from tidings.store.port import Store
 
-from .kernel_harness import World
+from .kernel_harness import KernelHarness
 
 BODY: dict[str, Any] = {"name": "welcome", "text": "Hello {{ name }}", "variables": {"name": "text"}}
 
@@ -28,9 +28,9 @@ def templates(store: Store, clock: ManualClock) -> TemplateService:
 
 
 @pytest.fixture
-async def world(store: Store, clock: ManualClock) -> World:
+async def world(store: Store, clock: ManualClock) -> KernelHarness:
     """An engine that sends."""
-    return await World(store, clock).open()
+    return await KernelHarness(store, clock).open()
 
 
 async def said(templates: TemplateService, place: str, version: int | None = None, /, **values: Any) -> str:
@@ -163,7 +163,7 @@ async def test_another_tenant_sees_none_of_it(templates: TemplateService) -> Non
 # -- messages made of them
 
 
-async def test_a_message_is_rendered_when_it_is_accepted(world: World) -> None:
+async def test_a_message_is_rendered_when_it_is_accepted(world: KernelHarness) -> None:
     """Design 4: accept renders; what is edited later does not change what was accepted."""
     await world.messages.templates.create(BODY)
     id_ = await world.send(text="", template="welcome", variables={"name": "Ada"})
@@ -175,7 +175,7 @@ async def test_a_message_is_rendered_when_it_is_accepted(world: World) -> None:
     assert [message.text for message in world.channel.sent] == ["Hello Ada"]
 
 
-async def test_a_missing_variable_is_refused_before_anything_is_sent(world: World) -> None:
+async def test_a_missing_variable_is_refused_before_anything_is_sent(world: KernelHarness) -> None:
     """Issue 3, part 5: named, and no message exists."""
     await world.messages.templates.create(BODY)
 
@@ -186,7 +186,7 @@ async def test_a_missing_variable_is_refused_before_anything_is_sent(world: Worl
     assert (await world.messages.page()).items == []
 
 
-async def test_a_repeated_message_gets_its_first_answer_though_the_template_is_gone(world: World) -> None:
+async def test_a_repeated_message_gets_its_first_answer_though_the_template_is_gone(world: KernelHarness) -> None:
     """B4: the key is looked up before anything is judged."""
     await world.messages.templates.create(BODY)
     draft = Draft("main", "ada", template="welcome", variables={"name": "Ada"})
@@ -198,7 +198,7 @@ async def test_a_repeated_message_gets_its_first_answer_though_the_template_is_g
     assert (again.id, again.replayed) == (first.id, True)
 
 
-async def test_a_schedule_takes_the_newest_version_each_time_or_the_one_it_names(world: World) -> None:
+async def test_a_schedule_takes_the_newest_version_each_time_or_the_one_it_names(world: KernelHarness) -> None:
     """A8: what an occurrence makes is rendered then; a retired template is told as the reason."""
     maker = MessageOccurrenceBuilder(world.messages)
     body = {"channel": "main", "to": "ada", "template": "round", "variables": {"n": 7}}
@@ -215,7 +215,7 @@ async def test_a_schedule_takes_the_newest_version_each_time_or_the_one_it_names
         await maker.prepare(body, occasion)
 
 
-async def test_a_bulk_call_renders_each_line_and_reports_the_bad_one(world: World) -> None:
+async def test_a_bulk_call_renders_each_line_and_reports_the_bad_one(world: KernelHarness) -> None:
     """One line without its variable is told; the others are accepted, all of the same version."""
     await world.messages.templates.create(BODY)
 
@@ -230,7 +230,7 @@ async def test_a_bulk_call_renders_each_line_and_reports_the_bad_one(world: Worl
     assert texts == {"to1": "Hello Ada", "to3": "Hello Bo"}
 
 
-async def test_a_template_knows_the_contact_behind_the_address(store: Store, world: World) -> None:
+async def test_a_template_knows_the_contact_behind_the_address(store: Store, world: KernelHarness) -> None:
     """Name, language and zone of whoever has that address on that channel; nobody else's."""
     await ContactService(store, world.clock, world.channels).create(
         {

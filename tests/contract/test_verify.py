@@ -54,7 +54,7 @@ class Known:
         return {}
 
 
-class World:
+class VerifyHarness:
     """A source and a target in files, and a job between them."""
 
     def __init__(self, folder: Path) -> None:
@@ -90,9 +90,9 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> VerifyHarness:
     """Companies that are the same on both sides; people are up to the test."""
-    return World(tmp_path)
+    return VerifyHarness(tmp_path)
 
 
 def person(id_: str, **more: Any) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def told(report: VerificationReport, type_: str = "people") -> dict[str | None, 
     return {found.source_id or found.target_id: (found.code, found.explained) for found in one.listed}
 
 
-async def test_verification_treats_equal_values_in_other_forms_as_equal(world: World) -> None:
+async def test_verification_treats_equal_values_in_other_forms_as_equal(world: VerifyHarness) -> None:
     """Zones, nanoseconds, capitals of a domain, the order of tags, fields of the target's own: no noise."""
     world.write(world.there, "persons", [person("1"), person("2", country="FR")])
     world.write(world.here, "people", [moved("2"), moved("1")])
@@ -124,7 +124,7 @@ async def test_verification_treats_equal_values_in_other_forms_as_equal(world: W
     assert report.text().startswith("passed")
 
 
-async def test_a_link_that_was_left_out_and_never_written_fails_verification(world: World) -> None:
+async def test_a_link_that_was_left_out_and_never_written_fails_verification(world: VerifyHarness) -> None:
     """`unresolved = "leave"` writes the record without the link: no field differs, but a link is lost."""
     leave = {"path": "company", "reference": "companies", "unresolved": "leave"}
     world.types["people"] = {**PEOPLE, "fields": {**PEOPLE["fields"], "company": leave}}
@@ -142,7 +142,7 @@ async def test_a_link_that_was_left_out_and_never_written_fails_verification(wor
     assert report.plainly()["types"][1]["relations"] == people.relations
 
 
-async def test_each_planted_difference_is_found_with_its_reason(world: World) -> None:
+async def test_each_planted_difference_is_found_with_its_reason(world: VerifyHarness) -> None:
     """Missing, different, extra, waiting, rejected, failed, skipped: each has a code of its own."""
     world.write(
         world.there,
@@ -190,7 +190,7 @@ async def test_each_planted_difference_is_found_with_its_reason(world: World) ->
     assert "canary" not in both and "5xx, 5 tries" in both
 
 
-async def test_verification_reports_duplicates_on_either_side(world: World) -> None:
+async def test_verification_reports_duplicates_on_either_side(world: VerifyHarness) -> None:
     """C8: nothing is doubled silently; two records of the source with one key are told, too."""
     world.types["people"] = {**PEOPLE, "key": "code"}
     world.write(world.there, "persons", [person("1", code="x"), person("2", code="x"), person("3", code="y")])
@@ -204,7 +204,7 @@ async def test_verification_reports_duplicates_on_either_side(world: World) -> N
     assert codes == [(DifferenceCode.DUPLICATE_KEY, "x", False), (DifferenceCode.DOUBLED, "y", False)]
 
 
-async def test_verification_explains_types_not_migrated_and_extra_records(world: World) -> None:
+async def test_verification_explains_types_not_migrated_and_extra_records(world: VerifyHarness) -> None:
     """Left by decision is counted with its reason and does not spoil parity."""
     world.write(world.there, "persons", [person("1")])
     world.write(world.here, "people", [moved("1"), moved("before")])
@@ -236,7 +236,7 @@ class Notes:
             yield "made of its content", TargetRecord(id_, fields)
 
 
-async def test_records_without_keys_are_matched_through_the_crosswalk(world: World) -> None:
+async def test_records_without_keys_are_matched_through_the_crosswalk(world: VerifyHarness) -> None:
     """A note that was written twice is an extra that nobody can explain; one that was not is missing."""
     world.types = {"notes": {"fields": {"text": "text"}}}
     world.write(world.there, "notes", [{"id": str(n), "text": f"t{n}"} for n in (1, 2, 3)])
@@ -254,7 +254,7 @@ async def test_records_without_keys_are_matched_through_the_crosswalk(world: Wor
     assert "does not return fields" in only_there.types[0].notes[0]
 
 
-async def test_verification_sorts_many_records_on_disk(world: World) -> None:
+async def test_verification_sorts_many_records_on_disk(world: VerifyHarness) -> None:
     """C7: however little fits into memory, every difference is counted; the list stops at its bound."""
     many = 2200
     world.write(world.there, "persons", [person(str(n)) for n in range(many)])

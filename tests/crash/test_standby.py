@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import asyncpg
 import pytest
-from tests.contract.kernel_harness import World
+from tests.contract.kernel_harness import KernelHarness
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import TemporaryError
@@ -68,7 +68,7 @@ async def test_a_failover_that_loses_the_newest_commits_is_noticed_and_sends_not
     url = primary.create_database("engine").replace(str(primary.home), f"{primary.home},{standby.home}")
     store = PostgresStore(f"{url}&target_session_attrs=read-write", now=clock.now, connections=2)
     await store.open()
-    world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+    world = await KernelHarness(store, clock, on_unknown=OnUnknown.HOLD).open()
     id_ = await world.send()
     await world.worker.node.beat()
     standby.copy(primary)
@@ -90,7 +90,7 @@ async def test_a_failover_that_loses_the_newest_commits_is_noticed_and_sends_not
     await store.close()
 
 
-async def claims(world: World) -> int:
+async def claims(world: KernelHarness) -> int:
     """How many tasks a step claims; connections to the dead server are given up one by one."""
     for _ in range(4):
         try:

@@ -22,7 +22,7 @@ from tidings.outbound.channels.groupme import found_in
 from tidings.outbound.channels.registry import build
 from tidings.store.port import Store
 
-from ..kernel_harness import World
+from ..kernel_harness import KernelHarness
 from ..receiver import Receiver, answer, receiving
 from .conftest import Sandbox
 
@@ -203,7 +203,7 @@ async def test_the_engine_looks_a_message_up_before_it_sends_it_again(
     store: Store, clock: ManualClock, sandbox: Sandbox, fault: str, requests: list[str]
 ) -> None:
     """E1, R1: through the engine, on both databases: the recipient has it once, and the doubt is told."""
-    world = World(store, clock, on_unknown=OnUnknown.ASK)
+    world = KernelHarness(store, clock, on_unknown=OnUnknown.ASK)
     made = channel(sandbox.url)
     world.channels["main"] = made  # type: ignore[index]
     await world.open()
