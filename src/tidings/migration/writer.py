@@ -114,7 +114,7 @@ class Writer:
                     await self._download(item, file, limit)
                     await self._opened.uploads.wait_for_slot(self._sleep)
             except ConnectorError as error:
-                self.stop = self._attempt.follow_errors("download", [(item.row, error)])
+                self.stop = self._attempt.follow_errors("file", [(item.row, error)])
             else:
                 self._file = None if item.known else file
                 if found:

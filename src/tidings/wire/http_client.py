@@ -104,27 +104,6 @@ class HttpClient:
         self._building: dict[tuple[str, str] | None, asyncio.Task[Client]] = {}
         self._closed = False
 
-    async def post(
-        self,
-        url: Url,
-        *,
-        headers: Mapping[str, str],
-        body: bytes,
-        deadline: timedelta,
-        pinned: str | None,
-        max_response_size: int,
-    ) -> HttpResponse:
-        """POST once and return the response, whatever its status. Raises NotSent or MaybeSent."""
-        return await self.request(
-            "POST",
-            url,
-            headers=headers,
-            body=body,
-            deadline=deadline,
-            pinned=pinned,
-            max_response_size=max_response_size,
-        )
-
     async def request(
         self,
         method: str,
@@ -137,7 +116,7 @@ class HttpClient:
         max_response_size: int,
         sink: Sink | None = None,
     ) -> HttpResponse:
-        """Send a request with any method, like `post`.
+        """Send a request once and return the response, whatever its status. Raises NotSent or MaybeSent.
 
         `pinned` None leaves the DNS lookup to the system: only for hosts that are addresses, and configured
         URLs. With a `sink`, the body of a 200 goes there in chunks, and one that is cut off raises MaybeSent.
