@@ -118,7 +118,8 @@ class Writer:
             else:
                 self._file = None if item.known else file
                 if found:
-                    self._written(self._attempt.results, item, found[0])
+                    item.known = found[0].id
+                    self._attempt.results.add_unchanged(item)  # undo leaves what this job did not create
                 else:
                     claimed_at = await self._claim([item])
                     crash_point("started")
