@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
 import re
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,12 +18,13 @@ import pytest
 from typer.testing import CliRunner
 
 from tidings.cli.program import full_program
+from tidings.sandbox.affinity_data import file_content
 
 from ..contract.channels.conftest import Sandbox, serving
 
 PAGE = Path(__file__).parents[2] / "docs/reference/job-files.md"
 CONNECTORS = PAGE.parents[1] / "how-to/connectors.md"
-CONTENT = {"organizations": 5, "persons": 20, "opportunities": 4, "activities": 15, "notes": 12}
+CONTENT = {"organizations": 5, "persons": 20, "opportunities": 4, "activities": 15, "notes": 12, "files": 9}
 
 Command = Callable[..., Any]
 
@@ -27,7 +32,7 @@ Command = Callable[..., Any]
 async def fill(sandbox: Sandbox) -> None:
     async with httpx.AsyncClient(base_url=sandbox.url) as client:
         (await client.post("/sandbox/affinity", json=CONTENT)).raise_for_status()
-        limits = {"reads_per_second": 10_000, "writes_per_second": 10_000}
+        limits = dict.fromkeys(("reads_per_second", "writes_per_second", "uploads_per_second"), 10_000)
         (await client.post("/sandbox/attio", json=limits)).raise_for_status()
 
 
@@ -43,7 +48,33 @@ def documented_job(sandbox: Sandbox) -> str:
     job = found[1].replace(
         'kind = "affinity"', f'kind = "affinity"\nurl = "{sandbox.url}/affinity"\nreads_per_second = 1000'
     )
-    return job.replace('kind = "attio"', f'kind = "attio"\nurl = "{sandbox.url}/attio"\nwrites_per_second = 1000')
+    rates = "writes_per_second = 1000\nuploads_per_second = 1000\nreads_per_second = 1000"
+    return job.replace('kind = "attio"', f'kind = "attio"\nurl = "{sandbox.url}/attio"\n{rates}')
+
+
+def documented_files() -> str:
+    """The map of files of the page on connectors."""
+    found = re.search(r"```toml\n(\[types.person_files\].*?)```", CONNECTORS.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+async def files_of(sandbox: Sandbox) -> dict[str, tuple[str, str]]:
+    """The files in Attio by name: the source id of the parent record, and what they contain."""
+    async with httpx.AsyncClient(base_url=sandbox.url) as client:
+        shown = (await client.get("/sandbox/attio")).json()
+    here, digests = shown["content"], shown["digests"]
+    parents = {one["id"]: one["values"]["affinity_id"][0] for one in (*here["people"], *here["companies"])}
+    found = {one["name"]: (parents[one["record_id"]], digests[one["id"]["file_id"]]) for one in here["files"]}
+    assert len(found) == len(here["files"])  # no file twice
+    return found
+
+
+async def files_wanted(sandbox: Sandbox) -> dict[str, tuple[str, str]]:
+    files = [one for one in (await content(sandbox, "affinity"))["files"] if one["opportunity_id"] is None]
+    parents = [str(one["person_id"] or one["organization_id"]) for one in files]
+    digests = [hashlib.sha256(file_content(one)).hexdigest() for one in files]
+    return {one["name"]: (parent, digest) for one, parent, digest in zip(files, parents, digests, strict=True)}
 
 
 @pytest.fixture
@@ -162,6 +193,105 @@ async def test_activities_become_meetings_tasks_and_notes(tmp_path: Path, tiding
     assert verified["passed"], verified
     relations = {one["type"]: one["relations"] for one in verified["types"]}
     assert relations["tasks"] == relations["calls"] == {"parent_record_id": {"source": 3, "target": 3}}
+
+
+async def test_files_arrive_with_their_content_and_verification_counts_them(tmp_path: Path, tidings: Command) -> None:
+    """The documented map: lint, plan, run and verify; a second run uploads nothing, and a lost file is reported."""
+    async with serving() as sandbox:
+        await fill(sandbox)
+        job = documented_job(sandbox).partition("[types.deals]")[0]
+        (tmp_path / "job.toml").write_text(f"{job}\n{documented_files()}")
+        findings = (await tidings("lint", "job.toml"))["items"]
+        plan = await tidings("plan", "job.toml")
+        id_ = (await tidings("list"))["items"][0]["id"]
+        await tidings("approve", id_)
+        done = await tidings("run", id_)
+        again = await tidings("run", "job.toml")
+        found, wanted = await files_of(sandbox), await files_wanted(sandbox)
+        verified = await tidings("verify", id_)
+        here = await content(sandbox, "attio")
+        async with httpx.AsyncClient(headers={"authorization": "Bearer simulated"}) as client:
+            place = f"{sandbox.url}/attio/v2/files/{here['files'][0]['id']['file_id']}"
+            (await client.delete(place)).raise_for_status()
+        lost = await tidings("verify", id_, code=1)
+
+    assert [one for one in findings if one["level"] == "error"] == []
+    assert "12 calls (companies 2, company_files 4, people 2, person_files 4)" in " ".join(plan["notes"])
+    assert plan["actions"]["person_files"] == plan["actions"]["company_files"] == {"create": 3}
+    assert (plan["reads"], plan["writes"]) == (31, 31), plan
+    assert done["counts"] == {"written": 31} and again["counts"] == {"unchanged": 31}
+    assert found == wanted and len(found) == 6
+    counts = {one["type"]: (one["source"], one["target"], one["same"]) for one in verified["types"]}
+    assert verified["passed"] and counts["person_files"] == counts["company_files"] == (3, 3, 3)
+    assert not lost["passed"] and sum(one["same"] for one in lost["types"] if "files" in one["type"]) == 5
+
+
+async def test_a_file_is_not_uploaded_again_when_its_answer_is_lost_or_it_is_already_there(
+    tmp_path: Path, tidings: Command
+) -> None:
+    """Three answers are lost; then a database that knows nothing of the first run finds the files by name."""
+    async with serving() as sandbox:
+        await fill(sandbox)
+        job = (
+            documented_job(sandbox)
+            .partition("[types.deals]")[0]
+            .replace('kind = "attio"', 'kind = "attio"\ndeadline = "1s"')
+        )
+        (tmp_path / "job.toml").write_text(f"{job}\n{documented_files()}")
+        sandbox.break_("lost", channel="attio", recipient="files", times=3)
+        done = await tidings("run", "job.toml")
+        found, wanted = await files_of(sandbox), await files_wanted(sandbox)
+        for one in tmp_path.glob("t.db*"):
+            one.unlink()
+        anew = await tidings("run", "job.toml")
+        await tidings("undo", anew["id"], "--yes")  # leaves what that run only found
+        after = await files_of(sandbox)
+        uploads = [one for one in sandbox.requests if one.path == "/attio/v2/files/upload"]
+
+    assert done["counts"] == {"written": 31} and anew["counts"] == {"written": 25, "unchanged": 6}
+    assert found == after == wanted and len(uploads) == 6
+
+
+@pytest.mark.parametrize("point", ["started:2", "sent:2"])
+async def test_a_killed_process_uploads_no_file_twice(point: str, tmp_path: Path, tidings: Command) -> None:
+    """SIGKILL before an upload and after it: the next process looks before it uploads, and copies the rest."""
+    async with serving() as sandbox:
+        await fill(sandbox)
+        job = documented_job(sandbox).partition("[types.deals]")[0].replace("[target]", '[target]\ndeadline = "1s"')
+        (tmp_path / "job.toml").write_text(job)
+        await tidings("run", "job.toml")
+        (tmp_path / "files.toml").write_text(f"{job}\n{documented_files()}")
+        command = [sys.executable, "-m", "tidings.cli", "migrate", "run", "files.toml"]
+        process = await asyncio.create_subprocess_exec(
+            *command, "--database", f"sqlite:///{tmp_path}/t.db", env={**os.environ, "TIDINGS_CRASH_AT": point}
+        )
+        killed = await process.wait()
+        id_ = (await tidings("list"))["items"][0]["id"]
+        done = await tidings("run", id_)
+        found, wanted = await files_of(sandbox), await files_wanted(sandbox)
+        uploads = [one for one in sandbox.requests if one.path == "/attio/v2/files/upload"]
+
+    assert killed == -signal.SIGKILL
+    assert done["counts"] == {"unchanged": 25, "written": 6}
+    assert found == wanted and len(uploads) == 6
+
+
+async def test_a_file_that_cannot_be_copied_is_rejected_with_the_reason(tmp_path: Path, tidings: Command) -> None:
+    """Too large for Attio: the plan says so. A source without content: lint says so."""
+    async with serving() as sandbox:
+        await fill(sandbox)
+        async with httpx.AsyncClient(base_url=sandbox.url) as client:
+            large = {**CONTENT, "files": 3, "file_size": 52_428_801}
+            (await client.post("/sandbox/affinity", json=large)).raise_for_status()
+        job = documented_job(sandbox).partition("[types.deals]")[0]
+        (tmp_path / "job.toml").write_text(f"{job}\n{documented_files()}")
+        (tmp_path / "other.toml").write_text(f"{job}\n{documented_files()}".replace('"files/persons"', '"notes"'))
+        plan = await tidings("plan", "job.toml")
+        without = (await tidings("lint", "other.toml", code=1))["items"]
+
+    assert plan["actions"]["person_files"] == {"rejected": 1}, plan
+    assert "52,428,801 bytes: Attio accepts at most 52,428,800" in json.dumps(plan), plan
+    assert ("person_files", "missing_content") in [(one["type"], one["code"]) for one in without]
 
 
 async def test_a_relation_that_cannot_be_read_is_an_error_of_lint_and_stops_a_run(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from affinity import Affinity
-from affinity.types import CompanyId, FieldType, ListId, PersonId
+from affinity.types import CompanyId, FieldType, FileId, ListId, PersonId
 
 from tidings.migration.connectors import registry
 from tidings.migration.connectors.affinity import API_VERSION
@@ -24,7 +24,7 @@ from .foreign_openapi import described
 KEY = "key-of-the-test"
 CONTENT = {
     **{"organizations": 5, "persons": 30, "opportunities": 4, "lists": 2, "list_entries": 8},
-    **{"notes": 24, "activities": 15},
+    **{"notes": 24, "activities": 15, "files": 7},
 }
 
 
@@ -71,6 +71,7 @@ async def test_affinitys_typed_client_reads_every_route_of_the_sandbox(sandbox: 
             v1_base_url=f"{sandbox.url}/affinity",
             v2_base_url=f"{sandbox.url}/affinity/v2",
             affinity_api_version=API_VERSION,
+            allow_insecure_download_redirects=True,
         ) as client:
             return {
                 "persons": list(client.persons.all(field_types=[FieldType.GLOBAL])),
@@ -90,6 +91,9 @@ async def test_affinitys_typed_client_reads_every_route_of_the_sandbox(sandbox: 
                 "employers": client.persons.get_associated_company_ids(PersonId(200_007)),
                 "staff": client.companies.get_associated_person_ids(CompanyId(100_002)),
                 "limits": client.rate_limits.refresh(),
+                "files": list(client.files.iter(person_id=PersonId(200_001))),
+                "file": client.files.get(FileId(800_002)),
+                "content": httpx.get(client.files.get_download_url(FileId(800_002)).url).content,
             }
 
     found = await asyncio.to_thread(work)
@@ -100,6 +104,8 @@ async def test_affinitys_typed_client_reads_every_route_of_the_sandbox(sandbox: 
     assert [counts[name] for name in ("meetings", "calls", "emails", "chat")] == [3, 3, 3, 3]
     assert found["persons"][0].fields.hidden_fields() == ["field-2"]
     assert found["employers"] == [100_003, 100_002] and 200_002 in found["staff"] and 200_006 not in found["staff"]
+    assert [(one.name, one.person_id) for one in found["files"]] == [("Offer 1.pdf", 200_001)]
+    assert (found["file"].company_id, found["file"].size, len(found["content"])) == (100_001, 1_000, 1_000)
     assert found["limits"].source == "endpoint" and found["limits"].org_monthly.limit == 100_000
 
 

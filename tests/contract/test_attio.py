@@ -104,6 +104,8 @@ async def test_attios_typed_client_uses_every_route_of_the_sandbox(sandbox: Sand
             at = {"datetime_": "2026-11-18T09:00:00Z", "timezone": None}
             guest = {"is_organizer": False, "status": "accepted", "email_address": "ada@acme.example"}
             meeting = {"title": "M", "description": "", "start": at, "end": at, "is_all_day": False}
+            upload = {"file_name": "Offer.pdf", "content": b"%PDF", "content_type": "application/pdf"}
+            file = sdk.files.post_v2_files_upload(file=upload, object="people", record_id=id_).data.id.file_id
             held = meetings.post_v2_meetings(
                 data={**meeting, "participants": [guest], "linked_records": [{"object": "people", "record_id": id_}]}
             ).data.id.meeting_id
@@ -121,6 +123,8 @@ async def test_attios_typed_client_uses_every_route_of_the_sandbox(sandbox: Sand
                 "task": tasks.get_v2_tasks_task_id_(task_id=made).data,
                 "meetings": meetings.get_v2_meetings(limit=50).data,
                 "meeting": meetings.get_v2_meetings_meeting_id_(meeting_id=held).data,
+                "file": sdk.files.get_v2_files_file_id_(file_id=file).data,
+                "files": sdk.files.get_v2_files(object="people", record_id=id_, limit=200).data,
                 "members": sdk.workspace_members.get_v2_workspace_members().data,
                 "objects": sdk.objects.get_v2_objects().data,
                 "lists": sdk.lists.get_v2_lists().data,
@@ -137,6 +141,7 @@ async def test_attios_typed_client_uses_every_route_of_the_sandbox(sandbox: Sand
             entries.delete_v2_lists_list_entries_entry_id_(list_id="pipeline", entry_id=entry)
             notes.delete_v2_notes_note_id_(note_id=note)
             tasks.delete_v2_tasks_task_id_(task_id=made)
+            sdk.files.delete_v2_files_file_id_(file_id=file)
             meetings.delete_v2_meetings_meeting_id_(meeting_id=held)
             records.delete_v2_objects_object_records_record_id_(object="people", record_id=id_)
             return found
@@ -144,6 +149,7 @@ async def test_attios_typed_client_uses_every_route_of_the_sandbox(sandbox: Sand
     found = await asyncio.to_thread(work)
     assert found["codes"] == ["validation_type", "validation_type", "not_found"]
     assert (found["note"].title, found["entry"].entry_values["stage"][0].status.title) == ("T2", "Lost")
+    assert (found["file"].name, found["file"].content_size, found["files"]) == ("Offer.pdf", 4, [found["file"]])
     person = found["person"].values
     assert person["name"][0].full_name == "Ada Lovelace" and person["primary_location"][0].latitude == "51.5"
     assert found["deals"][0].values["value"][0].currency_value == 5
@@ -151,7 +157,7 @@ async def test_attios_typed_client_uses_every_route_of_the_sandbox(sandbox: Sand
         counts = (await client.get("/sandbox/attio?counts")).json()["counts"]
     assert counts == {
         **{"people": 0, "companies": 2, "deals": 1, "lists/pipeline": 1},
-        **{"notes": 0, "tasks": 0, "meetings": 0},
+        **{"notes": 0, "tasks": 0, "meetings": 0, "files": 0},
     }
     asked = {f"{one.method} {one.path.partition('?')[0]}" for one in sandbox.requests}
     routes = {f"{call.method} /attio/v2{re.sub(r'{[a-z]+}', '[^/]+', call.path)}" for call in CALLS}

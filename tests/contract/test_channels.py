@@ -247,8 +247,8 @@ async def test_an_answer_is_read_raw_and_up_to_a_cap(receiver: Receiver) -> None
     client = HttpClient(connect_within=PATIENT)
     for act, cap in ((bomb, 1_000_000), (endless, 1000)):
         receiver.script(act)
-        got = await client.post(
-            Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_response_size=cap
+        got = await client.request(
+            "POST", Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_response_size=cap
         )
         assert 0 < len(got.body_prefix) <= min(cap, 100_000)
     await client.close()
@@ -259,8 +259,8 @@ async def test_what_waits_for_a_new_client_past_its_rate_limit_slot_is_not_sent(
     client = HttpClient(connect_within=PATIENT)
 
     async def post() -> HttpResponse:
-        return await client.post(
-            Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_response_size=9
+        return await client.request(
+            "POST", Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_response_size=9
         )
 
     TOO_LATE.set(lambda: True)
@@ -510,7 +510,9 @@ async def test_few_clients_serve_many_hosts_and_none_is_cut_when_it_is_forgotten
 
     async def post(number: int) -> bytes:
         url = Url(f"http://host{number}.invalid:{receiver.port}/")
-        got = await client.post(url, headers={}, body=b"", deadline=PATIENT, pinned="127.0.0.1", max_response_size=100)
+        got = await client.request(
+            "POST", url, headers={}, body=b"", deadline=PATIENT, pinned="127.0.0.1", max_response_size=100
+        )
         return got.body_prefix
 
     client = HttpClient(connect_within=PATIENT, most=2)
@@ -530,7 +532,7 @@ async def test_a_deadline_that_ends_while_connecting_is_never_called_not_sent_by
     """R1: when the client cannot say whether the request left, it is a doubt."""
     client = HttpClient(connect_within=PATIENT)
     with silent() as url, pytest.raises(MaybeSent):
-        await client.post(Url(url), headers={}, body=b"", deadline=SHORT, pinned=None, max_response_size=1)
+        await client.request("POST", Url(url), headers={}, body=b"", deadline=SHORT, pinned=None, max_response_size=1)
     await client.close()
 
 

@@ -49,9 +49,10 @@ def test_each_record_type_has_its_batch_size() -> None:
     sizes = {"contacts": 1000, "companies": 500, "notes": 2000, "activities": 1500, "files": 100, "deals": 1000}
     ends = {"source": {"kind": "ndjson", "path": "from"}, "target": {"kind": "ndjson", "path": "to"}}
 
-    job = read_job({"name": "move", "types": dict.fromkeys(sizes, NAME), **ends})
+    types = {**dict.fromkeys(sizes, NAME), "scans": {**NAME, "to": "files"}}
+    job = read_job({"name": "move", "types": types, **ends})
 
-    assert {name: job.type(name).batch_size for name in sizes} == sizes
+    assert {name: job.type(name).batch_size for name in types} == {**sizes, "scans": 100}
 
 
 @pytest.mark.parametrize(("refusals", "ended"), [(2, "completed"), (99, "failed_final")])

@@ -229,8 +229,8 @@ class BatchAttempt:
         attempts = None if decision.attempts is None else to_json(decision.attempts)
         self.results.move(seq, state, due_at=due_at, attempts=attempts, reason=error.reason[:1000], **more)
 
-    def follow_hook_errors(self, raised: Sequence[tuple[Row, ConnectorError]]) -> BatchStop | None:
-        """Handle the errors that a hook raised by their kind; return the reason to stop, if any."""
+    def follow_errors(self, what: str, raised: Sequence[tuple[Row, ConnectorError]]) -> BatchStop | None:
+        """Handle the errors of a hook or a download by their kind; return the reason to stop, if any."""
         stop: BatchStop | None = None
         for row, error in raised:
             decision = decide_write_error(
@@ -238,7 +238,7 @@ class BatchAttempt:
                 doubt=timedelta(0), chance=self._clock.chance(),
             )  # fmt: skip
             self._has_failures = self._has_failures or decision.attempts is not None
-            self.results.add_log(row["seq"], f"hook: {decision.state}", error.code or error.failure, error.reason)
+            self.results.add_log(row["seq"], f"{what}: {decision.state}", error.code or error.failure, error.reason)
             if decision.state is RecordState.READY:
                 self.postpone(
                     row["seq"], RecordState.EXTRACTED if self.batch.is_plan else decision.state, decision, error

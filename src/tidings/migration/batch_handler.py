@@ -158,6 +158,9 @@ class BatchWriteRun:
                 return self._stop
             if self._waiting:
                 wait = await self._writer.send(self._waiting, row)
+                self._stop = self._writer.stop
+                if self._stop is not None:
+                    return self._stop
                 if wait:
                     await self._sleep(min(wait, 1.0))
 
@@ -181,7 +184,7 @@ class BatchWriteRun:
         except ConnectorError as error:  # reading the target's attributes failed
             self._stop = self._attempt.unprepared(error)
             return False
-        self._stop = self._attempt.follow_hook_errors(self._preparer.hook_errors)
+        self._stop = self._attempt.follow_errors("hook", self._preparer.hook_errors)
         if self._preparer.has_own_key and items:
             items = await self._commit_keys(items)
         for item in items:

@@ -14,12 +14,20 @@ from ..model import durations
 from ..model.errors import Conflict, NotFound
 from ..store.port import Store
 from .connectors import registry
-from .connectors.port import Attribute, ConnectorError, RecordSource, RecordTarget, SystemLimits
+from .connectors.port import (
+    Attribute,
+    ConnectorError,
+    RecordSource,
+    RecordTarget,
+    SupportsDownload,
+    SupportsUpload,
+    SystemLimits,
+)
 from .crosswalk import Crosswalk
 from .job_file import MigrationJob
 from .job_permissions import JobPermissions
 from .jobs import job_of, job_view, system_identity
-from .mapping.lint import LintFinding, lint, observed_attributes
+from .mapping.lint import LintFinding, lint, missing_files, observed_attributes
 from .mapping.mapper import Mapper
 from .rate_limits import SystemRateLimiter
 
@@ -42,6 +50,7 @@ class OpenedJob:
     writes: SystemRateLimiter
     lookups: SystemRateLimiter  # reads of the target
     reads: SystemRateLimiter  # of the source
+    uploads: SystemRateLimiter  # of files to the target
     call_within: timedelta
     schemas: dict[str, Mapping[str, Attribute] | None]
     findings: list[LintFinding] | None = None
@@ -66,8 +75,18 @@ class OpenedJob:
             except ConnectorError as error:
                 problem = f"a system cannot be queried: {error.reason}"
                 raise Conflict(problem, remedy="fix that, then try again") from None
-            self.findings = lint(self.job.types, there, here)
+            files = [one for one in self.job.types if self.file_limit(one.name) is not None]
+            without = [one.name for one in files if not self._has_file(one.source)]
+            self.findings = [*missing_files(without), *lint(self.job.types, there, here)]
         return self.findings
+
+    def file_limit(self, type_: str) -> int | None:
+        """Return the largest file that the target accepts; None: records of this type are not files there."""
+        target = self.target
+        return target.file_limit(self.job.type(type_).target) if isinstance(target, SupportsUpload) else None
+
+    def _has_file(self, source: str) -> bool:
+        return isinstance(self.source, SupportsDownload) and self.source.has_file(source)
 
     async def _source_attributes(self, source: str) -> Sequence[Attribute] | None:
         """Return the source's attributes, or those that its first records show."""
@@ -160,6 +179,7 @@ class ConnectorPool:
             limiter(f"{here}/write", limits.writes_per_second),
             limiter(f"{here}/read", target.limits.reads_per_second),
             limiter(f"{there}/read", job.caps.within(source.limits).reads_per_second),
+            limiter(f"{here}/upload", target.uploads_per_second if isinstance(target, SupportsUpload) else None),
             CALL_WITHIN if deadline is None else durations.parse(str(deadline)),
             {},
         )
@@ -168,6 +188,7 @@ class ConnectorPool:
         await opened.writes.join(opened.limits)
         await opened.lookups.join(opened.target.limits)
         await opened.reads.join(opened.source.limits)
+        await opened.uploads.join(opened.target.limits)
 
     async def _close_idle(self) -> None:
         """Close idle connections, the oldest first."""

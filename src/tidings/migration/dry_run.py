@@ -63,7 +63,7 @@ class DryRunPlanner:
             items = await self._preparer.prepare(rows, results)
         except ConnectorError as error:
             return self._attempt.unprepared(error)
-        stop = self._attempt.follow_hook_errors(self._preparer.hook_errors)
+        stop = self._attempt.follow_errors("hook", self._preparer.hook_errors)
         if self._preparer.has_own_key and items:
             for item in items:
                 results.move(item.seq, RecordState.EXTRACTED, key=item.key)

@@ -10,7 +10,7 @@ import orjson
 from ..model.time import SECOND, iso
 from ..store.port import Row, Store
 from .connector_pool import OpenedJob
-from .connectors.port import ConnectorError, Quota, Record, SupportsCallEstimate, SupportsQuota
+from .connectors.port import ConnectorError, Quota, Record, SupportsCallEstimate, SupportsQuota, WriteStrategy
 from .dead_letters import causes_of
 from .dry_run import estimate_calls
 from .jobs import (
@@ -193,6 +193,7 @@ def _calls(opened: OpenedJob, actions: Mapping[str, Mapping[PlannedAction, int]]
     calls = [(0, 0)]
     for name, counts in actions.items():
         strategy = opened.target.strategy(opened.job.type(name).target)
+        strategy = WriteStrategy.SEARCH if opened.file_limit(name) else strategy  # looked up before the upload
         calls.append(estimate_calls(counts, strategy, opened.limits.bulk, lookup=lookup))
     reads, writes = zip(*calls, strict=True)
     return sum(reads), sum(writes)

@@ -1,7 +1,8 @@
 """The writer: sends prepared records within the target's rate limits and records each result.
 
 A write that must not be repeated is stored as `claimed` before its call; without an answer it becomes
-`unknown`. A claim is used within two seconds or given up, so that no late call races a lookup.
+`unknown`. A claim is used within two seconds or given up, so that no late call races a lookup. A file is copied to
+disk before its claim, because the target wants its length and a download may take long.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import cast
+from tempfile import TemporaryFile
+from typing import BinaryIO, cast
 
 from ..kernel.clock import Clock
 from ..kernel.crash_points import crash_point
@@ -17,9 +19,9 @@ from ..model.errors import error_text
 from ..model.time import SECOND
 from ..store.port import Row
 from .adaptive_batch_size import INITIAL_COMMIT_SIZE, next_commit_size
-from .batch_attempt import BatchAttempt
+from .batch_attempt import BatchAttempt, BatchStop
 from .connector_pool import OpenedJob
-from .connectors.port import ConnectorError, ErrorKind, SupportsBulk, TargetRecord
+from .connectors.port import ConnectorError, ErrorKind, SupportsBulk, SupportsDownload, SupportsUpload, TargetRecord
 from .crosswalk import to_json
 from .error_policy import decide_write_error, is_repeatable
 from .prepared_records import PreparedRecord, RecordResults
@@ -58,6 +60,9 @@ class Writer:
         self._is_stopped = False
         self._late = 0.0  # seconds by which a slot was missed
         self._commit_size = INITIAL_COMMIT_SIZE
+        self._file_limit = attempt.opened.file_limit(self._type)
+        self._file: BinaryIO | None = None  # the content of the record that is being sent
+        self.stop: BatchStop | None = None  # why no more records can be sent
 
     def needs_claim(self, item: PreparedRecord) -> bool:
         """Whether a crash during its call would leave an unknown outcome."""
@@ -68,6 +73,9 @@ class Writer:
 
         Sent records are removed from `waiting` and their results committed.
         """
+        if self._file_limit is not None:
+            await self._send_file(waiting.pop(0), self._file_limit)
+            return 0.0
         bulk, share = self._opened.limits.bulk, share_of(row)
         self._is_stopped = False  # the state was just reloaded: a short pause may be over
         self._late = 0.0
@@ -95,6 +103,41 @@ class Writer:
         self._commit_size = next_commit_size(self._commit_size, calls, self._clock.monotonic() - began)
         await self._attempt.note(self._opened.writes, at_once=self._is_stopped)
         return 0.0
+
+    async def _send_file(self, item: PreparedRecord, limit: int) -> None:
+        """Copy one file to the target, unless its parent record already has it; a changed one is rejected."""
+        self._is_stopped = False
+        with TemporaryFile() as file:
+            try:
+                found = [] if item.known else await self._reconciler.hits(item.id, item.key, item.fields)
+                if not found and not item.known:
+                    await self._download(item, file, limit)
+                    await self._opened.uploads.wait_for_slot(self._sleep)
+            except ConnectorError as error:
+                self.stop = self._attempt.follow_errors("file", [(item.row, error)])
+            else:
+                self._file = None if item.known else file
+                if found:
+                    item.known = found[0].id
+                    self._attempt.results.add_unchanged(item)  # undo leaves what this job did not create
+                else:
+                    claimed_at = await self._claim([item])
+                    crash_point("started")
+                    await self._call_all([[item]], None, 1, claimed_at)
+                    crash_point("sent")
+            await self._attempt.commit()
+        await self._attempt.note(self._opened.writes, at_once=self._is_stopped)
+
+    async def _download(self, item: PreparedRecord, file: BinaryIO, limit: int) -> None:
+        source, type_ = self._opened.source, self._opened.job.type(self._type).source
+        if not isinstance(source, SupportsDownload) or not source.has_file(type_):
+            raise ConnectorError(ErrorKind.PERMANENT, f"the source has no content for {type_}: check the job with lint")
+        await self._opened.reads.wait_for_slot(self._sleep)
+        await source.download(type_, item.id, file, limit)
+        size, wanted = file.tell(), item.fields.get("size")
+        if wanted is not None and size != wanted:
+            reason = f"the source returned {size:,} bytes of the file, but its record says {wanted:,}"
+            raise ConnectorError(ErrorKind.TEMPORARY, reason, field="size")
 
     async def _claim(self, items: Sequence[PreparedRecord]) -> float:
         """Commit the claims before the first call (intent before effect)."""
@@ -151,7 +194,9 @@ class Writer:
         began, target, first = self._clock.monotonic(), self._opened.target, group[0]
         answers: Sequence[TargetRecord | ConnectorError]
         try:
-            if len(group) == 1:
+            if self._file is not None:
+                answers = [await cast(SupportsUpload, target).upload(self._target_type, first.fields, self._file)]
+            elif len(group) == 1:
                 answers = [await target.write(self._target_type, first.key, first.fields, first.known)]
             else:
                 given = [(item.key, item.fields, item.known) for item in group]

@@ -15,7 +15,8 @@ from typing import Any
 FIRST = ("Ada", "Grace", "Alan", "Edsger", "Barbara", "Donald", "Radia", "Ken", "Margaret", "Tim")
 LAST = (*("Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov"), *("Knuth", "Perlman", "Thompson", "Hamilton", "Lee"))
 DEFECTS = ("no_email", "broken_email", "null_byte", "missing_company")
-KINDS = ("organizations", "persons", "opportunities", "lists", "list_entries", "notes", "activities")
+KINDS = ("organizations", "persons", "opportunities", "lists", "list_entries", "notes", "activities", "files")
+FILE_SIZE = 1_000  # bytes, unless set
 EVENTS = ("meetings", "calls", "emails", "chat-messages")
 ACTIVITIES = (*EVENTS, "reminders")
 STATUSES = ("Lead", "In Progress", "Won", "Lost")
@@ -25,6 +26,7 @@ DEALS = 480_000  # the list that has the opportunities
 _BEGAN = datetime(2020, 1, 1, 9, 0, tzinfo=UTC)
 _OWN = ("organization_ids", "person_ids", "list_entries")  # only in the answer for one record
 _ASKED_FOR = {"with_current_organizations": "current_organization_ids", "with_opportunities": "opportunity_ids"}
+_FILE_OF = ("person_id", "organization_id", "opportunity_id")
 _USER = {"id": 1, "type": 1, "first_name": "Una", "last_name": "User", "primary_email": "una@own.example"}
 
 Content = dict[str, list[dict[str, Any]]]
@@ -49,6 +51,9 @@ def generate_records(told: Mapping[str, int], bad_every: int) -> Content:
         content["list_entries"] += [entry for deal in content["opportunities"] for entry in deal["list_entries"]]
     content["notes"] = [_note(n, persons) for n in range(1, told.get("notes", 0) + 1)]
     content["activities"] = [_activity(n, content["persons"]) for n in range(1, told.get("activities", 0) + 1)]
+    parents = [(kind, content[f"{kind[:-3]}s" if kind != "opportunity_id" else "opportunities"]) for kind in _FILE_OF]
+    size = told.get("file_size", FILE_SIZE)
+    content["files"] = [_file(n, [one for one in parents if one[1]], size) for n in range(1, told.get("files", 0) + 1)]
     return content
 
 
@@ -180,6 +185,22 @@ def _activity(n: int, persons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         own = {"sentAt": _instant(n), "direction": "sent", "creator": _person_data(_USER), "loggingType": "manual"}
         own["participantsPreview"] = _preview([_person_data(person)] if person else [])
     return {**base, "shown": {"id": 700_000 + n, **times, **own}}
+
+
+def _file(n: int, parents: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], size: int) -> dict[str, Any]:
+    """Files take turns: one of a person, one of an organization, one of an opportunity."""
+    parent = dict[str, Any].fromkeys(_FILE_OF)
+    if parents:
+        name, held = parents[(n - 1) % len(parents)]
+        parent[name] = held[(n - 1) // len(parents) % len(held)]["id"]
+    about = {"id": 800_000 + n, "name": f"Offer {n}.pdf", "size": size}
+    return {**about, **parent, "created_at": _at(n), "uploader_id": 1}
+
+
+def file_content(one: Mapping[str, Any]) -> bytes:
+    """Return the content of a file, which depends on its id and size."""
+    line, size = f"%PDF of file {one['id']}\n".encode(), int(one["size"])
+    return (line * (size // len(line) + 1))[:size]
 
 
 def _someone(n: int, persons: int) -> int:

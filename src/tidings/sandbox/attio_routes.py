@@ -12,6 +12,8 @@ from .provider_endpoint import ProviderRequest
 
 _BEGAN = "2020-01-01T00:00:00.000000000Z"
 
+UPLOAD = "/files/upload"
+
 Work = Callable[[AttioWorkspace, ProviderRequest], Any]
 
 
@@ -81,7 +83,21 @@ def _tasks(content: AttioWorkspace, asked: ProviderRequest) -> Any:
 def _meetings(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     """Return a page of meetings; the cursor is the place of the next."""
     found = [one for one in content.items["meetings"].values() if _is_linked(one, asked.query)]
-    start, size = int(asked.query.get("cursor", "0")), int(asked.query.get("limit", "50"))
+    return _cursor_page(found, asked.query.get("cursor", "0"), int(asked.query.get("limit", "50")))
+
+
+def _files(content: AttioWorkspace, asked: ProviderRequest) -> Any:
+    """Return a page of the files of one record; the cursor is the place of the next."""
+    parent = asked.query.get("object"), asked.query.get("record_id")
+    size = asked.query.get("limit", "50")
+    if None in parent or not size.isdigit() or not 1 <= int(size) <= 200:
+        raise invalid("object and record_id are required, and limit must be from 1 to 200.")
+    found = [one for one in content.items["files"].values() if (one["object_slug"], one["record_id"]) == parent]
+    return _cursor_page(found, asked.query.get("cursor", "0"), int(size))
+
+
+def _cursor_page(found: Sequence[Any], cursor: str, size: int) -> dict[str, Any]:
+    start = int(cursor)
     after = str(start + size) if start + size < len(found) else None
     return {"data": found[start : start + size], "pagination": {"next_cursor": after}}
 
@@ -211,9 +227,11 @@ CALLS: Sequence[AttioRoute] = (
     AttioRoute("/tasks", "POST", True, lambda content, asked: content.add_task(_data(asked))),
     AttioRoute("/meetings", "GET", False, _meetings),
     AttioRoute("/meetings", "POST", True, lambda content, asked: content.add_meeting(_data(asked))),
+    AttioRoute("/files", "GET", False, _files),
+    AttioRoute(UPLOAD, "POST", True, lambda content, asked: content.add_file(asked.fields or {})),
     *(
         AttioRoute(f"/{kind}/{{id}}", method, method == "DELETE", partial(work, kind=kind))
-        for kind in ("notes", "tasks", "meetings")
+        for kind in ("notes", "tasks", "meetings", "files")
         for method, work in (("GET", _item), ("DELETE", _delete_item))
     ),
     AttioRoute("/workspace_members", "GET", False, _members),

@@ -1,7 +1,7 @@
-"""Records of the simulated Attio: objects, lists with entries, notes, tasks and meetings. No I/O.
+"""Records of the simulated Attio: objects, lists with entries, notes, tasks, meetings and files. No I/O.
 
 It keeps Attio's rules: an upsert matches by a unique attribute, adds to multi-value attributes and replaces
-others; a create rejects taken values; notes, tasks, meetings and plain list entries can be duplicated; a
+others; a create rejects taken values; notes, tasks, meetings, files and plain list entries can be duplicated; a
 person's address creates or links a company. Content is lost when the sandbox stops.
 """
 
@@ -26,6 +26,8 @@ from .attio_schema import (
     standard_objects,
 )
 
+MAX_FILE = 50 << 20
+
 _EVERYBODYS = frozenset({"gmail.com", "outlook.com", "hotmail.com", "yahoo.com", "icloud.com"})
 
 
@@ -36,7 +38,8 @@ class AttioWorkspace:
         self._wall = wall
         self._numbers = itertools.count(2)
         self.objects, self.lists = standard_objects(), standard_lists()
-        self.items: dict[str, dict[str, dict[str, Any]]] = {"notes": {}, "tasks": {}, "meetings": {}}
+        self.items: dict[str, dict[str, dict[str, Any]]] = {"notes": {}, "tasks": {}, "meetings": {}, "files": {}}
+        self.digests: dict[str, str] = {}  # SHA-256 of files by id, which Attio does not return
         self.notes_by_parent: dict[tuple[str, str], list[str]] = {}
         self.auto_companies = True
 
@@ -129,7 +132,7 @@ class AttioWorkspace:
         return held
 
     def delete_item(self, kind: str, id_: str) -> None:
-        """Delete a note, task or meeting."""
+        """Delete a note, task, meeting or file."""
         found = self.item(kind, id_)
         del self.items[kind][id_]
         if kind == "notes":
@@ -192,6 +195,20 @@ class AttioWorkspace:
         linked = [{"object_slug": one, "object_id": one, "record_id": id_} for one, id_ in links]
         return self._add("meetings", "meeting_id", {**meeting, "participants": people, "linked_records": linked})
 
+    def add_file(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Store a file; repeating the call stores it again."""
+        _require(given, "file", "object", "record_id")
+        object_, record = self._parent(_as_parent(given))
+        file = given["file"]
+        if not isinstance(file, dict) or file["size"] > MAX_FILE:
+            raise AttioError(413, "validation_type", "The file exceeds the limit of 50 MB.")
+        parent = {"object_id": object_, "object_slug": object_, "record_id": record, "parent_folder_id": None}
+        about = {"storage_provider": "attio", "file_type": "file", "name": file["name"]}
+        about |= {"content_type": file["content_type"], "content_size": file["size"]}
+        made = self._add("files", "file_id", {**parent, **about})
+        self.digests[made["id"]["file_id"]] = file["sha256"]
+        return made
+
     def _add(self, kind: str, name: str, item: Mapping[str, Any], at: str | None = None) -> dict[str, Any]:
         id_ = self._new_id()
         made = {
@@ -204,7 +221,7 @@ class AttioWorkspace:
         return made
 
     def item(self, kind: str, id_: str) -> dict[str, Any]:
-        """Return a note, task or meeting by its id."""
+        """Return a note, task, meeting or file by its id."""
         if id_ not in self.items[kind]:
             raise AttioError(404, "not_found", f"There is no such {kind[:-1]}.")
         return self.items[kind][id_]

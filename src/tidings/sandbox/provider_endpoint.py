@@ -6,8 +6,11 @@ the ledger entry, and one the provider's error with a code. Everything else, suc
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from email import message_from_bytes
+from email.policy import HTTP
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -23,7 +26,7 @@ from tidings.model.errors import CallerError, TemporaryError
 
 from .faults import FaultKind
 from .ledger import SandboxEntry, content_hash
-from .responses import error_response, read_body, respond
+from .responses import MAX_BODY, error_response, read_body, respond
 from .simulator import ProviderArrival, SandboxSimulator
 
 WRONG = "wrong"  # every provider rejects credentials that contain this word
@@ -56,7 +59,9 @@ class ProviderRequest:
 
     @cached_property
     def fields(self) -> Mapping[str, Any] | None:
-        """The fields of the JSON object or the form; None if the body is neither."""
+        """The fields of the JSON object or the form; None if the body is neither. Of a file, what is known about it."""
+        if self.headers.get("content-type", "").startswith("multipart/form-data"):
+            return _multipart_fields(self.headers["content-type"], self.body)
         if not self.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
             return json_object(self.body)
         form: Mapping[str, Sequence[str]] = parse_qs(self.body.decode(errors="replace"), keep_blank_values=True)
@@ -103,6 +108,7 @@ class ProviderMethod(NamedTuple):
     error: Callable[[ProviderRequest, SandboxEntry, str], Response]
     faults: Mapping[FaultKind, str] = STATUS_FAULTS
     early: Callable[[ProviderRequest], Response | None] = lambda _asked: None
+    max_body: int = MAX_BODY
 
     def respond(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
         """Return the answer to a recorded request; an empty one if it is not sent."""
@@ -121,7 +127,7 @@ class ProviderEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            asked = ProviderRequest(scope, await read_body(receive))
+            asked = ProviderRequest(scope, await read_body(receive, self._method.max_body))
             if (early := self._method.early(asked)) is not None:
                 return await early(scope, receive, send)
             arrival = self._method.read(asked)
@@ -152,6 +158,20 @@ def retry_after(entry: SandboxEntry) -> dict[str, str]:
 def is_wrong(*credentials: str) -> bool:
     """Return whether a credential is missing or contains the word for refusal."""
     return any(not credential or WRONG in credential.lower() for credential in credentials)
+
+
+def _multipart_fields(content_type: str, body: bytes) -> dict[str, Any]:
+    found = message_from_bytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + body, policy=HTTP)
+    fields: dict[str, Any] = {}
+    for part in found.iter_parts():
+        name, held = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+        assert isinstance(held, bytes)
+        if (file := part.get_filename()) is None:
+            fields[str(name)] = held.decode()
+        else:
+            about = {"name": file, "content_type": part.get_content_type(), "size": len(held)}
+            fields[str(name)] = {**about, "sha256": hashlib.sha256(held).hexdigest()}
+    return fields
 
 
 def json_object(body: bytes | str) -> Mapping[str, Any] | None:

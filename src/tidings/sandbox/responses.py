@@ -38,7 +38,7 @@ def error_response(error: TidingsError, status: int | None = None) -> SandboxJso
 
 async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
     """Read the whole body; raises TooLarge, or ClientDisconnect if the client left."""
-    body, more = b"", True
+    body, more = bytearray(), True
     while more and len(body) <= limit:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -47,7 +47,7 @@ async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
         more = message.get("more_body", False)
     if len(body) > limit:
         raise TooLarge(f"The body exceeds {limit} bytes", remedy="Send less at once")
-    return body
+    return bytes(body)
 
 
 Command = Callable[[Request], Awaitable[Response]]

@@ -23,7 +23,7 @@ import asyncio
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import NamedTuple
@@ -40,6 +40,11 @@ MOST_CLIENTS = 64  # each costs 136 KB and 8 ms to build
 IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers, to avoid unknown outcomes
 LINGER = timedelta(seconds=30)  # the longest pause beyond a deadline after which a response is still used
 MAX_SHOWN = 200  # characters of a response that are ever shown
+
+CHUNK = 65_536  # bytes of a streamed body at a time
+
+Sink = Callable[[bytes], object]
+RequestBody = bytes | Callable[[], AsyncIterator[bytes]] | None  # a function streams it, again for each attempt
 
 _NEVER_CONNECTED = "client error (Connect)"
 
@@ -99,42 +104,22 @@ class HttpClient:
         self._building: dict[tuple[str, str] | None, asyncio.Task[Client]] = {}
         self._closed = False
 
-    async def post(
-        self,
-        url: Url,
-        *,
-        headers: Mapping[str, str],
-        body: bytes,
-        deadline: timedelta,
-        pinned: str | None,
-        max_response_size: int,
-    ) -> HttpResponse:
-        """POST once and return the response, whatever its status. Raises NotSent or MaybeSent."""
-        return await self.request(
-            "POST",
-            url,
-            headers=headers,
-            body=body,
-            deadline=deadline,
-            pinned=pinned,
-            max_response_size=max_response_size,
-        )
-
     async def request(
         self,
         method: str,
         url: Url,
         *,
         headers: Mapping[str, str],
-        body: bytes | None = None,
+        body: RequestBody = None,
         deadline: timedelta,
         pinned: str | None,
         max_response_size: int,
+        sink: Sink | None = None,
     ) -> HttpResponse:
-        """Send a request with any method, like `post`.
+        """Send a request once and return the response, whatever its status. Raises NotSent or MaybeSent.
 
         `pinned` None leaves the DNS lookup to the system: only for hosts that are addresses, and configured
-        URLs.
+        URLs. With a `sink`, the body of a 200 goes there in chunks, and one that is cut off raises MaybeSent.
         """
         began = time.monotonic()
         key = None if pinned is None else (url.host_str or "", pinned)
@@ -149,9 +134,10 @@ class HttpClient:
             self._clients.move_to_end(key)
         try:
             asked = client.request(method, url).headers(headers)
+            if body is not None:
+                asked = asked.body_bytes(body) if isinstance(body, bytes) else asked.body_stream(body())
             request = (
-                (asked if body is None else asked.body_bytes(body))
-                .timeout(deadline + self._linger)
+                asked.timeout(deadline + self._linger)
                 .streamed_read_buffer_limit(0)  # the head only: the status must not wait for the body
                 .build_streamed()
             )
@@ -163,14 +149,16 @@ class HttpClient:
             async with kept, request as response:
                 spent = timedelta(seconds=time.monotonic() - began)
                 answer = HttpResponse(response.status, response.headers, b"", spent)
+                while sink is not None and answer.status == 200 and (chunk := await response.body_reader.read(CHUNK)):
+                    sink(bytes(chunk))
                 prefix = await response.body_reader.read(max_response_size)
                 spent = timedelta(seconds=time.monotonic() - began)
                 answer = answer._replace(body_prefix=bytes(prefix or b""), elapsed=spent)
         except PyreqwestError as error:
-            if answer is None:
+            if answer is None or sink is not None:
                 raise classify_failure(error) from error
         except TimeoutError as error:
-            if answer is None:
+            if answer is None or sink is not None:
                 raise MaybeSent("operation timed out") from error
         assert answer is not None  # the request context suppresses nothing
         return answer

@@ -1,11 +1,12 @@
-"""Affinity as a source: organizations, persons, opportunities, lists, list entries, notes and activities.
+"""Affinity as a source: organizations, persons, opportunities, lists, list entries, notes, activities and files.
 
 Its API has two versions, which share keys and quotas, and neither has everything: version 1 returns relations,
 version 2 returns custom fields and activities. Records are those of version 1 with the custom fields of version 2.
 
 A list of persons has their current organizations. All organizations of a person, and the persons of an
 organization, are only in the answer for that one record: `relations = "all"` makes one call per record. Calls are
-limited per minute (a short wait) and per month (QUOTA, which pauses the job until the month ends).
+limited per minute (a short wait) and per month (QUOTA, which pauses the job until the month ends). The content of a
+file is downloaded when it is written to the target.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from ...wire.ssrf_guard import SsrfRules
@@ -51,6 +52,7 @@ URL = "https://api.affinity.co"
 API_VERSION: Final = "2026-07-15"  # of version 2; the first that says which fields are hidden
 PER_SECOND = 15.0  # 900 a minute
 ENTRIES: Final = "list_entries"
+FILES: Final = "files"
 TYPES: Mapping[str, str] = {
     "organizations": "companies",
     "persons": "persons",
@@ -59,12 +61,15 @@ TYPES: Mapping[str, str] = {
     ENTRIES: "list-entries",
     "notes": "notes",
     "activities": "activities",
+    FILES: "entity-files",
 }
 """Type names, which are those of version 1, and the names in version 2."""
 
 FIELD_TYPES = ("enriched", "global", "list", "relationship-intelligence")
 _ALSO = {"companies": "organizations"}
 _ENTITIES = ("persons", "organizations")
+_FILE_PARENTS = {"persons": "person_id", "organizations": "organization_id", "opportunities": "opportunity_id"}
+_ROWS = {"activities": "reminders", FILES: "entity_files"}  # where version 1 has another name for the records
 _DEALS = 8  # the type of lists that have opportunities
 _PAGE, _PAGE_2 = 500, 100  # records of a page, by version
 
@@ -132,7 +137,7 @@ class AffinitySource:
     def calls_to_read(self, type_: str, records: int) -> int:
         name, _ = _named(type_)
         total = max(1, -(-records // self._size(name)))
-        total += records if name in _ENTITIES and self._alone else 0
+        total += records if (name in _ENTITIES and self._alone) or name == FILES else 0
         if self._settings.custom_fields:
             total += -(-records // _PAGE_2) if name in _ENTITIES else records if name == "opportunities" else 0
         return total
@@ -150,7 +155,14 @@ class AffinitySource:
         name, part = _named(type_)
         if name in (ENTRIES, "activities"):
             return await self._parts(type_, name, part, cursor)
-        return await self._first(type_, f"/{name}", cursor)
+        return await self._first(type_, f"/{TYPES[name] if name == FILES else name}", cursor)
+
+    def has_file(self, type_: str) -> bool:
+        return _named(type_)[0] == FILES
+
+    async def download(self, type_: str, id_: str, file: BinaryIO, limit: int) -> None:
+        """Download a file; Affinity redirects to its storage."""
+        await self._calls.download(f"/{TYPES[FILES]}/download/{quote(id_, safe='')}", file, limit)
 
     async def close(self) -> None:
         await self._calls.close()
@@ -167,19 +179,21 @@ class AffinitySource:
 
     async def _first(self, type_: str, path: str, cursor: str | None) -> RecordPage:
         """Read a page of version 1. Lists come all at once."""
-        name = _named(type_)[0]
+        name, part = _named(type_)
         query: dict[str, object] = {"page_size": self._size(name)}
         query |= {"with_current_organizations": "true"} if name == "persons" else {}
         query |= {"page_token": cursor} if cursor else {}
         reply = await self._calls.read(path if name == "lists" else f"{path}?{urlencode(query)}")
         body, calls, notes = reply.body, 1, set[str]()
-        rows = list(body if isinstance(body, list) else _rows(body, "reminders" if name == "activities" else name))
+        rows = list(body if isinstance(body, list) else _rows(body, _ROWS.get(name, name)))
         token = body.get("next_page_token") if isinstance(body, dict) else None
         is_one = not (self._settings.custom_fields or self._alone)
         raw = reply.headers.body_prefix if is_one else b"\x00"  # more responses follow: check every text
         if name == "persons" and rows and not any("current_organization_ids" in one for one in rows):
             reason = "the persons have no current_organization_ids: Affinity ignored with_current_organizations"
             raise ConnectorError(ErrorKind.PERMANENT, f'{reason}. Set relations = "all"')
+        if name == FILES and part is not None:
+            rows = [one for one in rows if one.get(_FILE_PARENTS[part]) is not None]
         if name == "notes":
             rows, more = await self._with_subjects(rows)
             rows, calls = [with_note_text(one) for one in rows], calls + more
@@ -303,12 +317,12 @@ class AffinitySource:
 
 
 def _named(type_: str) -> tuple[str, str | None]:
-    """Split a type from one list or kind: "list_entries", "list_entries/450", "activities/meetings"."""
+    """Split a type from its part: "list_entries", "list_entries/450", "activities/meetings", "files/persons"."""
     name, _, part = type_.partition("/")
     name = _ALSO.get(name, name)
-    known = {ENTRIES: part.isdigit(), "activities": part in ACTIVITIES}
+    known = {ENTRIES: part.isdigit(), "activities": part in ACTIVITIES, FILES: part in _FILE_PARENTS}
     if name not in TYPES or (part and not known.get(name, False)):
-        kinds = f"activities/ and one of {', '.join(ACTIVITIES)}"
+        kinds = f"activities/ and one of {', '.join(ACTIVITIES)}, files/ and one of {', '.join(_FILE_PARENTS)}"
         raise invalid(f"unknown type {type_!r} of Affinity; known: {', '.join(TYPES)}, {kinds}", field="type")
     return name, part or None
 

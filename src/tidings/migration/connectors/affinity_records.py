@@ -28,6 +28,8 @@ _ATTRIBUTES: Mapping[str, str] = {
     "parent_id:reference creator_id:reference type:number created_at:time updated_at:time is_meeting:boolean "
     "mentioned_person_ids:reference*",
     "activities": "activity! at:time title person_ids:reference* emails:email*",
+    "files": "name! size:number! person_id:reference organization_id:reference opportunity_id:reference "
+    "uploader_id:reference created_at:time",
 }
 _OF_KIND: Mapping[str, str] = {
     "meetings": "startTime:time endTime:time allDay:boolean",

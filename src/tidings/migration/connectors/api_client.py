@@ -1,7 +1,8 @@
 """HTTP calls of a connector: SSRF guard, Retry-After, errors by status, secrets redacted.
 
 Only the job names the host: values of records are quoted in paths. Every address of the host must be allowed
-by the job's SSRF rules, and the connection is pinned to a checked address.
+by the job's SSRF rules, and the connection is pinned to a checked address. Only downloads follow redirects: under
+the same rules, without credentials, and never from https to http. Files are streamed in both directions.
 
     address not allowed      PERMISSION, not sent
     not connected            TEMPORARY, not sent
@@ -14,22 +15,35 @@ by the job's SSRF rules, and the connection is pinned to a checked address.
 
 from __future__ import annotations
 
+import mimetypes
+import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import quote
 
 import orjson
 from pyreqwest.http import Url
 
-from ...wire.http_client import MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
+from ...wire.http_client import (
+    CHUNK,
+    MAX_SHOWN,
+    HttpClient,
+    HttpResponse,
+    MaybeSent,
+    NotSent,
+    RequestBody,
+    Sink,
+    resolve_host,
+)
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfGuard, SsrfRules, UnresolvedHost, has_dot_segments
 from .port import ConnectorError, ErrorKind, invalid
 
 MAX_ANSWER = 64 << 20
+MAX_REDIRECTS = 3
 
 _JSON = {"content-type": "application/json", "accept": "application/json"}
 _BY_STATUS: Mapping[int, ErrorKind] = {
@@ -131,6 +145,45 @@ class ApiClient:
         """Change something; with `any_answer`, a success need not be JSON and its body is None."""
         return await self._ask(method, path, body, writes=True, headers=headers, any_answer=any_answer)
 
+    async def upload(self, path: str, form: Mapping[str, str], name: str, file: BinaryIO) -> ApiReply:
+        """POST a file with other fields of a form (multipart/form-data), streamed from disk."""
+        boundary = secrets.token_hex(16)
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        parts = [f'name="{field}"\r\n\r\n{value}\r\n' for field, value in form.items()]
+        parts.append(f'name="file"; filename="{name}"\r\nContent-Type: {kind}\r\n\r\n')
+        head = "".join(f"--{boundary}\r\nContent-Disposition: form-data; {part}" for part in parts).encode()
+        tail = f"\r\n--{boundary}--\r\n".encode()
+
+        async def body() -> AsyncIterator[bytes]:
+            file.seek(0)
+            yield head
+            while chunk := file.read(CHUNK):
+                yield chunk
+            yield tail
+
+        size = len(head) + file.seek(0, 2) + len(tail)
+        headers = {"content-type": f"multipart/form-data; boundary={boundary}", "content-length": str(size)}
+        return await self._ask("POST", path, body, writes=True, headers=headers)
+
+    async def download(self, path: str, file: BinaryIO, limit: int) -> None:
+        """Stream a response into a file. Redirects to a storage host are called without credentials."""
+
+        def keep(chunk: bytes) -> None:
+            if file.tell() + len(chunk) > limit:
+                raise invalid(f"the file is too large: the target accepts at most {limit:,} bytes", "size")
+            file.write(chunk)
+
+        url, headers = self._checked_url(path), self._headers
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._call("GET", url, headers, None, writes=False, sink=keep)
+            where = answer.header("location")
+            if where is None or not 300 <= answer.status < 400:
+                break
+            url, headers = _redirected(url, where), {}
+        if answer.status != 200:
+            self._parse_response(answer, writes=False, any_answer=False)
+            raise ConnectorError(ErrorKind.PERMANENT, f"HTTP {answer.status}: no file", code=str(answer.status))
+
     async def close(self) -> None:
         await self._http.close()
 
@@ -144,11 +197,28 @@ class ApiClient:
         headers: Mapping[str, str] = {},
         any_answer: bool = False,
     ) -> ApiReply:
+        url, encoded = self._checked_url(path), _encoded(body)
+        answer = await self._call(method, url, {**self._headers, **headers}, encoded, writes=writes)
+        return self._parse_response(answer, writes=writes, any_answer=any_answer)
+
+    def _checked_url(self, path: str) -> Url:
         if has_dot_segments(path):
             raise invalid("a value would change the path of the API: it is . or ..")
-        url, encoded = _url(self._base + path), _encoded(body)
+        return _url(self._base + path)
+
+    async def _call(
+        self,
+        method: str,
+        url: Url,
+        headers: Mapping[str, str],
+        body: RequestBody,
+        *,
+        writes: bool,
+        sink: Sink | None = None,
+    ) -> HttpResponse:
+        """Call a URL and return its response, whatever its status; raises ConnectorError without one."""
         try:
-            answer = await self._request(method, url, {**self._headers, **headers}, encoded)
+            return await self._request(method, url, headers, body, sink)
         except ForbiddenUrl as error:
             raise ConnectorError(ErrorKind.PERMISSION, f"not called: {error}") from error
         except (UnresolvedHost, NotSent) as error:
@@ -157,18 +227,19 @@ class ApiClient:
             late = isinstance(error.__cause__, TimeoutError)
             reason = f"no answer after the request left: {self.redact(str(error))}"
             raise ConnectorError(ErrorKind.TIMEOUT if late else ErrorKind.TEMPORARY, reason, sent=writes) from error
-        return self._parse_response(answer, writes=writes, any_answer=any_answer)
 
-    async def _request(self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
+    async def _request(
+        self, method: str, url: Url, headers: Mapping[str, str], body: RequestBody, sink: Sink | None
+    ) -> HttpResponse:
         """Call the host at a checked address; on a failed connection try its next address."""
         began, origin = time.monotonic(), url.origin_ascii
         admitted = self._guard.known(origin) or await self._guard.admit(origin)
         others = len(admitted.addresses) - 1
-        ask = partial(self._http.request, method, url, headers=headers, body=body, max_response_size=MAX_ANSWER)
+        ask = partial(self._http.request, method, url, headers=headers, body=body, sink=sink)
         while True:
             left = self._deadline - timedelta(seconds=time.monotonic() - began)
             try:
-                return await ask(deadline=left, pinned=admitted.pin(self._address))
+                return await ask(deadline=left, pinned=admitted.pin(self._address), max_response_size=MAX_ANSWER)
             except NotSent:
                 self._address, others = self._address + 1, others - 1
                 if others < 0 or time.monotonic() - began > self._deadline.total_seconds() / 3:
@@ -214,9 +285,20 @@ def _url(address: str) -> Url:
     return Url(address)
 
 
-def _encoded(body: object) -> bytes | None:
-    if body is None or isinstance(body, bytes):
-        return body
+def _redirected(url: Url, where: str) -> Url:
+    """Return the URL of a redirect; the SSRF rules apply to it when it is called."""
+    try:
+        found = url.join(where)
+    except ValueError:
+        raise ConnectorError(ErrorKind.PERMANENT, "the redirect has an invalid URL") from None
+    if found.username or found.password or (url.scheme == "https" and found.scheme != "https"):
+        raise ConnectorError(ErrorKind.PERMISSION, "not called: the redirect has a user name, or leaves https")
+    return found
+
+
+def _encoded(body: object) -> RequestBody:
+    if body is None or isinstance(body, bytes) or callable(body):
+        return cast(RequestBody, body)
     try:
         return orjson.dumps(body)
     except TypeError as error:

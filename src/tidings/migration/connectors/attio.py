@@ -1,8 +1,9 @@
-"""Attio as a target: records of any object, list entries, notes, tasks and meetings.
+"""Attio as a target: records of any object, list entries, notes, tasks, meetings and files.
 
     people, companies, ...   upserted by a unique attribute: repeating a write changes nothing
     lists/<list>             entries, upserted by their parent record
     notes, tasks, meetings   no key: created once, and compared by content when the outcome is unknown
+    files                    the same: compared by parent, name and size, also before the upload
 
 Attio stores a note's time, so a note with `created_at` is looked up before it is written; so is a meeting. Others
 are always created: two notes with the same text may both be intended.
@@ -10,17 +11,18 @@ are always created: two notes with the same text may both be intended.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import quote, urlencode
 
 from ...wire.ssrf_guard import SsrfRules
 from ..mapping.content_hash import canonical_json
 from .api_client import ApiClient
-from .attio_items import ITEMS, AttioItem
+from .attio_items import ITEMS, MAX_FILE, AttioItem, canonical_file
 from .attio_values import attribute_of, canonical_value, explain, first_text, linked, plain
 from .options import ANY_HOST, Connector, ConnectorReach, base_url, duration, header_value, rate, text_table
 from .port import (
@@ -37,6 +39,7 @@ from .port import (
 
 URL = "https://api.attio.com"
 LISTS: Final = "lists/"
+FILES: Final = "files"
 KEYS: Mapping[str, str] = {"people": "email_addresses", "companies": "domains"}
 REFERENCES: Mapping[str, str] = {
     "company": "companies",
@@ -62,6 +65,7 @@ class AttioSettings:
     references: Mapping[str, str] = field(default_factory=dict)
     reads_per_second: float = 100.0
     writes_per_second: float = 25.0
+    uploads_per_second: float = 0.9  # Attio allows one
     deadline: timedelta = timedelta(seconds=30)
     rules: SsrfRules = ANY_HOST
 
@@ -74,6 +78,7 @@ class AttioTarget:
     def __init__(self, settings: AttioSettings, now: Callable[[], int]) -> None:
         self._keys = {**KEYS, **settings.keys}
         self._references = {**REFERENCES, **settings.references}
+        self.uploads_per_second = settings.uploads_per_second
         self.limits = SystemLimits(settings.reads_per_second, settings.writes_per_second, concurrency=8)
         self._known: dict[str, Mapping[str, Attribute]] = {}
         self._kinds: dict[str, Mapping[str, str]] = {}  # Attio's own types of the attributes
@@ -90,7 +95,7 @@ class AttioTarget:
         )
 
     def strategy(self, type_: str) -> WriteStrategy:
-        """Return UPSERT for records and entries; notes, tasks and meetings have no key."""
+        """Return UPSERT for records and entries; notes, tasks, meetings and files have no key."""
         return WriteStrategy.RECONCILE if type_ in ITEMS else WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
@@ -103,7 +108,8 @@ class AttioTarget:
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         """Find records by key, notes by parent and content, entries by parent."""
         if type_ in ITEMS:
-            item, parent = ITEMS[type_], _parent(fields) if type_ == "notes" or fields.get(_PARENT[1]) else {}
+            needs_parent = type_ in ("notes", FILES) or fields.get(_PARENT[1])
+            item, parent = ITEMS[type_], _parent(fields) if needs_parent else {}
             return [_found(item, one) async for one in self._items(item, parent) if item.same(one, fields)]
         if type_.startswith(LISTS):
             return await self._entries_of(type_, fields)
@@ -131,6 +137,16 @@ class AttioTarget:
         reply = await self._calls.write("PUT", path, {"data": {"values": values}})
         return TargetRecord(_made(reply.body, "record_id"))
 
+    def file_limit(self, type_: str) -> int | None:
+        return MAX_FILE if type_ == FILES else None
+
+    async def upload(self, type_: str, fields: Fields, file: BinaryIO) -> TargetRecord:
+        """Upload a file to its parent record."""
+        _parent(fields)
+        item = ITEMS[type_]
+        reply = await self._calls.upload(f"/{item.path}/upload", item.written(fields), fields["name"], file)
+        return TargetRecord(_made(reply.body, item.id))
+
     async def erase(self, type_: str, id_: str) -> None:
         place = f"/{type_}" if type_ in ITEMS else _object(type_)
         if type_.startswith(LISTS):
@@ -145,10 +161,15 @@ class AttioTarget:
         """Yield everything page by page, oldest first; without a key, a hash of the content is the key."""
         if type_ in ITEMS:
             item = ITEMS[type_]
-            async for one in self._items(item, {}):
+            async for one in self._files() if type_ == FILES else self._items(item, {}):
                 held = _found(item, one)
                 yield hashlib.sha256(canonical_json(held.fields).encode()).hexdigest()[:32], held
             return
+        async for key, written in self._records(type_):
+            yield key, written
+
+    async def _records(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
+        """Yield the records of an object, or the entries of a list, with their keys."""
         attributes, is_list = await self._attributes(type_), type_.startswith(LISTS)
         path, offset = (f"{_list(type_)}/entries" if is_list else _object(type_)), 0
         while True:
@@ -157,7 +178,7 @@ class AttioTarget:
             found = _data((await self._calls.read(f"{path}/query", body)).body)
             for one in found:
                 written = _entry(one, attributes) if is_list else _written(one, attributes)
-                yield _key_of(written, None if is_list else self._key(type_)), written
+                yield _key_of(written, None if is_list else self._keys.get(type_)), written
             offset += len(found)
             if len(found) < _RECORDS:
                 return
@@ -168,7 +189,7 @@ class AttioTarget:
     async def canonical(self, type_: str, fields: Fields) -> Fields:
         """Return fields as Attio returns them: whole names and locations, members by id."""
         if type_ in ITEMS:
-            return fields
+            return canonical_file(fields) if type_ == FILES else fields
         await self._attributes(type_)
         kinds = self._kinds[type_]
         return {name: await self._canonical(name, kinds.get(name, ""), value) for name, value in fields.items()}
@@ -238,6 +259,15 @@ class AttioTarget:
             query["cursor" if paging else "offset"] = paging.get("next_cursor") if paging else offset
             if len(found) < item.page or (paging and not paging.get("next_cursor")):
                 return
+
+    async def _files(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield the files of all records: Attio lists those of one record at a time."""
+        for object_ in [str(one.get("api_slug")) for one in _data((await self._calls.read("/objects")).body)]:
+            async for _, record in self._records(object_):
+                await asyncio.sleep(1 / (self.limits.reads_per_second or 1))
+                async for one in self._items(ITEMS[FILES], dict(zip(_PARENT, (object_, record.id), strict=True))):
+                    if one.get("file_type") == "file":
+                        yield one
 
     async def _linked_object(self, task: Mapping[str, Any]) -> str | None:
         """Return the slug of the object that a task is linked to; the task has its id."""
@@ -357,6 +387,7 @@ CONNECTOR = Connector(
         "references": text_table,
         "reads_per_second": rate,
         "writes_per_second": rate,
+        "uploads_per_second": rate,
         "deadline": duration,
     },
     target=AttioTarget,

@@ -1,12 +1,15 @@
-"""What Attio has no key for: notes, tasks and meetings, how each is written, read and recognized. Pure."""
+"""What Attio has no key for: notes, tasks, meetings and files, how each is written, read and recognized. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from .port import Attribute, Fields, parse_attributes
+from .port import Attribute, Fields, invalid, parse_attributes
+
+MAX_FILE = 50 << 20  # bytes
 
 
 class AttioItem(NamedTuple):
@@ -130,6 +133,28 @@ def _same_meeting(held: Mapping[str, Any], wanted: Fields) -> bool:
     return is_same and instant_of(read["start"]) == instant_of(wanted.get("start"))
 
 
+def _file_form(fields: Fields) -> Mapping[str, Any]:
+    return {"object": fields.get("parent_object"), "record_id": fields.get("parent_record_id")}
+
+
+def _read_file(one: Mapping[str, Any]) -> Fields:
+    parent = {"parent_object": one.get("object_slug"), "parent_record_id": one.get("record_id")}
+    return {**parent, "name": one.get("name"), "size": one.get("content_size")}
+
+
+def _same_file(held: Mapping[str, Any], wanted: Fields) -> bool:
+    is_file = held.get("file_type") == "file"  # not a folder, nor a link to another storage
+    return is_file and (held.get("name"), held.get("content_size")) == (wanted.get("name"), wanted.get("size"))
+
+
+def canonical_file(fields: Fields) -> Fields:
+    """Return the fields of a file with a name that fits into a form; raises VALIDATION if it is too large."""
+    size = fields.get("size")
+    if isinstance(size, int | float) and size > MAX_FILE:
+        raise invalid(f"the file has {size:,} bytes: Attio accepts at most {MAX_FILE:,}", "size")
+    return {**fields, "name": re.sub(r'[\x00-\x1f"/\\\x7f]', "_", str(fields.get("name") or ""))}
+
+
 ITEMS: Mapping[str, AttioItem] = {
     "notes": AttioItem(
         "notes",
@@ -163,5 +188,15 @@ ITEMS: Mapping[str, AttioItem] = {
         _read_meeting,
         _same_meeting,
         looked_up_by="start",
+    ),
+    "files": AttioItem(
+        "files",
+        "file_id",
+        parse_attributes("parent_object! parent_record_id:reference! name! size:number!"),
+        _file_form,
+        _read_file,
+        _same_file,
+        parent=("object", "record_id"),
+        page=200,
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 Fields = Mapping[str, Any]
 
@@ -197,6 +197,30 @@ class SupportsBulk(Protocol):
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[TargetRecord | ConnectorError]:
         """Write many records, one result each."""
+
+
+@runtime_checkable
+class SupportsDownload(Protocol):
+    """Optional for sources with files."""
+
+    def has_file(self, type_: str) -> bool:
+        """Return whether each record of this type is a file with content."""
+
+    async def download(self, type_: str, id_: str, file: BinaryIO, limit: int) -> None:
+        """Write the content of a file to `file`; more than `limit` bytes are a VALIDATION error."""
+
+
+@runtime_checkable
+class SupportsUpload(Protocol):
+    """Optional for targets with files. Each is looked up with `find` before it is uploaded."""
+
+    uploads_per_second: float
+
+    def file_limit(self, type_: str) -> int | None:
+        """Return the size of the largest file in bytes; None: records of this type are not files."""
+
+    async def upload(self, type_: str, fields: Fields, file: BinaryIO) -> TargetRecord:
+        """Create a record from its fields and its content."""
 
 
 @runtime_checkable

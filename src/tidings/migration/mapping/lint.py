@@ -68,6 +68,12 @@ def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[LintF
     return sorted(found, key=lambda finding: finding.level is not LintLevel.ERROR)
 
 
+def missing_files(types: Sequence[str]) -> list[LintFinding]:
+    """Return findings for types that are files in the target but not in the source."""
+    text, remedy = "the target stores files, but the source has no content for them", "Read them from a type with files"
+    return [_error("missing_content", name, None, text, remedy) for name in types]
+
+
 def observed_attributes(records: Iterable[Record]) -> list[Attribute]:
     """Return the attributes that sample records show, for sources that do not list them."""
     seen: dict[str, set[str]] = {}

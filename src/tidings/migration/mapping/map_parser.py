@@ -31,11 +31,12 @@ def read_type(name: str, raw: object, *, allow_hooks: bool) -> TypeMap:
     fields = section.tables("fields")
     if not fields:
         section.refuse("fields", "is missing", f'write [{place}.fields] and below it name = "path"')
-    skip = section.text("skip")
+    skip, target = section.text("skip"), section.text("to", name) or name
+    size = DEFAULT_BATCH_SIZES.get("files" if target == "files" else name, DEFAULT_BATCH_SIZE)
     return TypeMap(
         name=name,
         source=section.text("from", name) or name,
-        target=section.text("to", name) or name,
+        target=target,
         fields=tuple(read_field(f"{place}.fields", field, entry) for field, entry in fields.items()),
         key=section.text("key", OWN_ID) or OWN_ID,
         after=section.texts("after"),
@@ -44,9 +45,7 @@ def read_type(name: str, raw: object, *, allow_hooks: bool) -> TypeMap:
         ignore=frozenset(section.texts("ignore")),
         group=section.text("group"),
         extra=section.flag("extra"),
-        batch_size=section.whole(
-            "batch_size", DEFAULT_BATCH_SIZES.get(name, DEFAULT_BATCH_SIZE), least=MIN_BATCH_SIZE, most=MAX_BATCH_SIZE
-        ),
+        batch_size=section.whole("batch_size", size, least=MIN_BATCH_SIZE, most=MAX_BATCH_SIZE),
         raw=section.raw,
     )
 

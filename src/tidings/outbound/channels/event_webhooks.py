@@ -153,7 +153,8 @@ class EventsChannel(NoLookup):
             admitted = await self._guard.admit(receiver.url)
             deadline -= timedelta(seconds=time.monotonic() - began)
         named = signature_headers(receiver.keys, message.id, self._now() // SECOND, body)
-        return await self._http.post(
+        return await self._http.request(
+            "POST",
             admitted.target.url,
             headers={**named, "content-type": "application/json"},
             body=body,

@@ -59,7 +59,8 @@ class SandboxChannel(NoLookup):
     async def send(self, message: Message) -> Outcome:
         """POST once to the simulated phone."""
         try:
-            answer = await self._http.post(
+            answer = await self._http.request(
+                "POST",
                 self._url,
                 headers=_HEADERS,
                 body=body_of(message),

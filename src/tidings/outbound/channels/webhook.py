@@ -108,7 +108,8 @@ class WebhookChannel(NoLookup):
         tenant = OPERATOR if message.recipient == DEFAULT else message.tenant
         signing = self._signer.of(tenant, str(admitted.target.url))
         named = signature_headers(signing.keys, message.id, self._now() // SECOND, body)
-        answer = await self._http.post(
+        answer = await self._http.request(
+            "POST",
             admitted.target.url,
             headers={**named, "content-type": "application/json"},
             body=body,

@@ -4,7 +4,8 @@ Both share the quotas, by default 900 calls per minute and 100,000 per month, re
 answer. `POST /sandbox/affinity` sets them and generates the content; `GET` returns it for comparison. Version
 1 alternates between two shapes of errors; version 2 answers as the header `X-Affinity-Api-Version` says, by
 default as its oldest. Faults apply to the channel `affinity` with the kind of record as recipient; a fault's code
-is an HTTP status, or `month` for an exhausted monthly quota.
+is an HTTP status, or `month` for an exhausted monthly quota. A file is downloaded by a redirect to a signed URL below
+`/affinity-storage`, which rejects requests with an Authorization header, as a storage host does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from urllib.parse import urlencode
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid
@@ -30,6 +31,7 @@ from tidings.sandbox.affinity_data import (
     as_version_2,
     defective_persons,
     field_metadata,
+    file_content,
     generate_records,
 )
 from tidings.sandbox.faults import FaultKind, SandboxFault
@@ -40,7 +42,7 @@ from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "affinity"
 PER_MINUTE, PER_MONTH = 900, 100_000
-MOST = 1_000_000
+MOST, MOST_BYTES = 1_000_000, 100_000_000
 MONTH = "month"
 FIELDS = "fields"
 VERSION_HEADER, OLDEST_VERSION = "x-affinity-api-version", "2024-01-01"
@@ -55,6 +57,7 @@ _WORDS = {
     429: ("rate-limit", "Too many requests"),
     500: ("server", "Something went wrong"),
 }
+_SIGNATURE = "simulated"
 _MONTH_SECONDS = 30 * 86_400
 
 
@@ -115,6 +118,7 @@ def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     crm = _AffinityProvider(world)
     return [
         *(provider_route(world, f"/affinity{call.path}", crm.method(call), "GET") for call in CALLS),
+        Route("/affinity-storage/{id}", crm.stored, methods=["GET"]),
         Route("/affinity/rate-limit", crm.rate_limit, methods=["GET"]),
         Route("/affinity/v2/rate-limit", crm.rate_limit_2, methods=["GET"]),
         Route("/sandbox/affinity", crm.show, methods=["GET"]),
@@ -145,6 +149,9 @@ class _AffinityProvider:
         def answer(asked: ProviderRequest, _arrival: ProviderArrival, _entry: SandboxEntry) -> Response:
             headers = self._quotas.headers(self._seconds)
             try:
+                if "/download/" in call.path:
+                    url = f"http://{_host(asked)}/affinity-storage/{self._one(call, asked)['id']}"
+                    return RedirectResponse(f"{url}?X-Signature={_SIGNATURE}", status_code=302, headers=headers)
                 return SandboxJson((self._one if "{id}" in call.path else self._page)(call, asked), headers=headers)
             except AffinityError as failed:
                 return self._error(call, failed.status, headers, failed.param)
@@ -158,6 +165,13 @@ class _AffinityProvider:
             return self._error(call, http_status(code) or 400, headers)
 
         return ProviderMethod(read, answer, error)
+
+    async def stored(self, request: Request) -> Response:
+        """Return a file by its signed URL."""
+        if "authorization" in request.headers or request.query_params.get("X-Signature") != _SIGNATURE:
+            return Response("<Error><Code>InvalidArgument</Code></Error>", 400, media_type="application/xml")
+        found = next((one for one in self._content["files"] if str(one["id"]) == request.path_params["id"]), None)
+        return Response(status_code=404) if found is None else Response(file_content(found))
 
     async def rate_limit(self, _: Request) -> Response:
         """Return the quotas; not counted."""
@@ -183,12 +197,13 @@ class _AffinityProvider:
         return SandboxJson({"counts": counts, "bad": len(self._bad)}, status_code=201)
 
     def _set(self, told: Mapping[str, Any]) -> None:
-        known = (*KINDS, "bad_every", "per_minute", "per_month")
+        known = (*KINDS, "file_size", "bad_every", "per_minute", "per_month")
         for name, value in told.items():
             if name not in known:
                 raise Invalid(f"Unknown field {name!r}", remedy=f"Use {', '.join(known)}", field=name)
-            if type(value) is not int or not 0 <= value <= MOST:
-                raise Invalid(f"{name} must be an integer from 0 to {MOST}", field=name)
+            most = MOST_BYTES if name == "file_size" else MOST
+            if type(value) is not int or not 0 <= value <= most:
+                raise Invalid(f"{name} must be an integer from 0 to {most}", field=name)
         self._quotas.per_minute = told.get("per_minute", self._quotas.per_minute)
         self._quotas.per_month = told.get("per_month", self._quotas.per_month)
         if any(kind in told for kind in KINDS):
@@ -237,7 +252,7 @@ class _AffinityProvider:
         if start + size < len(held):
             path = call.path.replace("{list}", asked.path.get("list", ""))
             query = urlencode({**rest, "cursor": _token(start + size)}, doseq=True)
-            url = f"http://{asked.headers.get('host', 'localhost')}/affinity{path}?{query}"
+            url = f"http://{_host(asked)}/affinity{path}?{query}"
         return {"data": found, "pagination": {"prevUrl": None, "nextUrl": url}}
 
     def _context(self, call: AffinityRoute, one: Mapping[str, Any]) -> Mapping[Any, Any] | None:
@@ -278,6 +293,10 @@ def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[s
     following = _token(start + size, said) if start + size < len(held) else None
     name = call.path.rpartition("/")[2].replace("-", "_")
     return {name: list(map(shown, held[start : start + size])), "next_page_token": following}
+
+
+def _host(asked: ProviderRequest) -> str:
+    return asked.headers.get("host", "localhost")
 
 
 def _key(asked: ProviderRequest, version: int) -> str:
@@ -324,6 +343,9 @@ CALLS: Sequence[AffinityRoute] = (
     AffinityRoute("/lists", "lists"),
     AffinityRoute("/lists/{list}/list-entries", "list_entries"),
     AffinityRoute("/reminders", "activities"),
+    AffinityRoute("/entity-files", "files"),
+    AffinityRoute("/entity-files/{id}", "files"),
+    AffinityRoute("/entity-files/download/{id}", "files"),
     AffinityRoute("/v2/persons/fields", FIELDS, 2),
     AffinityRoute("/v2/companies/fields", FIELDS, 2),
     AffinityRoute("/v2/lists/{list}/fields", FIELDS, 2),

@@ -1,6 +1,6 @@
 """Simulated Attio below `/attio/v2`, with its limits, errors and content (`attio_workspace`).
 
-The limits are Attio's, 100 reads and 25 writes per second, unless changed by `POST /sandbox/attio`; above
+The limits are Attio's, 100 reads, 25 writes and one upload per second, unless changed by `POST /sandbox/attio`; above
 them it answers 429 with an HTTP date. Faults apply to the channel `attio`; the recipient of a write is the
 object, `notes` or `lists/<list>`, of a read the same with the prefix `read:`. A fault's code is one of
 `ERRORS` or an HTTP status. `GET /sandbox/attio` returns the whole content for comparison.
@@ -18,17 +18,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid
-from tidings.sandbox.attio_routes import CALLS, AttioRoute
+from tidings.sandbox.attio_routes import CALLS, UPLOAD, AttioRoute
 from tidings.sandbox.attio_schema import AttioAttribute, AttioCollection, AttioError, AttioRecord
-from tidings.sandbox.attio_workspace import AttioWorkspace
+from tidings.sandbox.attio_workspace import MAX_FILE, AttioWorkspace
 from tidings.sandbox.faults import FaultKind, SandboxFault
 from tidings.sandbox.ledger import SandboxEntry
 from tidings.sandbox.provider_endpoint import ProviderMethod, ProviderRequest, http_status, is_wrong, provider_route
-from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
+from tidings.sandbox.responses import MAX_BODY, SandboxJson, read_command, with_error_response
 from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "attio"
-READS_PER_SECOND, WRITES_PER_SECOND = 100, 25
+READS_PER_SECOND, WRITES_PER_SECOND, UPLOADS_PER_SECOND = 100, 25, 1
 
 ERRORS: Mapping[str, tuple[int, str]] = {
     "validation_type": (400, "Body payload validation error."),
@@ -79,6 +79,7 @@ class _AttioProvider:
         self._world = world
         self._content = AttioWorkspace(world.environment.wall)
         self._reads, self._writes = AttioRateWindow(READS_PER_SECOND), AttioRateWindow(WRITES_PER_SECOND)
+        self._uploads = AttioRateWindow(UPLOADS_PER_SECOND)
         self._refused = 0
 
     def method(self, call: AttioRoute) -> ProviderMethod:
@@ -89,7 +90,7 @@ class _AttioProvider:
             said = orjson.dumps([call.method, call.path, asked.path, dict(asked.query), asked.fields]).decode()
             token = asked.headers.get("authorization", "").removeprefix("Bearer").strip()
             problem, fault = ("unauthorized" if is_wrong(token) else None), None
-            window = self._writes if call.writes else self._reads
+            window = self._uploads if call.path == UPLOAD else self._writes if call.writes else self._reads
             if problem is None and window.is_full(self._world.environment.wall() // 1_000_000):
                 self._refused += 1
                 fault = SandboxFault(FaultKind.THROTTLED, 1.0)
@@ -103,7 +104,7 @@ class _AttioProvider:
                 code = "missing_value" if by_id and wrong.status == 400 else wrong.code  # the only word there
                 return _error(code, wrong.status, wrong.message, wrong.path)
             body = made if made == {} or (isinstance(made, dict) and "pagination" in made) else {"data": made}
-            return SandboxJson(body)
+            return SandboxJson(body, status_code=201 if call.path == UPLOAD else 200)
 
         def error(_: ProviderRequest, entry: SandboxEntry, code: str) -> Response:
             if entry.did is not FaultKind.THROTTLED:
@@ -111,7 +112,8 @@ class _AttioProvider:
             until = formatdate(self._world.environment.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True)
             return _error(code, headers={"retry-after": until})
 
-        return ProviderMethod(read, answer, error, _FAULTS)
+        most = 2 * MAX_FILE if call.path == UPLOAD else MAX_BODY
+        return ProviderMethod(read, answer, error, _FAULTS, max_body=most)
 
     async def show(self, request: Request) -> Response:
         """Return the content, or counts alone with `?counts`."""
@@ -123,6 +125,7 @@ class _AttioProvider:
         if full:
             found["content"] = {name: [_dumped(one) for one in shelf.held.values()] for name, shelf in shelves.items()}
             found["content"] |= {name: list(held.values()) for name, held in content.items.items()}
+            found["digests"] = content.digests
         return SandboxJson(found)
 
     async def tell(self, request: Request) -> Response:
@@ -138,11 +141,13 @@ class _AttioProvider:
         return SandboxJson({"forgotten": True})
 
     def _set(self, told: Mapping[str, Any]) -> None:
-        known = ("reads_per_second", "writes_per_second", "auto_companies", "attributes", "lists")
+        windows = {"reads_per_second": self._reads, "writes_per_second": self._writes}
+        windows["uploads_per_second"] = self._uploads
+        known = (*windows, "auto_companies", "attributes", "lists")
         unknown = next((name for name in told if name not in known), None)
         if unknown is not None:
             raise Invalid(f"Unknown field {unknown!r}", remedy=f"Use {', '.join(known)}", field=unknown)
-        for name, window in (("reads_per_second", self._reads), ("writes_per_second", self._writes)):
+        for name, window in windows.items():
             most = told.get(name, window.most)
             if type(most) is not int or most < 1:
                 raise Invalid(f"{name} must be an integer greater than zero", field=name)
