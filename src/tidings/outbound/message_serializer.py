@@ -47,11 +47,7 @@ def serialize_message(row: Row) -> Row:
         "text": content.get("text") or "",
         "subject": content.get("subject"),
         "data": content.get("data"),
-        "priority": row["priority"],
-        "ordering_key": row["ordering_key"],
-        "attempts": row["attempts"],
-        "max_attempts": row["max_attempts"],
-        "category": row["category"],
+        **{name: row[name] for name in ("priority", "ordering_key", "attempts", "max_attempts", "category")},
         "unknown": bool(row["unknown"]),
         "accepted_at": iso(row["accepted_at"]),
         "scheduled_at": iso(row["scheduled_at"]),
@@ -84,11 +80,7 @@ def serialize_history_entry(entry: Row) -> Row:
         "at": iso(entry["at"]),
         "from": public_state(entry["origin"]),
         "to": public_state(entry["state"]),
-        "attempt": entry["attempt"],
-        "node": entry["node"],
-        "node_name": entry["node_name"],
-        "category": entry["category"],
-        "detail": entry["detail"],
+        **{name: entry[name] for name in ("attempt", "node", "node_name", "category", "detail")},
     }
 
 

@@ -69,9 +69,7 @@ class Overview:
         """All nodes that work or may still hold tasks."""
         return [
             {
-                "id": row["id"],
-                "name": row["name"],
-                "state": row["state"],
+                **{name: row[name] for name in ("id", "name", "state")},
                 "started_at": iso(row["started_at"]),
                 "seen_at": iso(row["seen_at"]),
                 "load": orjson.loads(row["info"]),

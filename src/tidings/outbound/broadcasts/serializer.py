@@ -86,9 +86,7 @@ def broadcast_event(row: Row, tally: BroadcastTally, state: str, reason: str | N
         "name": row["name"],
         "state": str(state),
         "reason": reason,
-        "channel": row["channel"],
-        "xref": row["xref"],
-        "schedule": row["schedule"],
+        **{name: row[name] for name in ("channel", "xref", "schedule")},
         "total": tally.total,
         "counts": tally.counts,
     }

@@ -46,12 +46,7 @@ class BroadcastService:
         if load_broadcast_options(row["options"]).by_zone:
             parts = await self._store.read("broadcast_parts", group_id=row["group_id"])
             shown["parts"] = [
-                {
-                    "timezone": part["timezone"],
-                    "total": part["total"],
-                    "taken": part["taken"],
-                    "starts_at": iso(part["starts_at"]),
-                }
+                {**{name: part[name] for name in ("timezone", "total", "taken")}, "starts_at": iso(part["starts_at"])}
                 for part in parts
             ]
         return shown
@@ -92,9 +87,7 @@ class BroadcastService:
         found = await read_tallies(self._store, [row["group_id"] for row in rows])
         return [
             {
-                "id": row["id"],
-                "state": row["state"],
-                "xref": row["xref"],
+                **{name: row[name] for name in ("id", "state", "xref")},
                 "total": found[row["group_id"]].total,
                 "counts": found[row["group_id"]].counts,
             }

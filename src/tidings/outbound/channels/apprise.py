@@ -24,8 +24,8 @@ from ...model.task import Category, OnUnknown
 from ...wire.ssrf_guard import has_dot_segments
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, NoLookup, traits_of
-from .long_text import LongText, long_text
-from .options import ChannelKind, text
+from .long_text import LongText
+from .options import channel_kind
 from .provider_api import ProviderReply, masked, outcome_by_status, provider_fields_of
 
 DEFAULT = "default"  # the recipient if the URL already names it
@@ -210,9 +210,4 @@ def _judge(settings: AppriseSettings) -> None:
         raise ValueError("secret_url", "Apprise does not know this URL", remedy)
 
 
-KIND = ChannelKind(
-    AppriseSettings,
-    lambda settings, now: AppriseChannel(settings),
-    {"secret_url": text, "long_text": long_text},
-    _judge,
-)
+KIND = channel_kind(AppriseSettings, lambda settings, now: AppriseChannel(settings), _judge)

@@ -14,7 +14,7 @@ from ...model.outcome import Done, Outcome, Retry
 from ...model.task import Category, OnUnknown
 from ...model.time import iso
 from .base import BaseChannelSettings, NoLookup, traits_of
-from .options import ChannelKind
+from .options import channel_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +62,4 @@ def _escaped(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-KIND = ChannelKind(ConsoleSettings, lambda settings, now: ConsoleChannel(settings, now=now), {})
+KIND = channel_kind(ConsoleSettings, ConsoleChannel)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
@@ -17,14 +17,14 @@ from ...model.outcome import Done, Outcome, Reject, Retry
 from ...model.task import Category, OnUnknown
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of
-from .options import ChannelKind, matching
+from .long_text import LongText, parts_of
+from .options import channel_kind, matching
 from .provider_api import (
+    BaseUrl,
     ProviderApi,
     ProviderChannel,
     ProviderPost,
     ProviderReply,
-    base_url,
     outcome_by_status,
     provider_fields_of,
     without_side_effects,
@@ -52,7 +52,7 @@ ONCE = frozenset({"embeds", "components", "poll"})  # with the first part only
 CONTENT = ("embeds", "components", "poll")  # allowed instead of a text
 
 _ID = re.compile(r"[0-9]{1,20}")
-_TOKEN = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_TOKEN = matching(re.compile(r"[A-Za-z0-9._-]{1,200}"), "must be the last part of the webhook's URL")
 _GONE = frozenset({10015, 50027})  # the webhook was deleted, or its token is wrong
 _UNREACHABLE = frozenset({10003})  # unknown channel
 _WRONG = frozenset({50006, 50035, 220001, 220003})
@@ -63,10 +63,10 @@ _ACCOUNT = frozenset({40333})
 class DiscordSettings(BaseChannelSettings):
     """Settings of one webhook."""
 
-    webhook_id: str
-    webhook_token: str = field(repr=False)
+    webhook_id: Annotated[str, _webhook_id]
+    webhook_token: Annotated[str, _TOKEN] = field(repr=False)
     long_text: LongText = LongText.REFUSE
-    base_url: str = "https://discord.com/api/v10"
+    base_url: BaseUrl = "https://discord.com/api/v10"
 
 
 class DiscordChannel(ProviderChannel):
@@ -173,13 +173,4 @@ def _webhook_id(value: object) -> str:
     return said
 
 
-KIND = ChannelKind(
-    DiscordSettings,
-    lambda settings, now: DiscordChannel(settings, now=now),
-    {
-        "webhook_id": _webhook_id,
-        "webhook_token": matching(_TOKEN, "must be the last part of the webhook's URL"),
-        "long_text": long_text,
-        "base_url": base_url,
-    },
-)
+KIND = channel_kind(DiscordSettings, DiscordChannel)

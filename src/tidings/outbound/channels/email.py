@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
 from ...model.errors import CallerError, Invalid, TooLarge
 from ...model.message import Message
@@ -34,7 +34,7 @@ from ...wire.smtp_client import (
 )
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, NoLookup, traits_of
-from .options import ChannelKind, choice, number, size, text, yes_or_no
+from .options import channel_kind, number, size, text
 from .provider_api import ACCOUNT_ERROR, INVALID_REQUEST, PERMANENT_ERROR, TEMPORARY_ERROR, ProviderError, masked
 
 PORTS = {SmtpSecurity.STARTTLS: 587, SmtpSecurity.TLS: 465, SmtpSecurity.NONE: 25}
@@ -44,20 +44,20 @@ PORTS = {SmtpSecurity.STARTTLS: 587, SmtpSecurity.TLS: 465, SmtpSecurity.NONE: 2
 class EmailSettings(BaseChannelSettings):
     """Settings of one mail server and sender."""
 
-    host: str
+    host: Annotated[str, _host]
     sender: str
-    port: int | None = None  # None = default of the security mode
+    port: Annotated[int, _whole(65_535, "must be a port, such as 587")] | None = None  # None: by security
     security: SmtpSecurity = SmtpSecurity.STARTTLS
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     verify: bool = True
     ca_file: str | None = None
-    helo_name: str | None = None
-    connections: int = 5
+    helo_name: Annotated[str, _name] | None = None
+    connections: Annotated[int, _whole(100, "must be a number from 1 to 100")] = 5
     subject: str = ""
     allow_from: bool = False
     partial: bool = False
-    max_size: int = 10 << 20
+    max_size: Annotated[int, size] = 10 << 20
     deadline: timedelta = field(default=timedelta(seconds=60), kw_only=True)
 
     @property
@@ -290,24 +290,4 @@ def _judge(settings: EmailSettings) -> None:
             raise ValueError("ca_file", "the file cannot be loaded", "Give certificates in PEM format") from error
 
 
-KIND = ChannelKind(
-    EmailSettings,
-    lambda settings, now: EmailChannel(settings, now=now),
-    {
-        "host": _host,
-        "port": _whole(65_535, "must be a port, such as 587"),
-        "security": choice(SmtpSecurity),
-        "username": text,
-        "password": text,
-        "sender": text,
-        "subject": text,
-        "allow_from": yes_or_no,
-        "partial": yes_or_no,
-        "max_size": size,
-        "connections": _whole(100, "must be a number from 1 to 100"),
-        "verify": yes_or_no,
-        "ca_file": text,
-        "helo_name": _name,
-    },
-    _judge,
-)
+KIND = channel_kind(EmailSettings, EmailChannel, _judge)

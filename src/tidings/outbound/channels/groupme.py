@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
@@ -19,15 +19,15 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, part_id, parts_of
-from .options import ChannelKind, choice
+from .long_text import LongText, part_id, parts_of
+from .options import channel_kind, choice
 from .provider_api import (
+    BaseUrl,
+    Credential,
     ProviderApi,
     ProviderChannel,
     ProviderPost,
     ProviderReply,
-    base_url,
-    credential,
     outcome_by_status,
     provider_fields_of,
     without_side_effects,
@@ -52,10 +52,11 @@ _ID = re.compile(r"[0-9]{1,20}")
 class GroupMeSettings(BaseChannelSettings):
     """Settings of a bot, an account, or both. A bot's id is a secret: it is enough to post."""
 
-    bot_id: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
+    bot_id: Credential | None = field(default=None, repr=False)
+    token: Credential | None = field(default=None, repr=False)
     long_text: LongText = LongText.REFUSE
-    base_url: str = "https://api.groupme.com/v3"
+    base_url: BaseUrl = "https://api.groupme.com/v3"
+    on_unknown: Annotated[OnUnknown, choice(OnUnknown)] | None = field(default=None, kw_only=True)
 
 
 class GroupMeChannel(ProviderChannel):
@@ -228,15 +229,4 @@ def _judge(settings: GroupMeSettings) -> None:
         raise ValueError("on_unknown", "a bot's posts cannot be looked up", "Use 'hold' or 'resend'")
 
 
-KIND = ChannelKind(
-    GroupMeSettings,
-    lambda settings, now: GroupMeChannel(settings, now=now),
-    {
-        "bot_id": credential,
-        "token": credential,
-        "on_unknown": choice(OnUnknown),
-        "long_text": long_text,
-        "base_url": base_url,
-    },
-    _judge,
-)
+KIND = channel_kind(GroupMeSettings, GroupMeChannel, _judge)

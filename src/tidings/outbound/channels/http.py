@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit
 from xml.sax.saxutils import escape as xml_escape
 
@@ -29,7 +29,7 @@ from ...wire.placeholders import UnresolvedPlaceholder as Missing
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, SsrfRules, UnresolvedHost, check_url, has_dot_segments
 from .base import BaseChannelSettings, NoLookup, traits_of
-from .options import ChannelKind, ports, size, text, yes_or_no
+from .options import channel_kind, ports, size, text
 from .provider_api import ProviderReply, masked, outcome_by_status
 
 METHODS = ("POST", "PUT", "PATCH", "GET")
@@ -47,23 +47,23 @@ class HttpSettings(BaseChannelSettings):
     """Settings: the request template, and how its response is read."""
 
     url: str = field(repr=False)
-    method: str = "POST"
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: object = field(default=None, repr=False)
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    success: frozenset[int] | None = None  # None = any 2xx
+    method: Annotated[str, _method] = "POST"
+    headers: Annotated[Mapping[str, str], _headers] = field(default_factory=dict, repr=False)
+    body: Annotated[object, _body] = field(default=None, repr=False)
+    secrets: Annotated[Mapping[str, str], _table] = field(default_factory=dict, repr=False)
+    success: Annotated[frozenset[int], _statuses] | None = None  # None = any 2xx
     success_path: str | None = None
-    success_equals: object = True
+    success_equals: Annotated[object, lambda value: value] = True
     receipt_path: str | None = None
     error_path: str | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
-    not_sent: frozenset[int] = frozenset()
+    errors: Annotated[Mapping[str, str], _words] = field(default_factory=dict)
+    not_sent: Annotated[frozenset[int], _statuses] = frozenset()
     address_prefix: str = ""
     strip_non_numeric: bool = False
     allow_private: bool = False
     allow_http: bool = False
-    ports: frozenset[int] | None = None
-    max_response_size: int = 65_536
+    ports: Annotated[frozenset[int], ports] | None = None
+    max_response_size: Annotated[int, size] = 65_536
     deadline: timedelta = field(default=timedelta(seconds=10), kw_only=True)
 
     @property
@@ -372,28 +372,4 @@ def _judge_names(option: str, template: object, settings: HttpSettings) -> None:
             raise ValueError(option, f"unknown placeholder {name!r}", remedy)
 
 
-KIND = ChannelKind(
-    HttpSettings,
-    lambda settings, now: HttpChannel(settings, now=now),
-    {
-        "url": text,
-        "method": _method,
-        "headers": _headers,
-        "body": _body,
-        "secrets": _table,
-        "success": _statuses,
-        "success_path": text,
-        "success_equals": lambda value: value,
-        "receipt_path": text,
-        "error_path": text,
-        "errors": _words,
-        "not_sent": _statuses,
-        "address_prefix": text,
-        "strip_non_numeric": yes_or_no,
-        "allow_private": yes_or_no,
-        "allow_http": yes_or_no,
-        "ports": ports,
-        "max_response_size": size,
-    },
-    _judge,
-)
+KIND = channel_kind(HttpSettings, HttpChannel, _judge)

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from ...model.errors import Invalid
 from ...model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
-from .options import choice
 
 MAX_PARTS = 10
 
@@ -28,9 +27,6 @@ class LongText(StrEnum):
 
     REFUSE = "refuse"
     SPLIT = "split"
-
-
-long_text = choice(LongText)
 
 
 def parts_of(text: str, most: int, rule: LongText) -> list[str]:

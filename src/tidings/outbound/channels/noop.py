@@ -11,7 +11,7 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome
 from ...model.task import OnUnknown
 from .base import BaseChannelSettings, NoLookup, traits_of
-from .options import ChannelKind, length
+from .options import channel_kind
 
 _DONE = Done()
 
@@ -47,4 +47,4 @@ class NoopChannel(NoLookup):
         """Do nothing: there are no connections."""
 
 
-KIND = ChannelKind(NoopSettings, lambda settings, now: NoopChannel(settings), {"delay": length})
+KIND = channel_kind(NoopSettings, lambda settings, now: NoopChannel(settings))

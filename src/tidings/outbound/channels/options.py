@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar, cast
+from datetime import timedelta
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from ...model import durations
 from ...model.task import OnUnknown
@@ -138,3 +141,24 @@ COMMON: Mapping[str, Read] = {
     "per_recipient": length,
     "suppress_opt_outs": yes_or_no,
 }
+_BY_TYPE: Mapping[object, Read] = {str: text, bool: yes_or_no, timedelta: length}
+
+
+def channel_kind(
+    settings: type, make: Callable[..., Channel], judge: Callable[[Any], None] = lambda _settings: None
+) -> ChannelKind:
+    """A kind whose options are the fields of its settings; `make` takes the settings, and `now` by keyword.
+
+    A field's reader is the one in its `Annotated` type, or that of its type.
+    """
+    types = get_type_hints(settings, include_extras=True)
+    own = {name: _reader(type_) for name, type_ in types.items() if name not in COMMON or "Annotated" in repr(type_)}
+    return ChannelKind(settings, lambda given, now: make(given, now=now), own, judge)
+
+
+def _reader(type_: Any) -> Read:
+    if get_origin(type_) in (Union, UnionType):
+        type_ = next(part for part in get_args(type_) if part is not NoneType)
+    if hasattr(type_, "__metadata__"):
+        return cast(Read, type_.__metadata__[0])
+    return choice(type_) if issubclass(type_, StrEnum) else _BY_TYPE[type_]

@@ -12,7 +12,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 import orjson
@@ -38,12 +38,9 @@ _ACCOUNT_STATUSES = frozenset({401, 402, 403, 407})
 _THROTTLED = frozenset({420, 429})
 _NOT_BEGUN = frozenset({408, 425, 503})  # refused before processing: certainly not sent
 
-credential = matching(re.compile(r"[!-~]{1,500}"), "must be printable ASCII without spaces")
-
-
-def base_url(value: object) -> str:
-    """Reader of the option: https, or http within a private network, to protect the credentials."""
-    return api_url(text(value))
+Credential = Annotated[str, matching(re.compile(r"[!-~]{1,500}"), "must be printable ASCII without spaces")]
+# https, or http within a private network, to protect the credentials
+BaseUrl = Annotated[str, lambda value: api_url(text(value))]
 
 
 class ProviderReply(NamedTuple):

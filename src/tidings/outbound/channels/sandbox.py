@@ -21,7 +21,7 @@ from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
 from .base import BaseChannelSettings, NoLookup, traits_of
-from .options import ChannelKind, text
+from .options import channel_kind
 
 PATH = "/sandbox/messages"
 ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
@@ -138,4 +138,4 @@ def _judge(settings: SandboxSettings) -> None:
         raise ValueError("url", str(error), "Use the sandbox's address, such as http://127.0.0.1:8025") from error
 
 
-KIND = ChannelKind(SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge)
+KIND = channel_kind(SandboxSettings, SandboxChannel, _judge)

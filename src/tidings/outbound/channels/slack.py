@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
@@ -18,14 +18,14 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of
-from .options import ChannelKind, matching
+from .long_text import LongText, parts_of
+from .options import channel_kind, matching
 from .provider_api import (
+    BaseUrl,
     ProviderApi,
     ProviderChannel,
     ProviderPost,
     ProviderReply,
-    base_url,
     outcome_by_status,
     provider_fields_of,
     without_side_effects,
@@ -52,7 +52,7 @@ DATA: Mapping[str, Field] = {
 ONCE = frozenset({"blocks", "attachments", "reply_broadcast", "metadata"})  # with the first part only
 
 _JSON = {"content-type": "application/json; charset=utf-8"}
-_TOKEN = re.compile(r"xox[a-z]?[.-][!-~]{1,300}")
+_TOKEN = matching(re.compile(r"xox[a-z]?[.-][!-~]{1,300}"), "must be a Slack token, such as xoxb-…")
 _HOOK = re.compile(r"(?:https?://[!-~]+/services/)?([A-Za-z0-9]{1,40}/[A-Za-z0-9]{1,40}/[A-Za-z0-9]{1,80})")
 _PLACE = re.compile(r"[CDGUW][A-Z0-9]{2,20}|#[^\s#@<>&,]{1,80}")
 
@@ -78,10 +78,10 @@ _UNCERTAIN = frozenset({"internal_error", "fatal_error"})  # may have partly suc
 class SlackSettings(BaseChannelSettings):
     """Settings of one app by its token, or of one incoming webhook."""
 
-    token: str | None = field(default=None, repr=False)
-    webhook_token: str | None = field(default=None, repr=False)
+    token: Annotated[str, _TOKEN] | None = field(default=None, repr=False)
+    webhook_token: Annotated[str, _webhook_token] | None = field(default=None, repr=False)
     long_text: LongText = LongText.REFUSE
-    base_url: str | None = None
+    base_url: BaseUrl | None = None
 
 
 class SlackChannel(ProviderChannel):
@@ -215,14 +215,4 @@ def _judge(settings: SlackSettings) -> None:
         raise ValueError("token", problem, "Give the app's token, or the webhook's")
 
 
-KIND = ChannelKind(
-    SlackSettings,
-    lambda settings, now: SlackChannel(settings, now=now),
-    {
-        "token": matching(_TOKEN, "must be a Slack token, such as xoxb-…"),
-        "webhook_token": _webhook_token,
-        "long_text": long_text,
-        "base_url": base_url,
-    },
-    _judge,
-)
+KIND = channel_kind(SlackSettings, SlackChannel, _judge)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
@@ -19,14 +19,14 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ..markup import Markup, MarkupSpot
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of
-from .options import ChannelKind, choice, matching
+from .long_text import LongText, parts_of
+from .options import channel_kind, choice, matching
 from .provider_api import (
+    BaseUrl,
     ProviderApi,
     ProviderChannel,
     ProviderPost,
     ProviderReply,
-    base_url,
     outcome_by_status,
     provider_fields_of,
     without_side_effects,
@@ -65,8 +65,11 @@ DATA: Mapping[str, Field] = {
 }
 
 _MARKUP = {"HTML": Markup.HTML, "MarkdownV2": Markup.MARKDOWN_V2, "Markdown": Markup.MARKDOWN}
-_TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,128}", re.ASCII)
-_SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}", re.ASCII)
+_TOKEN = matching(
+    re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,128}", re.ASCII),
+    "must be a bot token from BotFather: digits, a colon, and letters",
+)
+_SECRET = matching(re.compile(r"[A-Za-z0-9_-]{16,256}", re.ASCII), "must be 16 to 256 of A-Z, a-z, 0-9, _ and -")
 _NUMBER = re.compile(r"-?[1-9][0-9]{0,15}", re.ASCII)
 _NAME = re.compile(r"@[A-Za-z][A-Za-z0-9_]{3,31}", re.ASCII)
 _REMEMBERED = 10_000  # migrated groups
@@ -98,12 +101,12 @@ _UNREACHABLE = (
 class TelegramSettings(BaseChannelSettings):
     """Settings of one bot."""
 
-    token: str = field(repr=False)
-    parse_mode: str | None = None
-    bad_markup: str = "reject"
+    token: Annotated[str, _TOKEN] = field(repr=False)
+    parse_mode: Annotated[str, choice(MODES)] | None = None
+    bad_markup: Annotated[str, choice(("reject", "plain"))] = "reject"
     long_text: LongText = LongText.REFUSE
-    webhook_secret: str | None = field(default=None, repr=False)
-    base_url: str = "https://api.telegram.org"
+    webhook_secret: Annotated[str, _SECRET] | None = field(default=None, repr=False)
+    base_url: BaseUrl = "https://api.telegram.org"
 
 
 class TelegramChannel(ProviderChannel):
@@ -295,15 +298,4 @@ def receipt_of(result: object) -> str | None:
     return f"{place}/{number}" if type(place) is int else str(number)
 
 
-KIND = ChannelKind(
-    TelegramSettings,
-    lambda settings, now: TelegramChannel(settings, now=now),
-    {
-        "token": matching(_TOKEN, "must be a bot token from BotFather: digits, a colon, and letters"),
-        "parse_mode": choice(MODES),
-        "bad_markup": choice(("reject", "plain")),
-        "long_text": long_text,
-        "webhook_secret": matching(_SECRET, "must be 16 to 256 of A-Z, a-z, 0-9, _ and -"),
-        "base_url": base_url,
-    },
-)
+KIND = channel_kind(TelegramSettings, TelegramChannel)

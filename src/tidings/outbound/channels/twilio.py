@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
 import orjson
@@ -23,8 +23,8 @@ from ...model.errors import Invalid
 from ...model.outcome import Done, Outcome, Reject, Retry
 from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of
-from .options import ChannelKind, choice, length, matching, text
+from .long_text import LongText, parts_of
+from .options import channel_kind, length, matching, text
 from .phone_number import check_e164, is_e164, is_user_id
 from .provider_api import (
     ACCOUNT_ERROR,
@@ -33,13 +33,13 @@ from .provider_api import (
     PERMANENT_ERROR,
     RATE_LIMITED,
     TEMPORARY_ERROR,
+    BaseUrl,
+    Credential,
     ProviderApi,
     ProviderChannel,
     ProviderError,
     ProviderPost,
     ProviderReply,
-    base_url,
-    credential,
     outcome_by_status,
     provider_fields_of,
     without_side_effects,
@@ -56,7 +56,10 @@ DATA: Mapping[str, Field] = {
 }
 
 _SID = {"AC": "account", "MG": "messaging service", "SK": "API key", "HX": "content template"}
-_SENDER = re.compile(r"\+[1-9][0-9]{6,14}|[0-9]{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 +&_-]{1,11}", re.ASCII)
+_SENDER = matching(
+    re.compile(r"\+[1-9][0-9]{6,14}|[0-9]{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 +&_-]{1,11}", re.ASCII),
+    "must be a number like +15550001111, a short code, or a name of 11 letters",
+)
 _FORM = {"content-type": "application/x-www-form-urlencoded"}
 _FAILED = frozenset({"failed", "undelivered", "canceled"})
 
@@ -98,18 +101,18 @@ class TwilioProduct(StrEnum):
 class TwilioSettings(BaseChannelSettings):
     """Settings of one account and sender. An API key replaces the auth token for sending."""
 
-    account_sid: str
-    auth_token: str | None = field(default=None, repr=False)
-    shared_key: str | None = field(default=None, repr=False)  # verifies callbacks that it signs
-    api_key: str | None = field(default=None, repr=False)
-    api_secret: str | None = field(default=None, repr=False)
-    sender: str | None = None
-    messaging_service: str | None = None
+    account_sid: Annotated[str, partial(_sid, "AC")]
+    auth_token: Credential | None = field(default=None, repr=False)
+    shared_key: Credential | None = field(default=None, repr=False)  # verifies callbacks that it signs
+    api_key: Annotated[str, partial(_sid, "SK")] | None = field(default=None, repr=False)
+    api_secret: Credential | None = field(default=None, repr=False)
+    sender: Annotated[str, _SENDER] | None = None
+    messaging_service: Annotated[str, partial(_sid, "MG")] | None = None
     via: TwilioProduct = TwilioProduct.SMS
-    status_callback: str | None = field(default=None, repr=False)
-    validity: timedelta | None = None
+    status_callback: Annotated[str, _callback] | None = field(default=None, repr=False)
+    validity: Annotated[timedelta, _validity] | None = None
     long_text: LongText = LongText.REFUSE
-    base_url: str = "https://api.twilio.com"
+    base_url: BaseUrl = "https://api.twilio.com"
 
 
 class TwilioChannel(ProviderChannel):
@@ -272,22 +275,4 @@ def _validate(settings: TwilioSettings) -> None:
         raise ValueError("sender", "WhatsApp needs a number", "Write it like +15550001111")
 
 
-KIND = ChannelKind(
-    TwilioSettings,
-    lambda settings, now: TwilioChannel(settings, now=now),
-    {
-        "account_sid": partial(_sid, "AC"),
-        "auth_token": credential,
-        "shared_key": credential,
-        "api_key": partial(_sid, "SK"),
-        "api_secret": credential,
-        "sender": matching(_SENDER, "must be a number like +15550001111, a short code, or a name of 11 letters"),
-        "messaging_service": partial(_sid, "MG"),
-        "via": choice(TwilioProduct),
-        "status_callback": _callback,
-        "validity": _validity,
-        "long_text": long_text,
-        "base_url": base_url,
-    },
-    _validate,
-)
+KIND = channel_kind(TwilioSettings, TwilioChannel, _validate)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache, partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import orjson
 
@@ -26,7 +26,7 @@ from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, SsrfRules, UnresolvedHost, check_url
 from ...wire.webhook_signatures import signature_headers
 from .base import BaseChannelSettings, NoLookup, traits_of
-from .options import ChannelKind, ports, secrets, size, text, yes_or_no
+from .options import channel_kind, ports, secrets, size
 from .signing_secrets import EndpointKeys, EndpointSigner
 
 DEFAULT = "default"  # the recipient for the configured URL
@@ -41,11 +41,11 @@ class WebhookSettings(BaseChannelSettings):
     """Settings; the receivers' secrets are derived from `secrets`, none means unsigned."""
 
     url: str | None = None
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: Annotated[tuple[str, ...], secrets] = field(default=(), repr=False)
     allow_private: bool = False
     allow_http: bool = False
-    ports: frozenset[int] | None = None
-    max_response_size: int = 65_536
+    ports: Annotated[frozenset[int], ports] | None = None
+    max_response_size: Annotated[int, size] = 65_536
 
     @property
     def rules(self) -> SsrfRules:
@@ -187,16 +187,4 @@ def _judge(settings: WebhookSettings) -> None:
         raise ValueError("url", str(error), remedy) from error
 
 
-KIND = ChannelKind(
-    WebhookSettings,
-    lambda settings, now: WebhookChannel(settings, now=now),
-    {
-        "url": text,
-        "secrets": secrets,
-        "allow_private": yes_or_no,
-        "allow_http": yes_or_no,
-        "ports": ports,
-        "max_response_size": size,
-    },
-    _judge,
-)
+KIND = channel_kind(WebhookSettings, WebhookChannel, _judge)

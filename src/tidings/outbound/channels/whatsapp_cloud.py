@@ -11,15 +11,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from .base import BaseChannelSettings, traits_of
-from .long_text import LongText, long_text, parts_of
-from .options import ChannelKind, matching, yes_or_no
+from .long_text import LongText, parts_of
+from .options import channel_kind, matching
 from .phone_number import check_e164, is_user_id
 from .provider_api import (
     ACCOUNT_ERROR,
@@ -28,13 +28,13 @@ from .provider_api import (
     PERMANENT_ERROR,
     RATE_LIMITED,
     TEMPORARY_ERROR,
+    BaseUrl,
+    Credential,
     ProviderApi,
     ProviderChannel,
     ProviderError,
     ProviderPost,
     ProviderReply,
-    base_url,
-    credential,
     outcome_by_status,
     provider_fields_of,
     without_side_effects,
@@ -117,21 +117,21 @@ CODES: Mapping[int, ProviderError] = {
 
 _DIGITS = re.compile(r"[0-9]{1,32}", re.ASCII)
 _GROUP_ID = re.compile(r"[A-Za-z0-9_=-]{1,256}", re.ASCII)
-_VERSION = re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII)
+_VERSION = matching(re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII), "must be a version such as 'v24.0'")
 
 
 @dataclass(frozen=True, slots=True)
 class WhatsAppCloudSettings(BaseChannelSettings):
     """Settings of one business number."""
 
-    phone_number_id: str
-    access_token: str = field(repr=False)
-    app_secret: str | None = field(default=None, repr=False)
-    verify_token: str | None = field(default=None, repr=False)
-    api_version: str = "v24.0"
+    phone_number_id: Annotated[str, _phone_number_id]
+    access_token: Credential = field(repr=False)
+    app_secret: Credential | None = field(default=None, repr=False)
+    verify_token: Credential | None = field(default=None, repr=False)
+    api_version: Annotated[str, _VERSION] = "v24.0"
     preview_url: bool = False
     long_text: LongText = LongText.REFUSE
-    base_url: str = "https://graph.facebook.com"
+    base_url: BaseUrl = "https://graph.facebook.com"
     deadline: timedelta = field(default=timedelta(seconds=20), kw_only=True)
 
 
@@ -288,17 +288,4 @@ def _phone_number_id(value: object) -> str:
     return found
 
 
-KIND = ChannelKind(
-    WhatsAppCloudSettings,
-    lambda settings, now: WhatsAppCloudChannel(settings, now=now),
-    {
-        "phone_number_id": _phone_number_id,
-        "access_token": credential,
-        "app_secret": credential,
-        "verify_token": credential,
-        "api_version": matching(_VERSION, "must be a version such as 'v24.0'"),
-        "preview_url": yes_or_no,
-        "long_text": long_text,
-        "base_url": base_url,
-    },
-)
+KIND = channel_kind(WhatsAppCloudSettings, WhatsAppCloudChannel)

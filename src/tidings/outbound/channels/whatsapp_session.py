@@ -7,22 +7,15 @@ deduplication by id, so an uncertain message is held.
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 from .base import Channel
-from .options import ChannelKind, Now, choice, length, matching, text, yes_or_no
-from .provider_api import base_url, credential
-from .whatsapp_servers.base import NumberFormat, SessionServer, WhatsappSessionSettings
+from .options import Now, channel_kind
+from .whatsapp_servers.base import SessionServer, WhatsappSessionSettings
 from .whatsapp_servers.evolution import EvolutionChannel
 from .whatsapp_servers.gateway import GatewayChannel
 from .whatsapp_servers.waha import WahaChannel
 
-_SESSION = re.compile(r"[A-Za-z0-9_-]{1,54}", re.ASCII)
-_FIELD = matching(re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII), "must be a name of letters, digits and _")
 
-
-def _make(settings: WhatsappSessionSettings, now: Now) -> Channel:
+def _make(settings: WhatsappSessionSettings, *, now: Now) -> Channel:
     match settings.server:
         case SessionServer.WAHA:
             return WahaChannel(settings, now=now)
@@ -38,24 +31,4 @@ def _judge(settings: WhatsappSessionSettings) -> None:
         raise ValueError("hmac_key", f"{settings.server} has no signed callbacks", "Leave it out, or use WAHA")
 
 
-KIND = ChannelKind(
-    WhatsappSessionSettings,
-    _make,
-    {
-        "server": choice(SessionServer),
-        "base_url": base_url,
-        "api_key": credential,
-        "hmac_key": credential,
-        "session": matching(_SESSION, "must be a name of letters, digits, - and _"),
-        "session_dir": lambda value: Path(text(value)).expanduser(),
-        "message_ids": yes_or_no,
-        "check_numbers": yes_or_no,
-        "phone_field": _FIELD,
-        "text_field": _FIELD,
-        "number_format": choice(NumberFormat),
-        "status_timeout": length,
-        "reconnect_wait": length,
-        "in_order": yes_or_no,
-    },
-    _judge,
-)
+KIND = channel_kind(WhatsappSessionSettings, _make, _judge)

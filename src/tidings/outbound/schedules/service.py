@@ -261,9 +261,7 @@ def serialize_schedule(row: Row, now: int) -> Row:
     timezone = timezone_or_utc(row["timezone"])
     next_at = None if row["next_at"] is None else announced(row)
     return {
-        "id": row["id"],
-        "name": row["name"],
-        "state": row["state"],
+        **{name: row[name] for name in ("id", "name", "state")},
         "rule": serialize_rule(row["rule"]),
         "rule_in_words": describe_rule(row["rule"]),
         "timezone": row["timezone"],
@@ -282,9 +280,7 @@ def serialize_schedule(row: Row, now: int) -> Row:
         "next": None if next_at is None else describe_time(next_at, timezone, now=now),
         "waits_for": None if row["held_at"] is None else row["last_created"],
         "last_at": iso(row["last_at"]),
-        "last_created": row["last_created"],
-        "problem": row["problem"],
-        "version": row["version"],
+        **{name: row[name] for name in ("last_created", "problem", "version")},
         "created_at": iso(row["created_at"]),
         "changed_at": iso(row["changed_at"]),
     }
@@ -294,9 +290,7 @@ def _line(line: Row, timezone: ZoneInfo) -> Row:
     return {
         "at": iso(line["at"]),
         "local": moment(line["at"]).astimezone(timezone).isoformat(timespec="seconds"),
-        "outcome": line["outcome"],
-        "created": line["created"],
-        "detail": line["detail"],
+        **{name: line[name] for name in ("outcome", "created", "detail")},
         "recorded_at": iso(line["recorded_at"]),
     }
 

@@ -337,9 +337,7 @@ def _place(after: str | None) -> int:
 
 def _listed(row: Row) -> Row:
     return {
-        "id": row["id"],
-        "name": row["name"],
-        "version": row["version"],
+        **{name: row[name] for name in ("id", "name", "version")},
         **{name: iso(row[name]) for name in ("created_at", "changed_at", "retired_at")},
     }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from ....inputs.fields import Field
@@ -21,8 +21,9 @@ from ....model.message import Message
 from ....model.outcome import Done, Offline, Outcome, Reject, Retry
 from ....model.task import Category, OnUnknown
 from ..base import BaseChannelSettings, NoLookup, traits_of
+from ..options import matching, text
 from ..phone_number import check_e164
-from ..provider_api import ProviderApi, ProviderReply, provider_fields_of
+from ..provider_api import BaseUrl, Credential, ProviderApi, ProviderReply, provider_fields_of
 from ..session import SessionCheck, SessionStatus, SessionStorage
 
 MAX_TEXT = 65_536
@@ -41,6 +42,8 @@ FILE_FIELDS: Mapping[str, Field] = {
     "file": Field("object", f"a document {_FILE}", {"url": "https://example.org/plan.pdf", "filename": "plan.pdf"}),
 }
 _CHAT = re.compile(r"[0-9]{5,32}(?:-[0-9]{5,16})?@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
+_SESSION = matching(re.compile(r"[A-Za-z0-9_-]{1,54}", re.ASCII), "must be a name of letters, digits, - and _")
+_FIELD = matching(re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII), "must be a name of letters, digits and _")
 _FILE_PARTS = frozenset({"url", "data", "mimetype", "filename"})
 
 
@@ -65,15 +68,15 @@ class WhatsappSessionSettings(BaseChannelSettings):
     """Settings of one session on one server."""
 
     server: SessionServer = SessionServer.WAHA
-    base_url: str = "http://127.0.0.1:3000"
-    api_key: str | None = field(default=None, repr=False)
-    hmac_key: str | None = field(default=None, repr=False)
-    session: str = "default"
-    session_dir: Path | None = None
+    base_url: BaseUrl = "http://127.0.0.1:3000"
+    api_key: Credential | None = field(default=None, repr=False)
+    hmac_key: Credential | None = field(default=None, repr=False)
+    session: Annotated[str, _SESSION] = "default"
+    session_dir: Annotated[Path, lambda value: Path(text(value)).expanduser()] | None = None
     message_ids: bool = False
     check_numbers: bool = False
-    phone_field: str = "phone"
-    text_field: str = "message"
+    phone_field: Annotated[str, _FIELD] = "phone"
+    text_field: Annotated[str, _FIELD] = "message"
     number_format: NumberFormat = NumberFormat.E164
     status_timeout: timedelta = timedelta(seconds=2)
     reconnect_wait: timedelta = timedelta(minutes=5)
