@@ -422,7 +422,7 @@ async def test_an_alert_and_its_end_are_told_once_however_many_look(store: Store
     assert [text.splitlines()[0] for text in await house.told()] == [
         "Tidings, critical: no process polls for due messages."
     ]
-    assert "how-to/runbooks/scheduler-silent.md" in (await house.told())[0]
+    assert "tidings docs runbooks/scheduler-silent" in (await house.told())[0]
     (event,) = await house.events()
     assert (event["type"], event["rule"], event["threshold"]) == ("alert.raised", "scheduler_silent", 300)
 
