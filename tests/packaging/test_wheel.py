@@ -85,7 +85,7 @@ def test_the_files_that_the_image_copies_build_a_wheel_with_the_manual(
 ) -> None:
     """The Dockerfile builds from its COPY lines alone, and .dockerignore keeps none of them out."""
     ignored = set((ROOT / ".dockerignore").read_text().splitlines())
-    image = (ROOT / "Dockerfile").read_text().partition("\nFROM ")[0]
+    image = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ")[0]
     for line in re.findall(r"^COPY ([^-].*) \S+$", image, re.MULTILINE):
         for path in (path for pattern in line.split() for path in ROOT.glob(pattern)):
             assert {f"!{path.name}", f"!*{path.suffix}"} & ignored, path
