@@ -9,7 +9,10 @@ WORKDIR /build
 # Dependencies first: they change less often than the code.
 COPY pyproject.toml uv.lock ./
 RUN uv sync --frozen --no-default-groups --extra postgres --extra rabbitmq --extra otel --no-install-project
-COPY LICENSE NOTICE README.md ./
+COPY LICENSE NOTICE *.md ./
+COPY docs docs
+COPY deploy deploy
+COPY examples examples
 COPY src src
 RUN uv sync --frozen --no-default-groups --extra postgres --extra rabbitmq --extra otel --no-editable
 

@@ -55,7 +55,7 @@ coverage: ## what the last `make test COVERAGE=1` did not reach, least covered m
 contract: sync ## the contract tests alone (TIDINGS_TEST_POSTGRES names a running server)
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/contract $(ARGS)
 
-wheel-check: sync ## build the wheel, install it alone, send a first message with it
+wheel-check: sync ## build the wheel, install it alone, read its docs, send a first message
 	$(BIN)/python -m tests.packaging.wheel
 
 # Needs the network, so it is not part of `make test`; every version of the lock file is checked by its hash.

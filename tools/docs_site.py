@@ -14,20 +14,21 @@ import logging
 import os.path
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-HOME = PurePosixPath("docs/README.md")
+from tidings.cli.docs import HOME, DocPage, read_index
+
 ICON = PurePosixPath("src/tidings/dashboard/static/icon.svg")
 
 _log = logging.getLogger("mkdocs.plugins.docs_site")
 
-_HEADING = re.compile(r"(?P<marks>#{2,3}) (?P<title>.+)")
-_ENTRY = re.compile(r"- \[(?P<title>[^\]]+)\]\((?P<link>[^)#]+)\): (?P<description>.+)")
 _FENCE = re.compile(
     r"^```(?P<language>\w*) ?(?P<word>[^\s`]*)[^\n`]*\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL
 )
@@ -36,29 +37,14 @@ _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?(?=\))")
 _ARROW = re.compile(r"^\s*(\S+) --> (\w+): (.+)$", re.MULTILINE)
 
 
-class Entry(NamedTuple):
-    """A page as the index lists it; `source` is its path in the repository."""
-
-    title: str
-    source: PurePosixPath
-    description: str
-
-
-class Section(NamedTuple):
-    """A heading of the index with its pages; the title has a second part below a third-level heading."""
-
-    title: tuple[str, ...]
-    entries: list[Entry]
-
-
 # -- events of MkDocs
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Set the navigation and watch the pages outside docs/."""
-    sections = _sections(config)
-    config.nav = [{"Home": site_path(HOME)}, *navigation(sections)]
-    config.watch.extend(str(_root(config) / entry.source) for entry in _outside(sections))
+    pages = read_index(_home(config))
+    config.nav = [{"Home": site_path(HOME)}, *navigation(pages)]
+    config.watch.extend(str(_root(config) / page.source) for page in _outside(pages))
     return config
 
 
@@ -67,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     home = files.get_file_from_path(HOME.name)
     if home is not None:
         files.remove(home)
-    for source in (HOME, *(entry.source for entry in _outside(_sections(config)))):
+    for source in (HOME, *(page.source for page in _outside(read_index(_home(config))))):
         files.append(_file(source, config))
     files.append(_file(ICON, config, "assets/icon.svg"))
     return files
@@ -106,42 +92,28 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Write llms.txt (the llmstxt.org format)."""
-    text = llms_text(config.site_name, _summary(_home(config)), _sections(config))
+    text = llms_text(config.site_name, _summary(_home(config)), read_index(_home(config)))
     Path(config.site_dir, "llms.txt").write_text(text, encoding="utf-8")
 
 
 # -- the index
 
 
-def read_index(text: str) -> list[Section]:
-    """Read the sections of the index; those without pages are left out."""
-    sections: list[Section] = []
-    title: tuple[str, ...] = ()
-    for line in re.sub(r"\n  +", " ", text).splitlines():
-        if heading := _HEADING.fullmatch(line):
-            title = (*title[: len(heading["marks"]) - 2], heading["title"])
-            sections.append(Section(title, []))
-        elif (entry := _ENTRY.fullmatch(line)) and sections:
-            source = PurePosixPath(os.path.normpath(HOME.parent / entry["link"]))
-            sections[-1].entries.append(Entry(entry["title"], source, entry["description"]))
-    return [section for section in sections if section.entries]
-
-
-def navigation(sections: list[Section]) -> list[dict[str, Any]]:
-    """Return the sections in the form of the setting `nav`."""
+def navigation(pages: list[DocPage]) -> list[dict[str, Any]]:
+    """Return the pages in the form of the setting `nav`."""
     nav: dict[str, list[dict[str, Any]]] = {}
-    for (top, *inner), entries in sections:
-        pages: list[dict[str, Any]] = [{entry.title: site_path(entry.source)} for entry in entries]
-        nav.setdefault(top, []).extend([{inner[0]: pages}] if inner else pages)
-    return [{title: pages} for title, pages in nav.items()]
+    for (top, *inner), group in groupby(pages, attrgetter("section")):
+        items: list[dict[str, Any]] = [{page.title: site_path(page.source)} for page in group]
+        nav.setdefault(top, []).extend([{inner[0]: items}] if inner else items)
+    return [{title: items} for title, items in nav.items()]
 
 
-def llms_text(name: str, summary: str, sections: list[Section]) -> str:
+def llms_text(name: str, summary: str, pages: list[DocPage]) -> str:
     """Return llms.txt; its links lead to the Markdown pages."""
     lines = [f"# {name}", "", f"> {summary}"]
-    for title, entries in sections:
-        lines += ["", f"## {': '.join(title)}", ""]
-        lines += [f"- [{entry.title}]({site_path(entry.source)}): {entry.description}" for entry in entries]
+    for section, group in groupby(pages, attrgetter("section")):
+        lines += ["", f"## {': '.join(section)}", ""]
+        lines += [f"- [{page.title}]({site_path(page.source)}): {page.description}" for page in group]
     return "\n".join(lines) + "\n"
 
 
@@ -158,16 +130,12 @@ def _summary(text: str) -> str:
     return text.split("\n\n")[1].replace("\n", " ")
 
 
-def _sections(config: MkDocsConfig) -> list[Section]:
-    return read_index(_home(config))
-
-
 def _home(config: MkDocsConfig) -> str:
     return (_root(config) / HOME).read_text(encoding="utf-8")
 
 
-def _outside(sections: list[Section]) -> list[Entry]:
-    return [entry for section in sections for entry in section.entries if entry.source.parts[0] != HOME.parts[0]]
+def _outside(pages: list[DocPage]) -> list[DocPage]:
+    return [page for page in pages if page.source.parts[0] != HOME.parts[0]]
 
 
 # -- files and links

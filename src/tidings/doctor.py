@@ -245,7 +245,7 @@ def check_standbys(row: Row) -> list[DoctorFinding]:
     """Check whether acknowledged messages survive a failover; no finding without standbys."""
     if not row["standbys"]:
         return []
-    count, how = f"standbys: {row['standbys']}", "see docs/how-to/postgresql.md#failover"
+    count, how = f"standbys: {row['standbys']}", "see: tidings docs postgresql#failover"
     if row["names"] and row["commits"] != "local" and row["synchronous"]:
         return [_fine("standby", f"{count}, synchronous: {row['synchronous']}")]
     if row["names"] and row["commits"] != "local" and row["hidden"]:
@@ -362,7 +362,7 @@ def check_channels(queues: Iterable[Row], configured: Iterable[str], *, now: int
 
 def check_session_storage(name: str, folder: Path | None, storage: SessionStorage | None, *, now: int) -> DoctorFinding:
     """Check what the server of a session persists: without it, a new container must be linked again."""
-    how = "mount a volume there, back it up, and set session_dir; see docs/how-to/whatsapp-session.md"
+    how = "mount a volume there, back it up, and set session_dir; see: tidings docs whatsapp-session"
     if folder is not None:
         try:
             files = [entry.stat().st_mtime for entry in os.scandir(folder)]

@@ -34,7 +34,7 @@ async def test_an_alert_is_listed_shown_and_acknowledged(home: AppHarness) -> No
     (alert,) = (await home.http.get("/v1/alerts")).json()["items"]
     assert (alert["rule"], alert["state"], alert["severity"]) == ("scheduler_silent", "raised", "critical")
     page = (await home.http.get("/alerts")).text
-    assert "no process polls for due messages" in page and "docs/how-to/runbooks/scheduler-silent.md" in page
+    assert "no process polls for due messages" in page and "tidings docs runbooks/scheduler-silent" in page
     assert (await home.http.get(f"/v1/alerts/{alert['id']}")).json() == alert
     assert (await home.http.get("/v1/alerts/none")).status_code == 404
 
@@ -105,7 +105,7 @@ def test_every_rule_has_its_runbook() -> None:
     from tests.docs.pages import DOCS
 
     for rule in RULES.values():
-        text = (DOCS / rule.runbook).read_text()
+        text = (DOCS / "how-to" / f"{rule.runbook}.md").read_text()
         for heading in ("## What it means", "## Look", "## Do"):
             assert heading in text, f"{rule.runbook} has no {heading!r}"
         assert f"`{rule.name}`" in text

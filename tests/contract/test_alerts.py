@@ -424,7 +424,7 @@ async def test_an_alert_is_raised_and_resolved_once_by_many_evaluators(store: St
     assert [text.splitlines()[0] for text in await house.told()] == [
         "Tidings, critical: no process polls for due messages."
     ]
-    assert "how-to/runbooks/scheduler-silent.md" in (await house.told())[0]
+    assert "tidings docs runbooks/scheduler-silent" in (await house.told())[0]
     (event,) = await house.events()
     assert (event["type"], event["rule"], event["threshold"]) == ("alert.raised", "scheduler_silent", 300)
 

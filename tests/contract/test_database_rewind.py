@@ -291,7 +291,7 @@ async def test_the_alert_says_how_far_it_went_back_and_ends_after_a_day(
     assert alert["severity"] == "critical"
     assert alert["problem"].endswith("; 3 tasks may have been sent already and are uncertain")
     [told] = await house.told()
-    assert "docs/how-to/runbooks/database-rewound.md" in told
+    assert "tidings docs runbooks/database-rewound" in told
     assert len(world.told(AlertRaised)) == 1
     await world.step(seconds=86_400)
     await world.worker.node.beat()

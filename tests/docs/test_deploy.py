@@ -80,7 +80,7 @@ def test_prometheus_has_the_rules_of_the_engine() -> None:
         alert = alerts()[name]
         assert alert["labels"]["severity"] == rule.severity
         assert alert["for"] == f"{rule.hold.total_seconds() / 60:g}m"
-        assert alert["annotations"]["runbook"] == f"docs/{rule.runbook}"
+        assert alert["annotations"]["runbook"] == f"tidings docs {rule.runbook}"
 
 
 def test_the_file_of_rules_is_what_the_program_writes() -> None:

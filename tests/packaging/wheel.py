@@ -1,4 +1,4 @@
-"""Build the distribution, install the wheel into an empty environment, and send a first message with it.
+"""Build the distribution, install the wheel into an empty environment, read its docs and send a first message with it.
 
 Run it with `make wheel-check`. It works offline after `make sync`: the locked dependencies and the build
 backend are then in uv's cache, and only what is missing there is downloaded.
@@ -6,6 +6,7 @@ backend are then in uv's cache, and only what is missing there is downloaded.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -23,9 +24,9 @@ def find_uv() -> str | None:
     return shutil.which("uv") or (str(local) if local.exists() else None)
 
 
-def build(uv: str, folder: Path) -> tuple[Path, Path]:
+def build(uv: str, folder: Path, source: Path = ROOT) -> tuple[Path, Path]:
     """Build the sdist, then the wheel from the sdist; return the paths of both."""
-    _run(uv, "build", "--quiet", "--out-dir", str(folder), str(ROOT))
+    _run(uv, "build", "--quiet", "--out-dir", str(folder), str(source))
     (sdist,) = folder.glob("*.tar.gz")
     (wheel,) = folder.glob("*.whl")
     return sdist, wheel
@@ -47,9 +48,24 @@ def install(uv: str, wheel: Path, environment: Path) -> Path:
 def send_first_message(python: Path, folder: Path) -> str:
     """Run a copy of the first-message example outside the source tree; return its output."""
     script = shutil.copy(EXAMPLE, folder)
-    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run([python, script], cwd=folder, env=clean, check=True, text=True, stdout=subprocess.PIPE)
+    done = subprocess.run([python, script], cwd=folder, env=_clean(), check=True, text=True, stdout=subprocess.PIPE)
     return done.stdout
+
+
+def read_docs(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed `tidings docs` outside the source tree, with pipes."""
+    return subprocess.run(
+        [python.with_name("tidings"), "docs", *words],
+        cwd=folder,
+        env=_clean(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _clean() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
 
 def _run(*command: str, environment: Path | None = None) -> None:
@@ -73,6 +89,9 @@ def main() -> int:
         _, wheel = build(uv, folder / "dist")
         python = install(uv, wheel, folder / "environment")
         print(f"Installed {wheel.name} into an empty environment.")
+        pages = read_docs(python, folder, "--json")
+        pages.check_returncode()
+        print(f"tidings docs lists {len(json.loads(pages.stdout)['items'])} pages.")
         print(send_first_message(python, folder), end="")
     return 0
 

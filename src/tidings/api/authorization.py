@@ -154,5 +154,5 @@ def permission_denied(caller: Caller, match: RouteMatch) -> Forbidden:
         remedy = "use a key without scopes, or with this one"
     else:
         problem = f"a key with the role {caller.role} may not do this"
-        remedy = f"use a key that may {action}; see the table of roles in the documentation"
+        remedy = f"use a key that may {action}; see: tidings docs access"
     return Forbidden(problem, remedy=remedy)

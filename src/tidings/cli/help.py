@@ -7,7 +7,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS = {
-    "Start": ("serve",),
+    "Start": ("serve", "docs"),
     "Send messages": ("send", "broadcasts", "schedules", "templates"),
     "Manage recipients": ("contacts", "lists", "suppressions"),
     "Track and fix deliveries": ("messages", "log", "dead", "channels", "rollout"),

@@ -86,5 +86,5 @@ async def sources(ctx: CommandContext) -> None:
         *Column.plain("name:keep", "kind", "how", "read=read_at:time", "cursor:spare"),
         *Column.plain("failures=consecutive_failures:right", "problem"),
     ]
-    nothing = "no sources are configured; see docs/how-to/inbound-sources.md"
+    nothing = "no sources are configured; see: tidings docs inbound-sources"
     ctx.listing(await ctx.app.inbound.inbox.sources(), columns, nothing=nothing)

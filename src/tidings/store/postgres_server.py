@@ -96,7 +96,7 @@ async def _backends(*connections: asyncpg.Connection) -> list[int]:
 def _pooled() -> StoreUnusable:
     return StoreUnusable(
         "a pooler in front of PostgreSQL gives each transaction another session (transaction pooling)",
-        remedy="connect directly, or set pool_mode = session; see docs/how-to/postgresql.md",
+        remedy="connect directly, or set pool_mode = session; see: tidings docs postgresql",
     )
 
 
@@ -146,7 +146,7 @@ def _refusal(error: asyncpg.PostgresError) -> tuple[str, str, str]:
             remedy = "let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start"
             return f"PostgreSQL denied permission ({error})", remedy, "permission denied"
         case asyncpg.ProtocolViolationError():
-            remedy = "behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md"
+            remedy = "behind PgBouncer list them in ignore_startup_parameters, see: tidings docs postgresql"
             return f"PostgreSQL refused the session settings ({error})", remedy, "login refused"
         case asyncpg.ReadOnlySQLTransactionError():
             return "this PostgreSQL is read-only", "point the database URL at the primary", "read-only"

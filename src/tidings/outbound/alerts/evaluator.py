@@ -186,7 +186,7 @@ def alert_message(alert: Row, rule: AlertRule | None, *, resolved: bool = False)
         return f"Tidings, resolved: {title}. The problem was: {problem}."
     lines = [f"Tidings, {alert['severity']}: {title}.", f"{problem[:1].upper()}{problem[1:]}."]
     if rule is not None:
-        lines.append(f"Runbook: docs/{rule.runbook}")
+        lines.append(f"Runbook: tidings docs {rule.runbook}")
     lines.append(f"Acknowledge: tidings alerts ack {alert['id']} --by NAME")
     return "\n".join(lines)
 

@@ -22,7 +22,10 @@ def prometheus_alerts(limits: AlertThresholds) -> list[dict[str, Any]]:
             "expr": _expression(rule, limits),
             "for": f"{rule.hold.total_seconds() / 60:g}m",
             "labels": {"severity": str(rule.severity), "rule": name},
-            "annotations": {"summary": rule.title[:1].upper() + rule.title[1:], "runbook": f"docs/{rule.runbook}"},
+            "annotations": {
+                "summary": rule.title[:1].upper() + rule.title[1:],
+                "runbook": f"tidings docs {rule.runbook}",
+            },
         }
         for name, rule in build_rules(limits).items()
     ]

@@ -67,8 +67,8 @@ class AlertRule:
 
     @property
     def runbook(self) -> str:
-        """The path of its runbook in the documentation."""
-        return f"how-to/runbooks/{self.name.replace('_', '-')}.md"
+        """The topic of its runbook (`tidings docs`)."""
+        return f"runbooks/{self.name.replace('_', '-')}"
 
 
 def build_rules(limits: AlertThresholds) -> dict[str, AlertRule]:

@@ -92,5 +92,5 @@ class CallbackService:
         reader = self._readers.get(channel)
         if reader is None:
             problem = f"the channel {channel[:63]!r} has no callbacks configured"
-            raise NotFound(problem, remedy="configure them, see docs/how-to/receipts.md")
+            raise NotFound(problem, remedy="configure them, see: tidings docs receipts")
         return reader
