@@ -74,7 +74,7 @@ async def test_the_report_counts_messages_sent_on_time_by_day_and_channel(home: 
     assert "66.67 %" in page and "50.00 %" in page  # of the day, and of both days
     await home.app.worker._heartbeat_once()
     recent = (await home.http.get("/sla")).text
-    assert "Errors: temporary" in recent and re.search(r"<td>\d+ %</td><td>\d+ %</td><td>[\d.]+ ms</td>", recent)
+    assert "Errors: temporary" in recent and re.search(r"<td>\d+ %</td><td>\d+\.\d %</td><td>[\d.]+ ms</td>", recent)
     assert ("Database connections" in recent) is (home.app.store.dialect == "postgres")
     assert "Export as CSV" in page and "No messages were sent" in (await home.http.get("/sla?channel=console")).text
 

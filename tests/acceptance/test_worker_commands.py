@@ -49,6 +49,21 @@ def test_a_process_ends_with_75_after_the_messages_it_may_send(tmp_path: Path) -
         assert served.stop() == 0
 
 
+def test_a_process_over_its_memory_limit_drains_and_ends_with_75(tmp_path: Path) -> None:
+    """C12: `max_memory_per_process`, measured on the real process; a limit that it does not reach changes nothing."""
+    (tmp_path / "tidings.toml").write_text(f'max_memory_per_process = "1MiB"\n\n{TWO}')
+    accept(tmp_path, *["phone"] * 20)
+    with serving(tmp_path) as served:
+        assert served.process.wait(PATIENCE) == 75
+    (reason,) = [fact for line in served.logged if (fact := json.loads(line))["event"] == "process_recycling"]
+    assert "MiB of memory in use" in reason["reason"]
+    assert not {state for _, state in states(tmp_path)} - {"sent", "pending"}, "it leaves nothing in flight"
+
+    with serving(tmp_path, "--max-memory-per-process", "64GiB") as served:
+        until(lambda: states(tmp_path) == {("phone", "sent")}, "the rest, by its successor")
+        assert served.stop() == 0
+
+
 def test_the_log_names_each_failed_attempt(tmp_path: Path) -> None:
     """A9: time, level, logger, event, tenant, node, task, attempt, category, duration; batches count."""
     with serving(tmp_path, "--log-level", "debug") as served:
