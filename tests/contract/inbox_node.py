@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from tidings.inbound import message_handler
-from tidings.inbound.domain import IncomingMessage
+from tidings.inbound.domain import ConversationMessage, IncomingMessage
 from tidings.inbound.inbox import Inbox
 from tidings.inbound.ingestion import KIND, QUEUE, InboxIngestion
-from tidings.inbound.message_handler import InboundMessageHandler, InboxMessage
+from tidings.inbound.message_handler import InboundMessageHandler
 from tidings.inbound.poller import Poller
 from tidings.inbound.roster import Roster
 from tidings.inbound.source_notices import SourceNotice, notice_event_steps
@@ -66,11 +66,11 @@ class Chat:
 class Hears:
     """Does what the test says, and remembers."""
 
-    def __init__(self, script: Callable[[InboxMessage], Outcome] = lambda _item: Done("heard")) -> None:
+    def __init__(self, script: Callable[[ConversationMessage], Outcome] = lambda _item: Done("heard")) -> None:
         self.script = script
-        self.items: list[InboxMessage] = []
+        self.items: list[ConversationMessage] = []
 
-    async def hear(self, item: InboxMessage) -> Outcome:
+    async def work(self, item: ConversationMessage) -> Outcome:
         """Remember it, then do as told."""
         self.items.append(item)
         return self.script(item)

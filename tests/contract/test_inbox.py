@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from tidings.inbound.admission import SenderLookup, admit, find_impersonation
-from tidings.inbound.domain import IncomingKind, IncomingMessage, Speaker
+from tidings.inbound.domain import ConversationMessage, IncomingKind, IncomingMessage, Speaker
 from tidings.inbound.inbox import STATES
 from tidings.inbound.ingestion import IngestionFailed
 from tidings.inbound.message_handler import (
     FOREIGN_CHANGE,
     MARKED,
     NO_WORKFLOW,
-    InboxMessage,
     MessageChange,
     NoWorkflowProcessor,
     end_message_step,
@@ -76,15 +75,15 @@ async def test_a_message_is_stored_and_shown_with_its_history(world: InboxNode) 
 
 async def test_without_workflows_a_message_is_done_and_says_so(world: InboxNode) -> None:
     """The default is a behaviour of its own."""
-    item = InboxMessage(1, "", "", "", "", "", "", "", "", "", 0, 0, None, 0, Speaker("", "", "", ""))
-    assert await NoWorkflowProcessor().hear(item) == Done(NO_WORKFLOW)
+    item = ConversationMessage("", "", "", "", "", Speaker("", "", "", ""), "", 0)
+    assert await NoWorkflowProcessor().work(item) == Done(NO_WORKFLOW)
 
 
 async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: InboxNode) -> None:
     """A failed one is tried three times with a delay and holds its conversation; another flows (D3)."""
     failing = {"1": 3}
 
-    def script(item: InboxMessage) -> Outcome:
+    def script(item: ConversationMessage) -> Outcome:
         if failing.get(item.platform_id, 0) > 0:
             failing[item.platform_id] -= 1
             return Retry(Category.TEMPORARY, "the calendar is down")
@@ -311,11 +310,11 @@ async def changes(world: InboxNode) -> list[str]:
 async def test_an_edit_of_a_message_in_progress_is_too_late(world: InboxNode) -> None:
     """The text was read already, so the change is told."""
 
-    async def edit(item: InboxMessage) -> Outcome:
+    async def edit(item: ConversationMessage) -> Outcome:
         await world.take(said(11, world.second(1), "another", kind=IncomingKind.EDIT, original="1"))
         return Done(item.text)
 
-    world.hears.hear = edit  # type: ignore[method-assign]
+    world.hears.work = edit  # type: ignore[method-assign]
     await world.take(said(1, world.second()))
     await world.drain()
 

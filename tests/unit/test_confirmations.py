@@ -19,8 +19,8 @@ from tidings.inbound.workflow.correlation import fits
 from tidings.inbound.workflow.graph import LangGraphRunner, PlainRunner
 from tidings.inbound.workflow.instance import Workflow
 from tidings.inbound.workflow.plans import GraphState, WorkflowPlan
+from tidings.inbound.workflow.settings import WorkflowSettings
 from tidings.inbound.workflow.state_machine import WorkflowStage
-from tidings.inbound.workflow.validation import WorkflowPolicy
 from tidings.model.time import SECOND
 
 NOW = 1_800_000_000 * SECOND  # Friday 15 January 2027, 08:00 UTC
@@ -60,7 +60,7 @@ async def _said(text: str, flow: Workflow | None, *requests: ShiftRequest, is_lo
     flow = flow or Workflow("f", "t", "c", "34", NOW)
     scene = InterpreterContext(NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked)
     sheet: GraphState = {
-        "flow": flow, "context": scene, "policy": WorkflowPolicy(("34", "42"), "UTC"), "now": NOW,
+        "flow": flow, "context": scene, "policy": WorkflowSettings(squads=("34", "42"), timezone="UTC"), "now": NOW,
         "plan_id": "p", "taken": frozenset(), "remarks": (),
     }  # fmt: skip
     plain = await PlainRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)

@@ -27,6 +27,7 @@ from tidings.inbound.workflow.graph import BRANCHES, NEXT, LangGraphRunner, Plai
 from tidings.inbound.workflow.instance import SlotValue, Workflow, read
 from tidings.inbound.workflow.plans import GraphState, WorkflowPlan, is_withdrawal
 from tidings.inbound.workflow.repository import flow_row
+from tidings.inbound.workflow.settings import WorkflowSettings
 from tidings.inbound.workflow.state_machine import (
     TERMINAL_STAGES,
     TRANSITIONS,
@@ -34,14 +35,14 @@ from tidings.inbound.workflow.state_machine import (
     WorkflowTrigger,
     next_stage,
 )
-from tidings.inbound.workflow.validation import WorkflowPolicy, validate_requests
+from tidings.inbound.workflow.validation import validate_requests
 from tidings.model.errors import StoreUnusable
 from tidings.model.time import SECOND
 from tidings.store.migrations import load_migrations
 
 NOW = 1_800_000_000 * SECOND  # Friday 15 January 2027, 08:00 UTC
 SAT = "20270116"
-HOUSE = WorkflowPolicy(("34", "42"), "UTC")
+HOUSE = WorkflowSettings(squads=("34", "42"), timezone="UTC")
 ANN, ADA = Speaker("ann", "Ann", "34", "member"), Speaker("ada", "Ada", "34", "officer")
 
 

@@ -114,27 +114,20 @@ def _not_to_be_handled(
     return None
 
 
-class RetryRefusal(NamedTuple):
-    """Why a message cannot be retried, with the remedy."""
-
-    problem: str
-    remedy: str
-
-
-def retry_refusal(row: Mapping[str, Any]) -> RetryRefusal | None:
-    """Return why a skipped or expired message cannot be retried, or None if it can."""
+def retry_refusal(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return why a skipped or expired message cannot be retried, with the remedy; None if it can."""
     if row["deleted_at"] is not None:
-        return RetryRefusal("its sender deleted it", "ask the sender to resend it if it is still needed")
+        return "its sender deleted it", "ask the sender to resend it if it is still needed"
     if str(row["reason"]).endswith(_NO_SOURCE):
         remedy = "configure its number or session as a channel with a source, and ask the sender to resend it"
-        return RetryRefusal(row["reason"], remedy)
+        return row["reason"], remedy
     if row["reason"] in _REMEDIES:
-        return RetryRefusal(row["reason"], _REMEDIES[row["reason"]])
+        return row["reason"], _REMEDIES[row["reason"]]
     if row["kind"] in CHANGES:
-        return RetryRefusal("it only changes another message", "ask the sender to send a new message")
+        return "it only changes another message", "ask the sender to send a new message"
     if find_impersonation(row["text"]) is not None:
         remedy = "ask that person to send it, or resend it without the name in front"
-        return RetryRefusal("it was sent on behalf of someone else", remedy)
+        return "it was sent on behalf of someone else", remedy
     return None
 
 

@@ -1,4 +1,4 @@
-"""Domain types: incoming messages, requests, commands, calendar days, and the interpreter and calendar ports.
+"""Domain types: incoming messages, requests, commands, calendar days, and the interpreter port.
 
 Dates are YYYYMMDD, times HHMM on a grid of half hours. An operational day runs from 0600 to 0600: a
 night shift belongs to the day on which it starts.
@@ -56,6 +56,28 @@ class Speaker(NamedTuple):
     role: str  # member, officer, admin
 
 
+class ConversationMessage(NamedTuple):
+    """A message from a person on the roster, as the pipeline handles it."""
+
+    message: str  # its id in the inbox
+    tenant: str
+    source: str
+    conversation: str  # unique over all sources; the ordering key
+    chat: str  # the platform's id of the group that gets the reply
+    speaker: Speaker  # differs from the sender after an impersonation
+    text: str  # the latest edit
+    at: int
+    verdict: str | None = None  # a person's decision: `related` or `new`
+    is_last_try: bool = False
+    reply_to: str | None = None  # the platform's id of the message it quotes
+    place: int | None = None  # its row number in the inbox if the row must still be ended
+    changes: str | None = None  # the message that it edits or deletes
+    platform_id: str = ""
+    sender: str = ""  # who typed it
+    attempt: int = 1
+    is_edited: bool = False
+
+
 class Utterance(NamedTuple):
     """A line of a conversation, as the interpreter sees it."""
 
@@ -87,8 +109,7 @@ class CalendarCommand(NamedTuple):
     @property
     def slots(self) -> frozenset[int]:
         """The half hours it covers, counted from 0600 of its operational day."""
-        first, last = slot(self.start), slot(self.end)
-        return frozenset(range(first, last if last > first else HALF_HOURS))
+        return frozenset(half_hours(self.start, self.end))
 
 
 class ShiftRequest(NamedTuple):
@@ -112,6 +133,12 @@ def slot(time: str) -> int:
     """Return the half hour of the operational day that begins at HHMM; 0600 is 0."""
     minutes = int(time[:2]) * 60 + int(time[2:])
     return (minutes - _DAY_STARTS) % (24 * 60) // 30
+
+
+def half_hours(start: str, end: str) -> range:
+    """Return the half hours of the operational day from HHMM to HHMM; 0600 is the end of the day."""
+    first, last = slot(start), slot(end)
+    return range(first, last if last > first else HALF_HOURS)
 
 
 class CalendarDay(NamedTuple):
@@ -188,18 +215,3 @@ class CalendarAnswer(NamedTuple):
 
     accepted: bool
     evidence: str  # its change id, or its reason
-
-
-class Calendar(Protocol):
-    """A shift calendar. Only `apply` writes; the result is verified by reading the day."""
-
-    name: str
-
-    async def day(self, date: str) -> CalendarDay:
-        """Read one operational day."""
-
-    async def preview(self, command: CalendarCommand) -> CalendarDay:
-        """Return the day as it would be after the command."""
-
-    async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
-        """Execute a command. `key` is its idempotency key, the same for every attempt."""

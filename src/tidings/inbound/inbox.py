@@ -98,9 +98,8 @@ class Inbox:
 
     async def _take_up(self, row: Row, now: int, expires: int) -> None:
         """Create a task for a message that was skipped or has expired."""
-        problem = retry_refusal(row)
-        if problem is not None:
-            raise Conflict(f"the message is {row['state']}: {problem.problem}", remedy=problem.remedy)
+        if (refused := retry_refusal(row)) is not None:
+            raise Conflict(f"the message is {row['state']}: {refused[0]}", remedy=refused[1])
         speaker = row["speaks_for"] or row["sender"]
         wanted = orjson.dumps([speaker]).decode()
         people = await self._store.read("roster_of", tenant=row["tenant"], senders=wanted)

@@ -8,6 +8,7 @@ before it are, and the cursor stays before it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -61,27 +62,18 @@ class _AdmittedEntry(NamedTuple):
     reply: tuple[NewTask, tuple[Any, ...]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class InboxIngestion:
     """The only writer of new inbox rows."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        roster: Roster,
-        *,
-        production: bool = True,
-        tell: NoticeSteps = notice_event_steps,
-        emit: Emit = discard_event,
-        channels: TwoWayChannels | None = None,
-    ) -> None:
-        self._channels = channels
-        self._store = store
-        self._clock = clock
-        self._roster = roster
-        self._production = production
-        self._tell = tell
-        self._emit = emit
+    store: Store
+    clock: Clock
+    roster: Roster
+    _: KW_ONLY
+    production: bool = True
+    tell: NoticeSteps = notice_event_steps
+    emit: Emit = discard_event
+    channels: TwoWayChannels | None = None
 
     async def take(
         self, source: SourceSettings, entries: Sequence[SourceEntry], *, lease: SourceLease | None = None
@@ -94,9 +86,9 @@ class InboxIngestion:
         ended = sum(piece.filed.ended is not None for piece in pieces)
         taken = IngestionResult(len(pieces) - ended, ended, len(entries) - len(pieces))
         if taken.handled:
-            await self._store.hint()
+            await self.store.hint()
         if pieces:
-            self._emit(MessagesReceived(source.name, *taken))
+            self.emit(MessagesReceived(source.name, *taken))
         return taken
 
     async def called(self, source: SourceSettings, messages: Sequence[IncomingMessage]) -> IngestionResult:
@@ -106,13 +98,13 @@ class InboxIngestion:
         except IngestionFailed as error:
             await self._failed(source, str(error))
             raise
-        await self._store.write([Step("source_well", {"name": source.name})])
+        await self.store.write([Step("source_well", {"name": source.name})])
         return taken
 
     async def known(self, source: SourceSettings, ids: Sequence[str]) -> set[str]:
         """Return which of these platform ids are already in the inbox."""
         listed = orjson.dumps([_clean(id_) for id_ in ids]).decode()
-        rows = await self._store.read("inbox_known", source=source.name, ids=listed)
+        rows = await self.store.read("inbox_known", source=source.name, ids=listed)
         return {row["platform_id"] for row in rows}
 
     async def _fresh(self, source: SourceSettings, entries: Sequence[SourceEntry]) -> list[SourceEntry]:
@@ -134,30 +126,30 @@ class InboxIngestion:
         """Look up the senders and decide about each message."""
         if not entries:
             return []
-        identified = await identify(self._store, source, entries, self._tell)
-        said = [entry.incoming for entry, _ in identified]
+        identified = await identify(self.store, source, entries, self.tell)
+        said = [entry.incoming for entry in identified]
         ours = await self._ours(said)
-        speakers = await self._roster.speakers(source, [one.sender for one in said])
-        now = self._clock.now()
+        speakers = await self.roster.speakers(source, [one.sender for one in said])
+        now = self.clock.now()
         pieces = []
-        channel = None if self._channels is None else self._channels.channel_of(source)
-        for entry, steps in identified:
+        channel = None if self.channels is None else self.channels.channel_of(source)
+        for entry in identified:
             one = entry.incoming
             named = find_impersonation(one.text) if one.kind is IncomingKind.MESSAGE else None
-            people = () if named is None else await self._roster.called(source, named.name)
+            people = () if named is None else await self.roster.called(source, named.name)
             known = SenderLookup(speakers.get(one.sender), _own_key(one) in ours, people, channel is not None)
-            filed = admit(one, source, known, now=now, since=since, production=self._production)
-            piece = _AdmittedEntry(self._clock.new_id(), filed, entry.cursor, steps)
+            filed = admit(one, source, known, now=now, since=since, production=self.production)
+            piece = _AdmittedEntry(self.clock.new_id(), filed, entry.cursor, entry.steps)
             pieces.append(piece if channel is None else await self._answered(source, piece, channel, now))
         return pieces
 
     async def _answered(self, source: SourceSettings, piece: _AdmittedEntry, channel: str, now: int) -> _AdmittedEntry:
         """Add the effects of a keyword."""
         filed = piece.filed
-        if filed.keyword is None or self._channels is None:
+        if filed.keyword is None or self.channels is None:
             return piece
         done = await keyword_effects(
-            filed.keyword, filed.incoming, source, self._channels, channel=channel, id_=piece.id,
+            filed.keyword, filed.incoming, source, self.channels, channel=channel, id_=piece.id,
             conversation=conversation_of(source, filed.incoming), now=now,
         )  # fmt: skip
         filed = filed._replace(reason=done.reason)
@@ -168,7 +160,7 @@ class InboxIngestion:
         keys = [key for one in said if (key := _own_key(one)) is not None]
         if not keys:
             return set()
-        rows = await self._store.read("inbox_ours", ids=orjson.dumps(keys).decode())
+        rows = await self.store.read("inbox_ours", ids=orjson.dumps(keys).decode())
         return {row["id"] for row in rows}
 
     async def _write(self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None) -> None:
@@ -190,7 +182,7 @@ class InboxIngestion:
     async def _write_together(
         self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None
     ) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         handled = [piece for piece in run if piece.filed.ended is None]
         rows = [_row(source, piece, now) for piece in handled]
         steps = [lease.move(run[-1].cursor)] if lease is not None and run[-1].cursor is not None else []
@@ -198,13 +190,13 @@ class InboxIngestion:
         tasks = [_task(source, piece.filed.incoming, now) for piece in handled]
         own = [TableRows("inbox", COLUMNS, [tuple(row[name] for name in COLUMNS) for row in rows])] if rows else []
         replies = [piece.reply for piece in run if piece.reply is not None]
-        if replies and self._channels is not None:
+        if replies and self.channels is not None:
             tasks += [task for task, _ in replies]
-            own.append(TableRows(self._channels.table, self._channels.columns, [row for _, row in replies]))
+            own.append(TableRows(self.channels.table, self.channels.columns, [row for _, row in replies]))
         if tasks:
-            await self._store.enqueue(tasks, *own, also=steps)
+            await self.store.enqueue(tasks, *own, also=steps)
         else:
-            await self._store.write(steps)
+            await self.store.write(steps)
 
     def _marks(self, source: SourceSettings, run: Sequence[_AdmittedEntry], now: int, before: int) -> list[Step]:
         """Return the steps for messages that ended on arrival, edits and deletions, and the roster's log."""
@@ -237,16 +229,16 @@ class InboxIngestion:
         }  # fmt: skip
         text = one.text if one.kind is IncomingKind.EDIT else None
         late = Step("inbox_late", {**which, "text": text})
-        told = [step._replace(only_if=place) for step in self._tell(_too_late(source, one))]
+        told = [step._replace(only_if=place) for step in self.tell(_too_late(source, one))]
         if text is None:
             return [late, *told, Step("inbox_delete", {**which, "at": one.at})]
         return [late, *told, Step("inbox_edit", {**which, "at": one.at, "text": text})]
 
     async def _failed(self, source: SourceSettings, problem: str) -> None:
         failed = {"name": source.name, "token": None, "problem": problem}
-        rows = (await self._store.write([Step("source_failed", failed)]))[0]
+        rows = (await self.store.write([Step("source_failed", failed)]))[0]
         if rows and rows[0]["failures"] == NOTIFY_AFTER:
-            await self._store.write(list(self._tell(source_failing_notice(source, problem))))
+            await self.store.write(list(self.tell(source_failing_notice(source, problem))))
 
 
 def _too_late(source: SourceSettings, one: IncomingMessage) -> SourceNotice:

@@ -19,7 +19,7 @@ from ..model.outcome import Done, Outcome, Skip
 from ..model.task import OnUnknown, Task, TaskId, TaskState, Transition
 from ..store.port import Step, Store
 from .admission import CHANGES
-from .domain import IncomingKind, Speaker
+from .domain import ConversationMessage, IncomingKind, Speaker
 from .ingestion import QUEUE
 
 TRIES = 3
@@ -31,41 +31,18 @@ MARKED = "the original message is marked"
 FOREIGN_CHANGE = "ignored: the original message has another author or conversation"
 
 
-class InboxMessage(NamedTuple):
-    """One message to handle."""
-
-    n: int  # its row number in the inbox
-    id: str
-    tenant: str
-    source: str
-    conversation: str  # unique over all sources; the ordering key
-    chat: str  # the platform's id of the conversation
-    platform_id: str
-    sender: str  # who typed it
-    name: str
-    text: str  # the latest edit
-    sent_at: int
-    received_at: int
-    reply_to: str | None
-    attachments: int
-    speaker: Speaker  # differs from the sender after an impersonation
-    is_edited: bool = False
-    attempt: int = 1
-    is_last_try: bool = False
-
-
 class MessageProcessor(Protocol):
     """Handles messages."""
 
-    async def hear(self, item: InboxMessage) -> Outcome:
+    async def work(self, spoken: ConversationMessage) -> Outcome:
         """Handle one message."""
 
 
 class MessageChange(NamedTuple):
     """An edit or deletion; it runs after the message that it changes."""
 
-    n: int
-    id: str
+    place: int
+    message: str
     tenant: str
     source: str
     conversation: str
@@ -87,7 +64,7 @@ class ChangeProcessor(Protocol):
 class NoWorkflowProcessor:
     """The processor without workflows: messages are only stored."""
 
-    async def hear(self, item: InboxMessage) -> Outcome:
+    async def work(self, spoken: ConversationMessage) -> Outcome:
         """Do nothing."""
         return Done(NO_WORKFLOW)
 
@@ -107,9 +84,9 @@ def lane() -> Lane:
     )
 
 
-def end_message_step(item: InboxMessage, reason: str | None = None) -> Step:
+def end_message_step(spoken: ConversationMessage, reason: str | None = None) -> Step:
     """Return the step that ends a message; the transaction raises WriteConflict if it had ended before."""
-    return Step("inbox_end", {"n": item.n, "ended": "done", "reason": reason}, needed=True)
+    return Step("inbox_end", {"n": spoken.place, "ended": "done", "reason": reason}, needed=True)
 
 
 class InboundMessageHandler:
@@ -122,7 +99,7 @@ class InboundMessageHandler:
         self._processor = processor
         self._changes = changes or NoWorkflowProcessor()
 
-    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, InboxMessage | MessageChange | Done | Skip]:
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, ConversationMessage | MessageChange | Done | Skip]:
         """Load the messages of these tasks, or the outcome of those that need no handling."""
         by_id = {task.id: task for task in tasks}
         rows = await self._store.load("inbox_load", list(by_id))
@@ -130,15 +107,15 @@ class InboundMessageHandler:
 
     def log_ids(self, content: Any) -> Mapping[str, str]:
         """Return the id of the inbound message and its source."""
-        is_known = isinstance(content, InboxMessage | MessageChange)
-        return {"inbound": content.id, "source": content.source} if is_known else {}
+        is_known = isinstance(content, ConversationMessage | MessageChange)
+        return {"inbound": content.message, "source": content.source} if is_known else {}
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """Handle one message, edit or deletion."""
         if isinstance(content, Done | Skip):
             return content
         if not isinstance(content, MessageChange):
-            return await self._processor.hear(content)
+            return await self._processor.work(content)
         if await self._is_foreign(content):
             return Skip(FOREIGN_CHANGE)
         return await self._changes.handle_change(content)
@@ -174,10 +151,9 @@ def may_change(item: MessageChange, original: Mapping[str, Any]) -> bool:
     return is_authors and item.chat == original["chat"]
 
 
-def _content(row: Sequence[Any], task: Task) -> InboxMessage | MessageChange | Done | Skip:
-    (_, n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, sent_at, received_at,
-     reply_to, attachments, speaks_for, edited_at, deleted_at, over, reason, kind,
-     original, *person) = row  # fmt: skip
+def _content(row: Sequence[Any], task: Task) -> ConversationMessage | MessageChange | Done | Skip:
+    (_, n, id_, tenant, source, conversation, chat, platform_id, sender, text, sent_at, reply_to, speaks_for,
+     edited_at, deleted_at, over, reason, kind, original, *person) = row  # fmt: skip
     if over is not None:
         return Done(reason)  # its end was committed with its effects, before this task was settled
     is_last_try = task.attempts >= TRIES
@@ -190,7 +166,8 @@ def _content(row: Sequence[Any], task: Task) -> InboxMessage | MessageChange | D
         return Skip("its sender deleted it before it was handled")
     if person[0] is None:
         return Skip(f"{speaks_for or sender} is no longer on the roster")
-    return InboxMessage(
-        n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, sent_at, received_at,
-        reply_to, attachments, Speaker(*person), edited_at is not None, task.attempts, is_last_try,
+    return ConversationMessage(
+        id_, tenant, source, conversation, chat, Speaker(*person), text, sent_at, is_last_try=is_last_try,
+        reply_to=reply_to, place=n, platform_id=platform_id, sender=sender, attempt=task.attempts,
+        is_edited=edited_at is not None,
     )  # fmt: skip

@@ -30,6 +30,11 @@ def parse_table(table: str, given: object, parsers: Mapping[str, Callable[[Any],
     return parsed
 
 
+def refusal(field: str, problem: str, remedy: str) -> Misconfigured:
+    """Return the error about one option."""
+    return Misconfigured(problem, remedy=remedy, field=field)
+
+
 def text(value: object) -> str:
     """Parse a string that is not empty."""
     if not isinstance(value, str) or not value.strip():

@@ -16,24 +16,16 @@ from ..model.outcome import Defer, Done, Outcome, Retry
 from ..model.task import Category
 from ..model.time import SECOND
 from .calendar.port import CalendarUnavailable
-from .domain import CalendarDay, Intent, Interpreter, InterpreterContext, WorkflowRelation
+from .domain import CalendarDay, ConversationMessage, Intent, Interpreter, InterpreterContext, WorkflowRelation
 from .escalation.reasons import Escalation
 from .llm.errors import ModelThrottled
 from .llm.journal import trace_calls
-from .message_handler import InboxMessage
 from .workflow import correlation, reply_texts
 from .workflow.correlation import MessageDecision
 from .workflow.graph import ReadDay, make_runner
 from .workflow.instance import Workflow
 from .workflow.plans import ConversationEvent, GraphState, WorkflowPlan, give_up, is_withdrawal
-from .workflow.repository import (
-    ConversationMessage,
-    ConversationState,
-    QuotedMessage,
-    WorkflowEntry,
-    WorkflowRepository,
-    withdraw,
-)
+from .workflow.repository import ConversationState, QuotedMessage, WorkflowEntry, WorkflowRepository, withdraw
 from .workflow.settings import WorkflowSettings
 from .workflow.state_machine import ANSWERABLE, BUSY
 from .workflow.validation import is_day
@@ -63,14 +55,6 @@ class Pipeline:
         self.interpreter = interpreter
         self._read_day = read_day
         self._rules_lock = asyncio.Lock()
-
-    async def hear(self, item: InboxMessage) -> Outcome:
-        """Handle a message of the inbox."""
-        spoken = ConversationMessage(
-            item.id, item.tenant, item.source, item.conversation, item.chat, item.speaker, item.text,
-            item.sent_at, is_last_try=item.is_last_try, reply_to=item.reply_to, place=item.n,
-        )  # fmt: skip
-        return await self.work(spoken)
 
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
         """Handle a new, released or edited message; an edit may replace a workflow (`instead_of`)."""
@@ -265,7 +249,7 @@ class Pipeline:
         graph_state: GraphState = {
             "flow": flow,
             "context": self._context(spoken, flow),
-            "policy": self._settings.policy,
+            "policy": self._settings,
             "now": self._clock.now(),
             "plan_id": self._clock.new_id(),
             "taken": frozenset(other.topic for other in others),

@@ -7,7 +7,6 @@ alone then has the known address, so that the roster, the conversation and repli
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import orjson
 
@@ -18,20 +17,16 @@ from .sources.port import SourceEntry
 from .sources.settings import SourceSettings
 
 
-class IdentifiedEntry(NamedTuple):
-    """A message with its sender's known address, and the steps that store what it teaches."""
-
-    entry: SourceEntry
-    steps: Sequence[Step] = ()
-
-
 async def identify(
     store: Store, source: SourceSettings, entries: Sequence[SourceEntry], tell: NoticeSteps
-) -> list[IdentifiedEntry]:
-    """Look up the addresses of the senders' user ids. A changed address is reported to admins."""
+) -> Sequence[SourceEntry]:
+    """Return the messages with their senders' known addresses, and the steps that store what each teaches.
+
+    A changed address is reported to admins.
+    """
     ids = {id_ for entry in entries for id_ in (entry.incoming.user_id, entry.incoming.formerly) if id_}
     if not ids:
-        return [IdentifiedEntry(entry) for entry in entries]
+        return entries
     rows = await store.read("sender_id_find", source=source.name, user_ids=orjson.dumps(sorted(ids)).decode())
     known = {row["user_id"]: row["address"] for row in rows}
     found = []
@@ -44,7 +39,7 @@ async def identify(
         if one.formerly not in (None, one.sender):
             moved = {"tenant": source.tenant, "former": one.formerly, "address": one.sender}
             steps += [Step("suppression_follow", moved), *tell(_identity_notice(source, one))]
-        found.append(IdentifiedEntry(entry._replace(incoming=one), steps))
+        found.append(entry._replace(incoming=one, steps=steps))
     return found
 
 

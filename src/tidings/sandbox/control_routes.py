@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 
 from starlette.requests import Request
@@ -89,13 +90,26 @@ class _ControlRoutes:
         return SandboxJson(self._world.callbacks.described())
 
     async def set_callback(self, request: Request) -> Response:
-        """Set a callback URL, or the automatic receipts."""
-        await set_callback_target(self._world.callbacks, await self._command(request))
-        return SandboxJson(self._world.callbacks.described(), status_code=201)
+        """Set the callback URL of an account ("*" for all of a provider), or `auto`, the automatic receipts."""
+        callbacks, body = self._world.callbacks, await self._command(request)
+        if "auto" in body:
+            callbacks.auto = _auto(body)
+        else:
+            await _set_target(callbacks, body)
+        return SandboxJson(callbacks.described(), status_code=201)
 
     async def tell(self, request: Request) -> Response:
-        """Send a receipt of a message, by its ledger number or by the sender's id."""
-        return SandboxJson(send_receipt(self._world, await self._command(request)), status_code=202)
+        """Send a receipt: {"n": 12, "what": "read"}, or {"id": "...", "what": "failed", "code": 30003}."""
+        body = await self._command(request)
+        _refuse_unknown(body, ("n", "id", "what", "code"))
+        n, code = body.get("n"), body.get("code")
+        if n is None:
+            n = _number_of(self._world, _text(body, "id"))
+        if type(n) is not int or not isinstance(code, int | None) or isinstance(code, bool):
+            raise Invalid("n and code must be integers", field="n")
+        what = _text(body, "what")
+        self._world.callbacks.tell(n, what, code)
+        return SandboxJson({"n": n, "what": what}, status_code=202)
 
     async def say(self, request: Request) -> Response:
         given = await read_command(request, '{"channel": "groupme", ...}')
@@ -122,18 +136,10 @@ def faults_of(world: SandboxSimulator) -> list[dict[str, object]]:
 
 def describe_fault(rule: FaultRule, now: float) -> dict[str, object]:
     """Return a fault for the API; `for_seconds` is the remaining time."""
-    return {
-        "id": rule.id,
-        "kind": rule.kind.value,
-        "seconds": rule.seconds,
-        "rate": rule.rate,
-        "for_seconds": None if rule.until is None else round(max(0.0, rule.until - now), 3),
-        "times": rule.times,
-        "recipient": rule.recipient,
-        "channel": rule.channel,
-        "code": rule.code or None,
-        "per_second": rule.per_second,
-    }
+    names = ("id", "kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel", "code", "per_second")
+    left = None if rule.until is None else round(max(0.0, rule.until - now), 3)
+    known = {**asdict(rule), "for_seconds": left, "code": rule.code or None}
+    return {name: known[name] for name in names}
 
 
 def _limit(request: Request) -> int:
@@ -143,11 +149,7 @@ def _limit(request: Request) -> int:
     return int(text)
 
 
-async def set_callback_target(callbacks: SandboxCallbacks, body: Mapping[str, object]) -> None:
-    """Set the callback URL of an account ("*" for all of a provider), or `auto`, the automatic receipts."""
-    if "auto" in body:
-        callbacks.auto = _auto(body)
-        return
+async def _set_target(callbacks: SandboxCallbacks, body: Mapping[str, object]) -> None:
     _refuse_unknown(body, _ADDRESS)
     given = {name: _text(body, name) for name in _ADDRESS}
     if given["channel"] not in PROVIDERS:
@@ -158,19 +160,6 @@ async def set_callback_target(callbacks: SandboxCallbacks, body: Mapping[str, ob
         problem = "The URL did not answer the challenge"
         raise Invalid(problem, remedy="Check url, verify_token and that it is running", field="url")
     callbacks.point(given["channel"], given["account"] or "*", url, given["secret"])
-
-
-def send_receipt(world: SandboxSimulator, body: Mapping[str, object]) -> dict[str, object]:
-    """Send a receipt: {"n": 12, "what": "read"}, or {"id": "...", "what": "failed", "code": 30003}."""
-    _refuse_unknown(body, ("n", "id", "what", "code"))
-    n, code = body.get("n"), body.get("code")
-    if n is None:
-        n = _number_of(world, _text(body, "id"))
-    if type(n) is not int or not isinstance(code, int | None) or isinstance(code, bool):
-        raise Invalid("n and code must be integers", field="n")
-    what = _text(body, "what")
-    world.callbacks.tell(n, what, code)
-    return {"n": n, "what": what}
 
 
 def _number_of(world: SandboxSimulator, id_: str) -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,6 +25,12 @@ from .faults import DELIVERS, FaultKind
 
 TAIL_BYTES = 4 * 1024 * 1024  # read back at start
 MAX_TEXT = 4_000  # characters kept for display; the hash covers everything
+
+
+_WRITTEN = (
+    *("n", "time", "channel", "id", "attempt", "to", "hash", "sender", "did", "wait", "copy"),
+    *("subject", "text", "data", "code"),
+)
 
 
 class SandboxEntry(NamedTuple):
@@ -60,23 +66,8 @@ class SandboxEntry(NamedTuple):
 
     def record(self) -> dict[str, object]:
         """Return the entry as the ledger and the API write it."""
-        return {
-            "n": self.n,
-            "time": self.time,
-            "channel": self.channel,
-            "id": self.id,
-            "attempt": self.attempt,
-            "to": self.to,
-            "hash": self.hash,
-            "sender": self.sender,
-            "did": self.did.value,
-            "wait": self.wait,
-            "copy": self.copy,
-            "subject": self.subject,
-            "text": self.text,
-            "data": self.data,
-            **({"code": self.code} if self.code else {}),
-        }
+        fields = {**self._asdict(), "time": self.time}
+        return {name: fields[name] for name in _WRITTEN if name != "code" or self.code}
 
 
 @lru_cache(maxsize=8)
@@ -160,25 +151,18 @@ def _open(path: Path) -> tuple[int, bool]:
         raise Misconfigured(problem, remedy="Use a file in a writable folder") from error
 
 
+_KINDS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("channel", "id", "to", "hash", "text", "subject", "data"), str),
+    **dict.fromkeys(("n", "attempt", "copy"), int),
+    **{"did": FaultKind, "wait": float},
+}
+
+
 def _parse(line: bytes) -> SandboxEntry | None:
     try:
         fields = orjson.loads(line)
-        return SandboxEntry(
-            n=int(fields["n"]),
-            at=instant(datetime.fromisoformat(fields["time"])),
-            channel=str(fields["channel"]),
-            id=str(fields["id"]),
-            to=str(fields["to"]),
-            attempt=int(fields["attempt"]),
-            did=FaultKind(fields["did"]),
-            wait=float(fields["wait"]),
-            copy=int(fields["copy"]),
-            hash=str(fields["hash"]),
-            sender=fields["sender"],
-            text=str(fields["text"]),
-            subject=str(fields["subject"]),
-            data=str(fields["data"]),
-            code=str(fields.get("code", "")),
-        )
+        known: dict[str, Any] = {name: kind(fields[name]) for name, kind in _KINDS.items()}
+        at = instant(datetime.fromisoformat(fields["time"]))
+        return SandboxEntry(at=at, sender=fields["sender"], code=str(fields.get("code", "")), **known)
     except (KeyError, TypeError, ValueError):
         return None  # torn or foreign lines must not prevent a start

@@ -5,6 +5,7 @@ c  has a crew        n  marked as "no crew"        .  not on the calendar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date as Date
 from datetime import timedelta
@@ -12,7 +13,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from ..domain import HALF_HOURS, CalendarCommand, CalendarDay, ShiftAction, slot
+from ..domain import HALF_HOURS, CalendarCommand, CalendarDay, ShiftAction, half_hours, slot
 
 CREWED, NO_CREW, NOTHING = "c", "n", "."
 BLANK = NOTHING * HALF_HOURS
@@ -70,8 +71,8 @@ def side_effects(day: CalendarDay, preview: CalendarDay, command: CalendarComman
 
 def bounds(command: CalendarCommand) -> tuple[int, int]:
     """Return the half hours that a command covers, as [first, last)."""
-    first, last = slot(command.start), slot(command.end)
-    return first, last if last > first else HALF_HOURS
+    covered = half_hours(command.start, command.end)
+    return covered.start, covered.stop
 
 
 def after(day: CalendarDay, command: CalendarCommand) -> CalendarDay:
@@ -96,7 +97,7 @@ def command_problem(command: CalendarCommand, *, grid: int) -> str | None:
     if read_date(command.date) is None:
         return f"the date {command.date!r} is not a date in the format YYYYMMDD"
     for name, time in (("start", command.start), ("end", command.end)):
-        if not _is_time(time):
+        if not re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]", time):
             return f"the {name} {time!r} is not a time in the format HHMM"
         if int(time[2:]) % grid if grid < 60 else int(time[2:]):
             return f"the {name} {time} is not on the calendar's grid of {grid} minutes"
@@ -167,7 +168,3 @@ def squads_of(days: Iterable[CalendarDay], known: Sequence[str]) -> list[str]:
 @lru_cache(4096)
 def _places(text: str, mark: str) -> frozenset[int]:
     return frozenset([place for place, found in enumerate(text) if found == mark])
-
-
-def _is_time(text: str) -> bool:
-    return len(text) == 4 and text.isascii() and text.isdigit() and int(text[:2]) < 24 and int(text[2:]) < 60

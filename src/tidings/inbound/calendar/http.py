@@ -21,7 +21,7 @@ from ...model.errors import Conflict
 from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
 from ...wire.retry_after import retry_after
 from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, UnresolvedHost
-from ..domain import HALF_HOURS, CalendarAnswer, CalendarCommand, CalendarDay, ShiftAction, slot
+from ..domain import CalendarAnswer, CalendarCommand, CalendarDay, ShiftAction, half_hours
 from .day_grid import command_problem
 from .port import CalendarOutcomeUnknown, CalendarUnavailable
 from .settings import CalendarSettings
@@ -92,7 +92,8 @@ class HttpCalendar:
         if answer.status >= 500:
             raise CalendarOutcomeUnknown(f"the calendar answered {answer.status} to a command")
         if answer.status != 200:
-            return CalendarAnswer(False, f"HTTP {answer.status}: {answer.shown(hide=self._hidden)}")
+            shown = answer.shown(hide=(self._token,) if self._token else ())
+            return CalendarAnswer(False, f"HTTP {answer.status}: {shown}")
         said = _object(answer)
         if said is None:
             raise CalendarOutcomeUnknown("the calendar's response to a command is unreadable")
@@ -138,10 +139,6 @@ class HttpCalendar:
             after = retry_after(answer.header("retry-after"), now=self._now())
         return CalendarUnavailable(f"the calendar answered {answer.status}", after=after)
 
-    @property
-    def _hidden(self) -> tuple[str, ...]:
-        return (self._token,) if self._token else ()
-
 
 def problem_of(said: Mapping[str, Any]) -> str | None:
     """Return the error in either of its two formats; None only for an explicit success."""
@@ -156,7 +153,7 @@ def read_day(date: str, schedule: Mapping[str, Any]) -> CalendarDay:
     no_crew: dict[str, set[int]] = {}
     for shift in schedule["shifts"]:
         for segment in shift["segments"]:
-            slots = _slots(segment["start_time"], segment["end_time"])
+            slots = half_hours(*(segment[name].replace(":", "") for name in ("start_time", "end_time")))
             for squad in segment["squads"]:
                 lines = crewed if squad.get("active", True) else no_crew
                 lines.setdefault(str(squad["id"]), set()).update(slots)
@@ -176,12 +173,6 @@ def _readable(date: str, schedule: object) -> CalendarDay:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"the calendar's day {date} is unreadable ({type(error).__name__})"
         raise CalendarUnavailable(problem) from error
-
-
-def _slots(start: str, end: str) -> range:
-    """Return the half hours from HH:MM to HH:MM; 06:00 is the end of the day."""
-    first, last = slot(start.replace(":", "")), slot(end.replace(":", ""))
-    return range(first, last if last > first else HALF_HOURS)
 
 
 def _asked(command: CalendarCommand) -> dict[str, str]:

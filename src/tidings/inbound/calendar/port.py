@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from ...model.errors import TemporaryError
-from ..domain import Calendar, CalendarDay
+from ..domain import CalendarAnswer, CalendarCommand, CalendarDay
 
 
 class CalendarUnavailable(TemporaryError):
@@ -24,11 +24,21 @@ class CalendarOutcomeUnknown(CalendarUnavailable):
     """A command was sent without a response: it may have been executed."""
 
 
-class ShiftCalendar(Calendar, Protocol):
-    """A calendar with a grid and bulk reads."""
+class ShiftCalendar(Protocol):
+    """A shift calendar. Only `apply` writes; the result is verified by reading the day."""
 
+    name: str
     grid: int  # minutes; a command off the grid is never sent
     weeks: tuple[int, int]  # weeks before and from the current one that a feed contains
+
+    async def day(self, date: str) -> CalendarDay:
+        """Read one operational day."""
+
+    async def preview(self, command: CalendarCommand) -> CalendarDay:
+        """Return the day as it would be after the command."""
+
+    async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
+        """Execute a command. `key` is its idempotency key, the same for every attempt."""
 
     async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
         """Read several days, in order."""

@@ -74,7 +74,7 @@ class EffectHandler(SelfWritingHandler):
         )
         if calendar is None or problem is not None:
             return await self._end(task, effect, EffectState.REFUSED, problem or "")
-        overtaking = await self._overtaken(effect)
+        overtaking = superseded_state(bounds(effect.command), await self._newer.find(effect))
         if overtaking is not None:
             return await self._end(task, effect, overtaking, "later commands on these half hours are done")
         try:
@@ -83,9 +83,6 @@ class EffectHandler(SelfWritingHandler):
             return await self._wait(task, effect, error)
         except Conflict as error:
             return await self._end(task, effect, EffectState.REFUSED, error.problem)
-
-    async def _overtaken(self, effect: Effect) -> EffectState | None:
-        return superseded_state(bounds(effect.command), await self._newer.find(effect))
 
     async def _read_newer(self, effects: Sequence[Effect]) -> dict[Effect, list[tuple[int, int]]]:
         asked = [

@@ -141,7 +141,7 @@ def _fits(items: Sequence[Item], place: int) -> bool:
         if _has_object(after):
             return False
     elif act.absorbs:
-        cover = next((i for i, item in enumerate(after) if _written(item).startswith("cover")), None)
+        cover = next((i for i, item in enumerate(after) if getattr(item, "written", "").startswith("cover")), None)
         if cover is not None and _has_object(after[cover + 1 :]):
             return False
     if act.written == "available" and not any(
@@ -166,21 +166,14 @@ def _is_of_crew(after: Sequence[Item]) -> bool:
 
 def _has_object(after: Sequence[Item]) -> bool:
     """Return whether an unrelated word follows, skipping squads and pronouns."""
-    rest = (item for item in after if not _is_through(item) and not isinstance(item, SquadMention))
+    words = (item for item in after if not _is_filler(item) and not isinstance(item, SquadMention))
+    rest = (item for item in words if not (isinstance(item, Word) and item.text in _THROUGH))
     thing = next((item for item in rest if not is_mark(item, Mark.US, Mark.THEY, Mark.ME)), None)
     return isinstance(thing, Word)
 
 
 def _is_filler(item: Item) -> bool:
     return isinstance(item, Word) and item.is_filler
-
-
-def _is_through(item: Item) -> bool:
-    return _is_filler(item) or (isinstance(item, Word) and item.text in _THROUGH)
-
-
-def _written(item: Item) -> str:
-    return getattr(item, "written", "")
 
 
 def _has_subject(before: Sequence[Item]) -> bool:

@@ -33,7 +33,6 @@ _COUNTED = (
 _UNIT = "|".join(_UNITS)
 _TEN = "|".join(_TENS)
 _HOUR = rf"(?:{_HOURS}|1[0-2]|0?[1-9])"
-_MINUTE = r"(?:thirty|fifteen|forty[- ]five|[0-5]\d)"
 _HALF = r" ?(?:a\.? ?m\b\.?|p\.? ?m\b\.?|in the (?:morning|afternoon|evening)|at night|o'? ?clock)"
 _DATED = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun|jan(?:uary)?"

@@ -39,7 +39,7 @@ def relate(
     tells = bool(parsed.fragment or parsed.fragment_squads or parsed.has_hours)
     if tells and is_correction(text):
         return _yes(0.85, "it corrects an earlier message")
-    if tells and _names_day(parsed, open_requests):
+    if tells and {request.date for request in open_requests if request.date} & set(parsed.days):
         return _yes(0.8, "it mentions the day of the open request")
     if tells and parsed.noise <= 1:
         return _yes(0.8, "it has a time or a squad and little else")
@@ -83,10 +83,6 @@ def _answers(parsed: ParsedMessage, asked: str) -> bool:
             return parsed.has_hours or bool(parsed.clocks)
         case _:
             return False
-
-
-def _names_day(parsed: ParsedMessage, known: Sequence[ShiftRequest]) -> bool:
-    return bool({request.date for request in known if request.date} & set(parsed.days))
 
 
 def _yes(confidence: float, reason: str) -> WorkflowRelation:

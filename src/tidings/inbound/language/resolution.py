@@ -121,7 +121,8 @@ def _led(statement: ShiftStatement, waiting: Sequence[ShiftStatement], asked: Sh
         return statement
     for before in waiting:
         statement = with_more(statement, before)
-    if asked and not statement.is_placed and (is_owned(statement) or is_owned(asked) or _takes_back(statement)):
+    takes_back = statement.act is not None and statement.act.action is ShiftAction.REMOVE
+    if asked and not statement.is_placed and (is_owned(statement) or is_owned(asked) or takes_back):
         squads = statement.squads or asked.squads
         return replace(statement, pairs=asked.pairs, squads=squads, is_ours=statement.is_ours or asked.is_ours)
     return statement
@@ -208,10 +209,6 @@ def _given(giver: ShiftStatement, gives: Act, taker: ShiftStatement, takes: Act)
     if giver.squads and taker.squads and gives.is_plain:
         return replace(taker, squads=tuple(dict.fromkeys((*giver.squads, *taker.squads))))
     return taker
-
-
-def _takes_back(statement: ShiftStatement) -> bool:
-    return statement.act is not None and statement.act.action is ShiftAction.REMOVE
 
 
 def _turned(statement: ShiftStatement, before: Sequence[ShiftStatement]) -> ShiftStatement | None:

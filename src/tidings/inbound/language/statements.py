@@ -273,13 +273,9 @@ def _noise(items: Sequence[Item], act: Act | None) -> int:
     place = items.index(act) if act in items else 0
     end = len(items)
     if act is not None:
-        ends = (i for i in range(place, len(items)) if is_mark(items[i], Mark.COMMA) or _is_reason(items[i]))
-        end = next(ends, end)
+        is_end = (is_mark(i, Mark.COMMA) or (isinstance(i, Word) and i.text in _REASONS) for i in items[place:])
+        end = next((place + i for i, ends in enumerate(is_end) if ends), end)
     return _strange(items[:end])
-
-
-def _is_reason(item: Item) -> bool:
-    return isinstance(item, Word) and item.text in _REASONS
 
 
 def _is_mine(items: Sequence[Item], act: Act | None) -> bool:

@@ -1,7 +1,6 @@
 """The language model: prompts, any OpenAI-compatible endpoint, rate limit, budget, journal and fallback.
 
 answer_validation: checks an answer against its schema and closed lists (prompt injection). Pure.
-budget: the cost of an answer and the daily spending limit.
 chat_completions: request and response bodies of /chat/completions. Pure.
 dialect: which API, parameters and values a model accepts, learned from its rejections. Pure.
 endpoint: one HTTP call to the endpoint; the switch that forbids remote calls.
@@ -12,7 +11,7 @@ http_response: classifies a response: an answer, a Retry-After, a rejected param
 journal: every call, recorded before and after it; answers, tokens and cost.
 json_schema: the subset of JSON Schema that prompts may use.
 model_call: calls and their answers, independent of the API. Pure.
-model_client: answers from the journal, or within budget and rate limit from the endpoint.
+model_client: answers from the journal, or within the daily budget and rate limit from the endpoint.
 model_interpreter: the interpreter that asks the model, with one correction of an unusable answer.
 prompt: prompt files: loading, checks, hash.
 prompt_renderer: renders a prompt; user text is quoted as JSON (prompt injection). Pure.

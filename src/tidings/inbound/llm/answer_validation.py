@@ -76,7 +76,7 @@ def _strays(name: str, parsed: Mapping[str, Any], squads: Sequence[str]) -> Iter
         if request["date"] is not None and not _is_date(request["date"]):
             yield f"{at}.date is not a date"
         for end in ("start", "end"):
-            if request[end] is not None and not _is_time(request[end]):
+            if request[end] is not None and not (int(request[end][:2]) < 24 and int(request[end][2:]) < 60):
                 yield f"{at}.{end} is not a time of day"
 
 
@@ -85,10 +85,6 @@ def _is_date(text: str) -> bool:
         return bool(datetime.strptime(f"{text}+0000", "%Y%m%d%z"))
     except ValueError:
         return False
-
-
-def _is_time(text: str) -> bool:
-    return int(text[:2]) < 24 and int(text[2:]) < 60
 
 
 def intent(parsed: Mapping[str, Any], source: str) -> Intent:

@@ -30,32 +30,21 @@ class FallbackInterpreter:
 
     async def intent(self, context: InterpreterContext) -> Intent:
         """Classify whether the message is a request."""
-        return await _step_down(
-            lambda: self._model.intent(context),
-            lambda: self._rules.intent(context),
-            lambda found: found.is_request is not None,
-            lambda found, why: found._replace(reason=f"{found.reason} ({why})"),
-            lambda why: Intent(None, (), 0, why, UNKNOWN),
+        unknown = Intent(None, (), 0, "", UNKNOWN)
+        return await _ask(
+            self._model.intent, self._rules.intent, context, unknown, lambda it: it.is_request is not None
         )
 
     async def relate(self, context: InterpreterContext) -> WorkflowRelation:
         """Decide whether the message continues the open workflow."""
-        return await _step_down(
-            lambda: self._model.relate(context),
-            lambda: self._rules.relate(context),
-            lambda found: found.related is not None,
-            lambda found, why: found._replace(reason=f"{found.reason} ({why})"),
-            lambda why: WorkflowRelation(None, 0.0, why, UNKNOWN),
-        )
+        unknown = WorkflowRelation(None, 0.0, "", UNKNOWN)
+        return await _ask(self._model.relate, self._rules.relate, context, unknown, lambda it: it.related is not None)
 
     async def extract(self, context: InterpreterContext) -> Extraction:
         """Extract the requests. Rules that find nothing count as no answer."""
-        return await _step_down(
-            lambda: self._model.extract(context),
-            lambda: self._rules.extract(context),
-            lambda found: bool(found.requests or found.missing),
-            lambda found, why: found._replace(reasoning=f"{found.reasoning} ({why})"),
-            lambda why: Extraction((), (), (), why, UNKNOWN),
+        unknown = Extraction((), (), (), "", UNKNOWN)
+        return await _ask(
+            self._model.extract, self._rules.extract, context, unknown, lambda it: bool(it.requests or it.missing)
         )
 
     async def close(self) -> None:
@@ -64,20 +53,25 @@ class FallbackInterpreter:
             await self._closing.close()
 
 
-async def _step_down(
-    model: Callable[[], Awaitable[Answer]],
-    rules: Callable[[], Awaitable[Answer]],
+async def _ask(
+    model: Callable[[InterpreterContext], Awaitable[Answer]],
+    rules: Callable[[InterpreterContext], Awaitable[Answer]],
+    context: InterpreterContext,
+    unknown: Answer,
     knows: Callable[[Answer], bool],
-    explained: Callable[[Answer, str], Answer],
-    unknown: Callable[[str], Answer],
 ) -> Answer:
     try:
-        return await model()
+        return await model(context)
     except NoModelAnswer as error:
         why = error
-    found = await rules()
+    found = await rules(context)
     if knows(found):
-        return explained(found, why.problem)
+        said = found.reasoning if isinstance(found, Extraction) else found.reason
+        return _explained(found, f"{said} ({why.problem})")
     if isinstance(why, ModelThrottled):
         raise why
-    return unknown(f"neither the model nor the rules have an answer: {why.problem}")
+    return _explained(unknown, f"neither the model nor the rules have an answer: {why.problem}")
+
+
+def _explained(found: Answer, why: str) -> Answer:
+    return found._replace(reasoning=why) if isinstance(found, Extraction) else found._replace(reason=why)

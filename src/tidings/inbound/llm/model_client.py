@@ -6,14 +6,13 @@ import asyncio
 
 from ...kernel.clock import Clock
 from ...store.port import Step, Store
-from .budget import ModelBudget
 from .dialect import parse_dialects, serialize_dialects
 from .endpoint import ModelEndpoint
-from .errors import ModelUnavailable
+from .errors import ModelBudgetExceeded, ModelUnavailable
 from .journal import ModelJournal
 from .model_call import Completion, ModelCall, ModelFailure, ModelFailureKind
 from .rate_limiter import ModelRateLimiter, Sleep
-from .settings import ModelSettings
+from .settings import BILLION, ModelSettings
 
 TRIES = 2  # a call without an answer is retried once
 
@@ -23,10 +22,10 @@ class ModelClient:
 
     def __init__(self, settings: ModelSettings, store: Store, clock: Clock, *, sleep: Sleep = asyncio.sleep) -> None:
         self._clock = clock
+        self._settings = settings
         self._endpoint = ModelEndpoint(settings, now=clock.now)
         self._limiter = ModelRateLimiter(store, clock, settings, sleep)
         self.journal = ModelJournal(store, clock)
-        self._budget = ModelBudget(settings, self.journal)
         self._store = store
         self._saved: str | None = None  # the dialects in the database
 
@@ -35,7 +34,7 @@ class ModelClient:
         earlier = await self.journal.recall(call.key)
         if earlier is not None:
             return earlier
-        await self._budget.check()
+        await self._check_budget()
         until, lost = self._limiter.wait_until(), 0
         while True:
             await self._limiter.turn(until)
@@ -64,10 +63,21 @@ class ModelClient:
         if isinstance(found, ModelFailure):
             await self.journal.failed(id_, found.reason, ms=ms)
         else:
-            cost = self._budget.cost(call.model, found)
+            price = self._settings.prices.get(call.model)
+            cost = price.cost(found.tokens_in, found.tokens_out) if price else 0
             await self.journal.answered(id_, call, found, call.judge(found), cost=cost, ms=ms)
         await self._save_dialects()
         return found
+
+    async def _check_budget(self) -> None:
+        """Raise ModelBudgetExceeded if today's budget is spent."""
+        budget = self._settings.budget
+        if budget is not None and (spent := await self.journal.spent()) >= budget:
+            share = f"{spent / BILLION:.4f} of {self._settings.budget_per_day}"
+            raise ModelBudgetExceeded(
+                f"today's budget for the model is spent ({share})",
+                remedy="raise inbound.model.budget_per_day, or wait for the next day (UTC)",
+            )
 
     async def _load_dialects(self) -> None:
         """Load the request dialects that this or another process learned, once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from hashlib import sha256
@@ -73,7 +73,9 @@ def digest(value: object) -> str:
 
 def load_prompts(folder: Path | None = None) -> Mapping[str, Prompt]:
     """Load the built-in prompts, overridden by those in `folder`; raises Misconfigured for an invalid one."""
-    own = {name: parse_prompt(name, text, f"the built-in prompt {name}") for name, text in _built_in()}
+    built_in = files(__package__) / "prompts"
+    texts = {name: (built_in / f"{name}.md").read_text(encoding="utf-8") for name in NEEDED}
+    own = {name: parse_prompt(name, text, f"the built-in prompt {name}") for name, text in texts.items()}
     if folder is None:
         return own
     if not folder.is_dir():
@@ -105,11 +107,6 @@ def parse_prompt(name: str, text: str, where: str) -> Prompt:
     )
     _check_placeholders(prompt, where)
     return prompt
-
-
-def _built_in() -> Iterator[tuple[str, str]]:
-    for name in NEEDED:
-        yield name, (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def _bring(path: Path, own: Mapping[str, Prompt]) -> Prompt:
@@ -163,12 +160,11 @@ def _is_whole(value: object, least: int, most: int) -> bool:
 
 def _schema(text: str, where: str) -> Mapping[str, Any]:
     try:
-        schema = orjson.loads(text)
+        schema: Mapping[str, Any] = orjson.loads(text)
         schemas.check_schema(schema)
     except (ValueError, re.error) as error:
         raise _refused(f"the schema of {where} is invalid: {error}", "Correct it") from None
-    found: Mapping[str, Any] = schema
-    return found
+    return schema
 
 
 def _check_placeholders(prompt: Prompt, where: str) -> None:

@@ -15,7 +15,8 @@ import orjson
 
 from ...model.time import moment
 from ...wire.placeholders import fill_text
-from ..domain import HALF_HOURS, CalendarDay, InterpreterContext, ShiftRequest, Utterance
+from ..calendar.day_grid import clock
+from ..domain import CalendarDay, InterpreterContext, Utterance
 from ..language.shift_words import DEFAULTS as SHIFTS
 from .prompt import Prompt
 
@@ -48,7 +49,10 @@ def _said(context: InterpreterContext, now: datetime) -> Mapping[str, Any]:
         "speaker": {"name": _clip(context.speaker.name), "squad": context.speaker.squad, "role": context.speaker.role},
         "message": _clip(context.text),
         "thread": [_line(line, now) for line in context.thread[-LONGEST_THREAD:]],
-        "open": [_request(request) for request in context.open_requests],
+        "open": [
+            {name: value for name, value in request._asdict().items() if value is not None}
+            for request in context.open_requests
+        ],
         "asked": context.asked,
         "days": [day.date for day in context.days],
     }
@@ -68,10 +72,6 @@ def _clip(text: str) -> str:
     return text[:LONGEST_TEXT].encode(errors="replace").decode()
 
 
-def _request(request: ShiftRequest) -> Mapping[str, Any]:
-    return {name: value for name, value in request._asdict().items() if value is not None}
-
-
 def shown_day(day: CalendarDay) -> Mapping[str, Any]:
     """Return a calendar day as spans of hours per squad."""
     return {"date": day.date, "crewed": _by_squad(day.crewed), "no_crew": _by_squad(day.no_crew)}
@@ -89,12 +89,7 @@ def spans(slots: frozenset[int]) -> list[str]:
             found[-1][1] = slot + 1
         else:
             found.append([slot, slot + 1])
-    return [f"{_time(first)}-{_time(last)}" for first, last in found]
-
-
-def _time(slot: int) -> str:
-    half = (slot + 12) % HALF_HOURS
-    return f"{half // 2:02d}{half % 2 * 30:02d}"
+    return [f"{clock(first)}-{clock(last)}" for first, last in found]
 
 
 def _quoted(value: object) -> str:

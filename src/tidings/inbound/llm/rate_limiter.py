@@ -39,7 +39,9 @@ class ModelRateLimiter:
 
     async def turn(self, until: int) -> None:
         """Wait for the next rate-limit slot; raises NoModelAnswer if it is after `until`."""
-        await self._join()
+        if not self._joined:
+            await self._store.write([Step("model_join", {"name": self._name, "interval": self._interval})])
+            self._joined = True
         while True:
             now = self._clock.now()
             take = {"name": self._name, "now": now, "horizon": max(now, until)}
@@ -67,12 +69,6 @@ class ModelRateLimiter:
         until = self._clock.now() + micros(wait)
         fields = {"name": self._name, "until": until, "kind": kind, "reason": reason}
         await self._store.write([Step("model_block", fields)])
-
-    async def _join(self) -> None:
-        if not self._joined:
-            fields = {"name": self._name, "interval": self._interval}
-            await self._store.write([Step("model_join", fields)])
-            self._joined = True
 
     async def _wait(self, length: int) -> None:
         if length > 0:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
+from ...store.port import Step
 from ..domain import IncomingMessage
 from .settings import SourceSettings
 
@@ -16,6 +17,7 @@ class SourceEntry(NamedTuple):
 
     incoming: IncomingMessage
     cursor: str | None = None  # None: unchanged
+    steps: Sequence[Step] = ()  # what it teaches about its sender
 
 
 class SourcePage(NamedTuple):

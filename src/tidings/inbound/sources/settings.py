@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import api_url
 from ...wire.webhook_signatures import parse_secret
-from ..option_parsers import duration, flag, parse_table, whole
+from ..option_parsers import duration, flag, parse_table, refusal, whole
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
 TWILIO = "twilio"
@@ -107,17 +106,14 @@ def read_production(value: object) -> bool:
     try:
         return flag(value)
     except ValueError as error:
-        raise Misconfigured("inbound.production is invalid", remedy=str(error), field="inbound.production") from None
+        raise refusal("inbound.production", "inbound.production is invalid", str(error)) from None
 
 
 def read_sources(tables: object, *, production: bool) -> dict[str, SourceSettings]:
     """Parse all tables [inbound.sources.NAME]; raises Misconfigured."""
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise Misconfigured(
-            "inbound.sources is not a table of tables",
-            remedy="Write [inbound.sources.NAME] and its options below it",
-            field="inbound.sources",
-        )
+        remedy = "Write [inbound.sources.NAME] and its options below it"
+        raise refusal("inbound.sources", "inbound.sources is not a table of tables", remedy)
     return {name: read_source(name, table, production=production) for name, table in tables.items()}
 
 
@@ -125,16 +121,11 @@ def read_source(name: str, options: Mapping[str, Any], *, production: bool) -> S
     """Parse one table; raises Misconfigured with the option and the remedy."""
     where = f"inbound.sources.{name}"
     if not _NAME.fullmatch(name):
-        raise Misconfigured(
-            f"invalid source name {name!r}", remedy="Use letters, digits, - and _, at most 63 characters", field=where
-        )
+        raise refusal(where, f"invalid source name {name!r}", "Use letters, digits, - and _, at most 63 characters")
     kind = str(options.get("kind"))
     if kind not in _NEEDED:
-        raise Misconfigured(
-            f"{where} has the unknown kind {options.get('kind')!r}",
-            remedy=f"Use one of: {', '.join(KINDS)}",
-            field=f"{where}.kind",
-        )
+        unknown = f"{where} has the unknown kind {options.get('kind')!r}"
+        raise refusal(f"{where}.kind", unknown, f"Use one of: {', '.join(KINDS)}")
     values = parse_table(where, {key: raw for key, raw in options.items() if key != "kind"}, OPTIONS)
     settings = SourceSettings(name=name, kind=kind, **{"base_url": BASE_URLS.get(kind, ""), **values})
     _validate(where, settings, production=production)
@@ -145,27 +136,19 @@ def _validate(where: str, settings: SourceSettings, *, production: bool) -> None
     """Check options that depend on each other."""
     for group in _NEEDED[settings.kind]:
         if not any(getattr(settings, option) for option in group):
-            raise Misconfigured(
-                f"{where} is missing {' or '.join(group)}",
-                remedy=f"A source of kind {settings.kind} needs it",
-                field=f"{where}.{group[0]}",
-            )
+            missing = f"{where} is missing {' or '.join(group)}"
+            raise refusal(f"{where}.{group[0]}", missing, f"A source of kind {settings.kind} needs it")
     if settings.kind == WEBHOOK:
         for secret in settings.secrets:
             try:
                 parse_secret(secret)
             except ValueError as error:
                 remedy = 'Make one with: echo "whsec_$(openssl rand -base64 32)"'
-                raise Misconfigured(f"{where}.secrets: {error}", remedy=remedy, field=f"{where}.secrets") from None
+                raise refusal(f"{where}.secrets", f"{where}.secrets: {error}", remedy) from None
     elif any(len(secret) < 16 for secret in settings.secrets):
-        raise Misconfigured(
-            f"{where}.secrets contains a secret of less than 16 characters",
-            remedy="Make one with: openssl rand -hex 32",
-            field=f"{where}.secrets",
-        )
+        short = f"{where}.secrets contains a secret of less than 16 characters"
+        raise refusal(f"{where}.secrets", short, "Make one with: openssl rand -hex 32")
     if settings.allow_speaking_for and production:
-        raise Misconfigured(
-            f"{where}.allow_speaking_for is not allowed in production: testers could impersonate anyone",
-            remedy="Remove it, or set production = false under [inbound] on a test system",
-            field=f"{where}.allow_speaking_for",
-        )
+        option, why = f"{where}.allow_speaking_for", "testers could impersonate anyone"
+        remedy = "Remove it, or set production = false under [inbound] on a test system"
+        raise refusal(option, f"{option} is not allowed in production: {why}", remedy)

@@ -14,6 +14,7 @@ takes a new message.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from ...model.outcome import Defer, Done, Outcome
 from ...model.time import SECOND
 from ...store.port import Row, Step, Store
 from ..admission import find_impersonation
-from ..domain import Speaker
+from ..domain import ConversationMessage, Speaker
 from ..escalation.reasons import Escalation
 from ..message_handler import MessageChange
 from ..roster import speaker_of
@@ -33,7 +34,7 @@ from . import reply_texts
 from .correlation import MessageDecision
 from .followup import command_result
 from .instance import LONGEST_LINE, Workflow, read
-from .repository import ConversationMessage, MessagePipeline, WorkflowEntry, WorkflowRepository, withdraw
+from .repository import MessagePipeline, WorkflowEntry, WorkflowRepository, withdraw
 from .reruns import message_from_row, original_of
 from .settings import WorkflowSettings
 from .state_machine import ANSWERABLE
@@ -78,22 +79,15 @@ def change_action(handled: Row, flow: Workflow | None, *, is_deleted: bool) -> C
     return ChangeAction.ANNOUNCE if is_deleted else ChangeAction.HANDLE
 
 
+@dataclass(slots=True)
 class EditProcessor:
     """Handles edits and deletions, in the order of their conversation."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        settings: WorkflowSettings,
-        repository: WorkflowRepository,
-        pipeline: MessagePipeline,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._repository = repository
-        self._pipeline = pipeline
+    _store: Store
+    _clock: Clock
+    _settings: WorkflowSettings
+    _repository: WorkflowRepository
+    _pipeline: MessagePipeline
 
     async def handle_change(self, item: MessageChange) -> Outcome:
         try:
@@ -118,7 +112,11 @@ class EditProcessor:
             "handled_message_newest", tenant=item.tenant, conversation=item.conversation, limit=_BACK
         )
         for row in newest:
-            if row["decision"] != MessageDecision.CHANGED and row["message"] != item.id and original_of(row) == first:
+            if (
+                row["decision"] != MessageDecision.CHANGED
+                and row["message"] != item.message
+                and original_of(row) == first
+            ):
                 return (await self._store.read("handled_message_find", message=row["message"]))[0]
         return own[0] if own else None
 
@@ -131,14 +129,14 @@ class EditProcessor:
         text = item.text or ""
         named = find_impersonation(text)
         now = before._replace(
-            message=item.id,
+            message=item.message,
             text=text if named is None else named.rest,
             at=item.sent_at,
             verdict=None,
             changes=original_of(handled) or handled["message"],
             is_last_try=item.is_last_try,
             reply_to=item.original if flow is not None and flow.stage in ANSWERABLE else None,
-            place=item.n,
+            place=item.place,
         )
         return ChangeContext(item, before, now, handled, flow)
 

@@ -7,7 +7,7 @@ still open writes anything: the summary, the end of the workflow, and a case for
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -68,22 +68,15 @@ class PlanOutcome(NamedTuple):
     effects: Sequence[Row]
 
 
+@dataclass
 class FollowUpHandler(SelfWritingHandler):
     """The handler of kind `followup`."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        settings: WorkflowSettings,
-        reply_port: ReplyPort,
-        escalations: EscalationWriter,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._reply_port = reply_port
-        self._escalations = escalations
+    _store: Store
+    _clock: Clock
+    _settings: WorkflowSettings
+    _reply_port: ReplyPort
+    _escalations: EscalationWriter
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, PlanOutcome]:
         """Load the plans of these tasks. A follow-up is claimed only after its result was committed."""

@@ -9,7 +9,7 @@ the pipeline commits it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from ...model.errors import Misconfigured
 from ..domain import CalendarDay, Interpreter
@@ -17,7 +17,6 @@ from . import plans
 from .plans import GraphState, WorkflowPlan
 from .validation import commands, is_day, validate_requests
 
-CHOICES = ("auto", "plain", "langgraph")
 START = "extract"
 Node = Callable[[GraphState], Awaitable[GraphState]]
 ReadDay = Callable[[str], Awaitable[CalendarDay]]
@@ -43,13 +42,6 @@ _ENDS: Mapping[str, Callable[[GraphState], WorkflowPlan]] = {
     "execute": plans.execute,
     "refuse": plans.refuse,
 }
-
-
-class WorkflowRunner(Protocol):
-    """Runs the graph once per message."""
-
-    async def run(self, state: GraphState) -> WorkflowPlan:
-        """Run from the start node to a terminal node and return its plan."""
 
 
 def nodes(interpreter: Interpreter, read_day: ReadDay) -> dict[str, Node]:
@@ -81,7 +73,7 @@ def nodes(interpreter: Interpreter, read_day: ReadDay) -> dict[str, Node]:
 
 
 class PlainRunner:
-    """Runs the graph without LangGraph: node after node until a terminal one."""
+    """Runs the graph once per message, without LangGraph: node after node until a terminal one."""
 
     def __init__(self, interpreter: Interpreter, read_day: ReadDay) -> None:
         self._nodes = nodes(interpreter, read_day)
@@ -122,7 +114,7 @@ class LangGraphRunner:
         return ended["plan"]
 
 
-def make_runner(choice: str, interpreter: Interpreter, read_day: ReadDay) -> WorkflowRunner:
+def make_runner(choice: str, interpreter: Interpreter, read_day: ReadDay) -> PlainRunner | LangGraphRunner:
     """Build the configured runner; `auto` uses LangGraph if it is installed. Raises Misconfigured."""
     if choice == "plain":
         return PlainRunner(interpreter, read_day)

@@ -16,8 +16,9 @@ from ..escalation.reasons import Escalation
 from . import reply_texts
 from .confirmation import CONFIRM, is_changed, is_no, needs_yes
 from .instance import SLOTS, RequestSlots, Workflow, request, wants
+from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
-from .validation import ValidationFinding, WorkflowPolicy, commands
+from .validation import ValidationFinding, commands
 
 US = "Tidings"
 NOBODY = "unknown"  # the source of an extraction that neither the model nor the rules could give
@@ -45,7 +46,7 @@ class GraphState(TypedDict, total=False):
 
     flow: Workflow
     context: InterpreterContext
-    policy: WorkflowPolicy
+    policy: WorkflowSettings
     now: int  # our clock; the interpreter context has the time of the message
     plan_id: str
     taken: frozenset[str]  # topics of the squad's other workflows
@@ -248,7 +249,8 @@ def _end(
 def _understanding(state: GraphState) -> list[ConversationEvent]:
     """Return the journal entries of what was read and understood."""
     days = state.get("days") or {day.date: day for day in state["context"].days}
-    lines = [ConversationEvent("days", {"days": {day.date: _day(day) for day in days.values()}})] if days else []
+    marks = {day.date: {squad: line(day, squad) for squad in (*day.crewed, *day.no_crew)} for day in days.values()}
+    lines = [ConversationEvent("days", {"days": marks})] if days else []
     if "extraction" in state:
         found = state["extraction"]
         said = {
@@ -261,10 +263,6 @@ def _understanding(state: GraphState) -> list[ConversationEvent]:
         lines.append(ConversationEvent("understood", said))
     lines += [ConversationEvent("finding", finding._asdict()) for finding in state.get("findings", ())]
     return lines
-
-
-def _day(day: CalendarDay) -> dict[str, str]:
-    return {squad: line(day, squad) for squad in dict.fromkeys([*day.crewed, *day.no_crew])}
 
 
 def topic_of(asked: Sequence[RequestSlots], before: str) -> str:

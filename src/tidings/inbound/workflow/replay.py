@@ -18,13 +18,13 @@ from ...model.outcome import Done
 from ...model.time import Instant, iso, micros
 from ...store.port import Row, Store
 from ..calendar.day_grid import day_of
-from ..domain import CalendarCommand, CalendarDay
+from ..domain import CalendarCommand, CalendarDay, ConversationMessage
 from .conversations import explain_missing_conversation
 from .correlation import MessageDecision
 from .graph import ReadDay
 from .instance import Workflow, command
 from .reply_texts import please_wait
-from .repository import ConversationMessage, ConversationState, MessagePipeline, WorkflowEntry
+from .repository import ConversationState, MessagePipeline, WorkflowEntry
 from .reruns import message_from_row, original_of
 from .settings import WorkflowSettings
 from .state_machine import TERMINAL_STAGES, WorkflowStage, WorkflowTrigger, next_stage
@@ -147,7 +147,9 @@ async def replay(
         except TidingsError as error:  # no recorded answer to this question
             why = error_text(error)
         name = spoken.speaker.name
-        now = _side(repository.last) if repository.last is not None else ReplayOutcome(f"no answer ({why})", [], [])
+        now, entry = ReplayOutcome(f"no answer ({why})", [], []), repository.last
+        if entry is not None:
+            now = ReplayOutcome(entry.decision.value, list(entry.commands), list(entry.replies))
         compared.append(ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(handled, facts), now))
     return compared
 
@@ -176,10 +178,6 @@ def _then(handled: Row, facts: Sequence[Mapping[str, Any]]) -> ReplayOutcome:
     """Return the recorded outcome, without "please wait" replies, which depend on timing."""
     said = [fact["text"] for fact in facts if fact["what"] == "said" and not fact["text"].startswith(_WAIT)]
     return ReplayOutcome(handled["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said)
-
-
-def _side(entry: WorkflowEntry) -> ReplayOutcome:
-    return ReplayOutcome(entry.decision.value, list(entry.commands), list(entry.replies))
 
 
 def _days(facts: Sequence[Mapping[str, Any]]) -> dict[str, CalendarDay]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..domain import CalendarCommand, ShiftAction, ShiftRequest
-from .validation import WorkflowPolicy, day_in_words, is_day
+from .settings import WorkflowSettings
+from .validation import day_in_words, is_day
 
 LONGEST = 900  # GroupMe accepts up to 1,000 characters
 
@@ -32,7 +33,7 @@ def command(asked: CalendarCommand) -> str:
     return f"{_VERBS[asked.action]} for {asked.squad}, {day_in_words(asked.date)} {asked.start}-{asked.end}"
 
 
-def question(slot: str, asked: ShiftRequest, policy: WorkflowPolicy) -> str:
+def question(slot: str, asked: ShiftRequest, policy: WorkflowSettings) -> str:
     """Ask for one missing slot and repeat what is already known."""
     about = _known(asked)
     match slot:

@@ -19,33 +19,16 @@ from ...model.task import NewTask
 from ...model.time import micros
 from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ...store.request_batches import BatchedLookup
-from ..domain import CalendarCommand, Speaker
+from ..domain import CalendarCommand, ConversationMessage
 from ..effects import ledger
 from ..escalation.reasons import Escalation, EscalationWriter
+from ..message_handler import end_message_step
 from ..reply_port import ReplyPort
 from .correlation import MessageDecision
 from .instance import SCHEMA, Workflow, read
 from .plans import ConversationEvent
 from .settings import WorkflowSettings
 from .state_machine import TERMINAL_STAGES, WorkflowStage, WorkflowTrigger, next_stage
-
-
-class ConversationMessage(NamedTuple):
-    """A message from a person on the roster, as the pipeline handles it."""
-
-    message: str  # its id in the inbox
-    tenant: str
-    source: str
-    conversation: str
-    chat: str  # the platform's id of the group that gets the reply
-    speaker: Speaker
-    text: str
-    at: int
-    verdict: str | None = None  # a person's decision: `related` or `new`
-    is_last_try: bool = False
-    reply_to: str | None = None  # the platform's id of the message it quotes
-    place: int | None = None  # its row number in the inbox if the row must still be ended
-    changes: str | None = None  # the message that it edits or deletes
 
 
 class QuotedMessage(NamedTuple):
@@ -183,7 +166,7 @@ class StoreWorkflowRepository:
         for call in entry.calls:
             steps += self._escalations.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
         if spoken.place is not None and entry.held is None:
-            steps.append(_ended(spoken.place, entry))
+            steps.append(end_message_step(spoken, f"{entry.decision}: {entry.reason}"))
         try:
             # Escalations update shared counters, so they do not wait for a batched commit.
             await self._store.enqueue(tasks, *rows, also=steps, together=not entry.calls)
@@ -269,11 +252,6 @@ def _settled(before: Sequence[Workflow], changed: Sequence[Workflow], now: int) 
         for flow in changed
         if flow.id in called and flow.stage is not WorkflowStage.NEEDS_HUMAN
     ]
-
-
-def _ended(place: int, entry: WorkflowEntry) -> Step:
-    ended = {"n": place, "ended": "done", "reason": f"{entry.decision}: {entry.reason}"}
-    return Step("inbox_end", ended, needed=True)
 
 
 def withdraw(entry: WorkflowEntry, flow: Workflow, now: int, settings: WorkflowSettings) -> None:

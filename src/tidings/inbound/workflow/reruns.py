@@ -11,8 +11,8 @@ from ...kernel.handler import SelfWritingHandler
 from ...model.outcome import Outcome
 from ...model.task import Task, TaskId
 from ...store.port import Store
-from ..domain import Speaker
-from .repository import ConversationMessage, MessagePipeline
+from ..domain import ConversationMessage, Speaker
+from .repository import MessagePipeline
 from .timers import TRIES
 
 _FIELDS = ("message", "tenant", "conversation", "speaker", "text", "sent_at", "verdict")

@@ -12,7 +12,7 @@ from ...kernel.handler import Handler
 from ...model.outcome import Outcome
 from ...store.port import Step, Store
 from ..calendar.port import ShiftCalendar
-from ..domain import Interpreter
+from ..domain import ConversationMessage, Interpreter
 from ..effects.ledger import FOLLOWUP_KIND
 from ..escalation.cases import Cases
 from ..escalation.failed_messages import EscalatingHandler
@@ -20,13 +20,7 @@ from ..escalation.notifier import AdminNotifier
 from ..escalation.reasons import Escalation, EscalationWriter
 from ..ingestion import KIND as INBOUND_MESSAGE
 from ..llm.fallback import FallbackInterpreter
-from ..message_handler import (
-    ChangeProcessor,
-    InboundMessageHandler,
-    InboxMessage,
-    MessageProcessor,
-    NoWorkflowProcessor,
-)
+from ..message_handler import ChangeProcessor, InboundMessageHandler, MessageProcessor, NoWorkflowProcessor
 from ..pipeline import Pipeline
 from ..reply_port import ReplyPort
 from ..source_notices import CHANGED, NoticeSteps, SourceNotice, notice_event_steps
@@ -36,7 +30,7 @@ from .followup import FollowUpHandler
 from .graph import ReadDay
 from .instance import Workflow
 from .replay import MemoryWorkflowRepository, ReplayClock, ReplayComparison, replay
-from .repository import ConversationMessage, StoreWorkflowRepository
+from .repository import StoreWorkflowRepository
 from .reruns import RerunHandler
 from .settings import WorkflowSettings
 from .timers import KIND as RERUN
@@ -63,9 +57,6 @@ class LazyPipeline:
         if self._pipeline is None:
             self._pipeline = self._make()
         return self._pipeline
-
-    async def hear(self, item: InboxMessage) -> Outcome:
-        return await self.pipeline().hear(item)
 
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
         return await self.pipeline().work(spoken, instead_of=instead_of)

@@ -12,10 +12,9 @@ from zoneinfo import ZoneInfo
 from ...model import durations
 from ...model.errors import Misconfigured
 from ..option_parsers import duration, flag, names, one_of, parse_table, whole
-from .graph import CHOICES
-from .validation import WorkflowPolicy
 
 ROLES = ("member", "officer", "admin")
+RUNNERS = ("auto", "plain", "langgraph")
 _names = names(200)
 
 
@@ -27,21 +26,17 @@ class WorkflowSettings:
     timezone: str = ""  # the engine's
     squads: tuple[str, ...] = ()  # the calendar's
     shifts: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # shift words besides the defaults
-    commanders: tuple[str, ...] = ("officer", "admin")
+    commanders: tuple[str, ...] = ("officer", "admin")  # roles that may act for other squads
     start_threshold: int = 50
     review_threshold: int = 30
-    max_questions: int = 2
+    max_questions: int = 2  # about one thing, before a person is asked
     idle_timeout: timedelta = timedelta(hours=24)
     case_reminder_after: timedelta = timedelta(hours=1)
     admins: tuple[str, ...] = ()
     runner: str = "auto"
     replies: Mapping[str, str] = field(default_factory=dict)  # channel by source; default: the same name
     calendar: str = "shifts"  # its name in [inbound.calendar]
-    grid: int = 30
-
-    @property
-    def policy(self) -> WorkflowPolicy:
-        return WorkflowPolicy(self.squads, self.timezone, self.commanders, self.max_questions, self.grid)
+    grid: int = 30  # minutes
 
     def plainly(self) -> Mapping[str, Any]:
         """Return the values that differ from the defaults, as plain values."""
@@ -104,7 +99,7 @@ OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "case_reminder_after": (duration, "how soon a case should be taken"),
     "admins": (_admins, "people who receive notices, as channel:address"),
     "replies": (_replies, "reply channel by source; unset: the source's channel, or the channel of the same name"),
-    "runner": (one_of(CHOICES), "graph runner; auto uses LangGraph if it is installed"),
+    "runner": (one_of(RUNNERS), "graph runner; auto uses LangGraph if it is installed"),
 }
 """The parser and the description of each option."""
 

@@ -15,18 +15,9 @@ from ...model.time import SECOND
 from ..calendar.day_grid import read_date
 from ..domain import CalendarCommand, CalendarDay, ShiftAction, Speaker, slot
 from .instance import RequestSlots, request
+from .settings import WorkflowSettings
 
 FARTHEST = timedelta(days=400)
-
-
-class WorkflowPolicy(NamedTuple):
-    """The rules for every request."""
-
-    squads: Sequence[str]
-    timezone: str
-    commanders: Sequence[str] = ("officer", "admin")  # roles that may act for other squads
-    max_questions: int = 2  # about one thing, before a person is asked
-    grid: int = 30  # minutes
 
 
 class ValidationFinding(NamedTuple):
@@ -49,7 +40,7 @@ def validate_requests(
     days: Mapping[str, CalendarDay],
     speaker: Speaker,
     owner: str,  # the squad that the workflow belongs to
-    policy: WorkflowPolicy,
+    policy: WorkflowSettings,
     now: int,
 ) -> list[ValidationFinding]:
     """Return at most one finding per request: the first rule that it breaks."""
@@ -70,7 +61,7 @@ def validate_requests(
     return found
 
 
-def _shape(place: int, command: CalendarCommand, policy: WorkflowPolicy) -> ValidationFinding | None:
+def _shape(place: int, command: CalendarCommand, policy: WorkflowSettings) -> ValidationFinding | None:
     """Check values that no calendar accepts."""
     if command.squad not in policy.squads:
         return ValidationFinding(place, "unknown_squad", f"there is no squad {command.squad}", "squad")
@@ -90,7 +81,7 @@ def _shape(place: int, command: CalendarCommand, policy: WorkflowPolicy) -> Vali
 
 
 def _authority(
-    place: int, command: CalendarCommand, want: RequestSlots, speaker: Speaker, owner: str, policy: WorkflowPolicy
+    place: int, command: CalendarCommand, want: RequestSlots, speaker: Speaker, owner: str, policy: WorkflowSettings
 ) -> ValidationFinding | None:
     """Check authorization: members act for their squad, commanders for all squads.
 
@@ -106,7 +97,7 @@ def _authority(
     return ValidationFinding(place, "no_authority", reason)
 
 
-def _time(place: int, command: CalendarCommand, policy: WorkflowPolicy, now: int) -> ValidationFinding | None:
+def _time(place: int, command: CalendarCommand, policy: WorkflowSettings, now: int) -> ValidationFinding | None:
     timezone = ZoneInfo(policy.timezone)
     ends = _instant(command.date, command.end, timezone, is_end=True)
     today = datetime.fromtimestamp(now / SECOND, timezone)

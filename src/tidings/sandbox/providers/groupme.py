@@ -178,42 +178,23 @@ def _said(line: ChatMessage, chats: GroupChats) -> dict[str, object]:
     if line.edited_at is not None:
         more["updated_at"] = line.edited_at // SECOND
     sender = "system" if by == "system" else line.sender
-    return {
-        "id": id_of(line),
-        "source_guid": f"sandbox-{line.n}",
-        "created_at": line.at // SECOND,
-        "user_id": sender,
-        "sender_id": sender,
-        "sender_type": by,
-        "group_id": line.chat,
-        "name": line.name or line.sender,
-        "avatar_url": None,
-        "text": line.text or None,
-        "system": by == "system",
-        "favorited_by": [],
-        "attachments": [{"type": "reply", "reply_id": line.reply_to}] if line.reply_to else [],
-        "platform": "gm",
-        **more,
-    }
+    if line.reply_to:
+        more["attachments"] = [{"type": "reply", "reply_id": line.reply_to}]
+    name, more["group_id"] = line.name or line.sender, line.chat
+    return _shape(line, f"sandbox-{line.n}", sender, by, name=name, text=line.text or None, **more)
 
 
 def _message(entry: SandboxEntry) -> dict[str, object]:
-    return {
-        "id": id_of(entry),
-        "source_guid": entry.id,
-        "created_at": entry.at // SECOND,
-        "user_id": "1",
-        "sender_id": "1",
-        "sender_type": "bot" if entry.to == BOT else "user",
-        "name": "Sandbox",
-        "avatar_url": None,
-        "text": entry.text,
-        "system": False,
-        "favorited_by": [],
-        "attachments": [],
-        "platform": "gm",
-        **({"group_id": entry.to.removeprefix(GROUP)} if entry.to.startswith(GROUP) else {"recipient_id": entry.to}),
-    }
+    by = "bot" if entry.to == BOT else "user"
+    to = {"group_id": entry.to.removeprefix(GROUP)} if entry.to.startswith(GROUP) else {"recipient_id": entry.to}
+    return _shape(entry, entry.id, "1", by, name="Sandbox", text=entry.text, **to)
+
+
+def _shape(one: ChatMessage | SandboxEntry, guid: str, sender: str, by: str, **more: object) -> dict[str, object]:
+    own = {"id": id_of(one), "source_guid": guid, "created_at": one.at // SECOND, "user_id": sender}
+    usual = {"system": by == "system", "avatar_url": None, "platform": "gm"}
+    lists: dict[str, object] = {"favorited_by": [], "attachments": []}
+    return {**own, "sender_id": sender, "sender_type": by, **usual, **lists, **more}
 
 
 def _inner(asked: ProviderRequest, name: str) -> Mapping[str, Any]:

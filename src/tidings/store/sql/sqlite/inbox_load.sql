@@ -1,8 +1,7 @@
 -- What claimed tasks are about, and who spoke; the entry for this source goes before the one for all.
 -- Own file: a list goes in as an array in memory.
-select i.task, i.n, i.id, i.tenant, i.source, i.conversation, i.chat, i.platform_id, i.sender, i.name,
-  coalesce(i.edited_text, i.text), i.sent_at, i.received_at, i.reply_to, i.attachments, i.speaks_for,
-  i.edited_at, i.deleted_at, i.ended, i.reason, i.kind, i.original, r.sender, r.name, r.squad, r.role
+select i.task, i.n, i.id, i.tenant, i.source, i.conversation, i.chat, i.platform_id, i.sender,
+  coalesce(i.edited_text, i.text), i.sent_at, i.reply_to, i.speaks_for, i.edited_at, i.deleted_at, i.ended, i.reason, i.kind, i.original, r.sender, r.name, r.squad, r.role
 from inbox i left join roster r on r.rowid = (select o.rowid from roster o
   where o.tenant = i.tenant and o.sender = coalesce(i.speaks_for, i.sender) and o.source in (i.source, '')
   order by o.source desc limit 1)
