@@ -6,7 +6,7 @@ and so do phone numbers (+49 ...). `csv-exact` is for programs and changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 from ..store.port import Row
@@ -24,6 +24,15 @@ def csv_rows(rows: Iterable[Row], columns: Sequence[str], *, exact: bool) -> byt
 def csv_header(columns: Sequence[str], *, exact: bool = False) -> bytes:
     """Encode the header; column names can be user input, so they are escaped like any cell."""
     return (",".join(csv_cell(column, exact=exact) for column in columns) + "\r\n").encode()
+
+
+async def csv_pages(
+    pages: AsyncIterator[Iterable[Row]], columns: Sequence[str], *, exact: bool = False
+) -> AsyncIterator[bytes]:
+    """Encode the header, then each page of rows."""
+    yield csv_header(columns)
+    async for rows in pages:
+        yield csv_rows(rows, columns, exact=exact)
 
 
 def csv_cell(value: Any, *, exact: bool) -> str:

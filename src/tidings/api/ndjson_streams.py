@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ..inbound.roster import RosterImportProgress
 from ..model.errors import TidingsError
 from ..outbound.contacts.bulk_import import BulkImportProgress
 from .errors import InternalError, MalformedBody, error_body, request_id_of
@@ -31,6 +32,7 @@ UPLOAD: dict[str, Any] = {
         "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (CSV, NDJSON)},
     }
 }
+ImportProgress = BulkImportProgress | RosterImportProgress
 _log = logging.getLogger("tidings.api")
 _NEWLINE = orjson.OPT_APPEND_NEWLINE
 
@@ -118,7 +120,7 @@ class NdjsonStreamResponse(Response):
 
 async def import_response(
     request: Request,
-    imported: AsyncIterator[BulkImportProgress],
+    imported: AsyncIterator[ImportProgress],
     counts: Sequence[str],
     *,
     more: Callable[[], Mapping[str, Any]] = dict,
@@ -132,7 +134,7 @@ async def import_response(
 
 
 async def _import_progress(
-    imported: AsyncIterator[BulkImportProgress], counts: Sequence[str], request_id: str, close: Callable[[], None]
+    imported: AsyncIterator[ImportProgress], counts: Sequence[str], request_id: str, close: Callable[[], None]
 ) -> AsyncIterator[StreamChunk]:
     """Yield each invalid row with its number, and the progress after every chunk."""
     done = dict.fromkeys(counts, 0)

@@ -48,9 +48,8 @@ def _uncertain(row: Row) -> str:
 
 async def _write_csv(service: OutboundService, channel: str | None, to: str | None) -> None:
     """Write the same CSV as the API: cells that a spreadsheet would run as formulas are escaped."""
-    from ..api.csv_export import csv_header, csv_rows
+    from ..api.csv_export import csv_pages
     from ..outbound.sent_log import SENT_LOG_COLUMNS
 
-    sys.stdout.buffer.write(csv_header(SENT_LOG_COLUMNS))
-    async for rows in service.sent.export(channel=channel, to=to):
-        sys.stdout.buffer.write(csv_rows(rows, SENT_LOG_COLUMNS, exact=False))
+    async for piece in csv_pages(service.sent.export(channel=channel, to=to), SENT_LOG_COLUMNS):
+        sys.stdout.buffer.write(piece)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -12,9 +12,10 @@ from ...access.caller import current_caller
 from ...access.permissions import READ, SEND, requires
 from ...inputs.fields import Field, check_fields
 from ...model.errors import Conflict, Invalid
+from ...outbound.idempotency import CreateResult
 from ...outbound.service import OutboundService
 from ...store.port import Row
-from ..bodies import json_response, read_json
+from ..bodies import created_response, json_response, read_json
 from ..openapi_responses import ERROR_RESPONSES, NOT_FOUND, action_options, create_options
 from ..query_parameters import STRICT_QUERY
 from .requests import CONNECT_FIELDS, broadcast_request
@@ -48,11 +49,9 @@ def _broadcast_routes(router: APIRouter, outbound: OutboundService) -> None:
         """Create a session with one broadcast per address."""
         native = broadcast_request(await read_json(request), outbound.clock.now())
         made = await outbound.broadcast_creator.create(native, key=request.headers.get("idempotency-key"))
-        headers = {"location": f"/v1/broadcasts/{made.answer['id']}"}
-        if made.replayed:
-            headers["idempotency-replayed"] = "true"
-        shown = await outbound.broadcasts.show(made.answer["id"])
-        return json_response(envelope(session(shown, _tenant(), native["addresses"])), 201, headers)
+        id_ = made.answer["id"]
+        answer = envelope(session(await outbound.broadcasts.show(id_), _tenant(), native["addresses"]))
+        return created_response(CreateResult(answer, made.replayed), f"/v1/broadcasts/{id_}")
 
     @router.get("/broadcasts", dependencies=STRICT_QUERY)
     @requires(READ)
@@ -79,8 +78,7 @@ def _broadcast_routes(router: APIRouter, outbound: OutboundService) -> None:
     @requires(READ)
     async def status_count() -> Response:
         """Count the recipients of all sessions by status."""
-        counts = [status_counts(found["counts"]) async for found in _sessions(outbound, None)]
-        total = {word: sum(one[word] for one in counts) for word in (*RECIPIENT_STATUSES, "TOTAL")}
+        total = _total([found async for found in _sessions(outbound, None)])
         waiting = total["SCHEDULED"] + total["PENDING"]
         shown = {"success": total["SUCCESS"], "fail": total["FAIL"], "pending": waiting, "total": total["TOTAL"]}
         return json_response(envelope(shown))
@@ -115,12 +113,7 @@ def _session_routes(router: APIRouter, outbound: OutboundService) -> None:
     async def broadcast_counts(request: Request) -> Response:
         """Count the recipients of several sessions by status."""
         ids = check_fields(await read_json(request), _SESSIONS)["sessions"]
-        counts = [
-            status_counts(found["counts"]) for found in await outbound.broadcasts.counts([str(id_) for id_ in ids])
-        ]
-        return json_response(
-            envelope({word: sum(one[word] for one in counts) for word in (*RECIPIENT_STATUSES, "TOTAL")})
-        )
+        return json_response(envelope(_total(await outbound.broadcasts.counts([str(id_) for id_ in ids]))))
 
     @router.get("/sessions/{cuid}", responses=NOT_FOUND)
     @requires(READ)
@@ -162,6 +155,11 @@ def _session_routes(router: APIRouter, outbound: OutboundService) -> None:
             await outbound.broadcasts.trigger(cuid)
         left = counts["SCHEDULED"] + counts["PENDING"]
         return json_response(envelope({"isComplete": not left, "count": left}))
+
+
+def _total(sessions: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    counts = [status_counts(found["counts"]) for found in sessions]
+    return {word: sum(one[word] for one in counts) for word in (*RECIPIENT_STATUSES, "TOTAL")}
 
 
 def _tenant() -> str:

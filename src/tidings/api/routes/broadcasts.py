@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -18,10 +17,9 @@ from ...outbound.broadcasts.request_parser import BROADCAST_FIELDS
 from ...outbound.broadcasts.service import CHANGES
 from ...outbound.contacts.uploads import read_rows, upload_format
 from ...outbound.service import OutboundService
-from ...store.port import Row
 from ..bodies import REASON, created_response, json_response, page_response, read_fields, read_json, read_reason
 from ..body_limits import reject_oversized_upload
-from ..csv_export import FORMS, csv_header, csv_rows
+from ..csv_export import FORMS, csv_pages
 from ..errors import MalformedBody
 from ..ndjson_streams import CSV, UPLOAD
 from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, content_options, create_options
@@ -128,8 +126,9 @@ def _read_routes(router: APIRouter, outbound: OutboundService) -> None:
         if format not in FORMS:
             raise Invalid(f"unknown format {format!r}", field="format", remedy="use csv or csv-exact")
         pages = await outbound.broadcasts.export(id, state=state)
+        rows = (map(result_cells, found) async for found in pages)
         headers = {"content-disposition": 'attachment; filename="tidings-broadcast.csv"'}
-        lines = _lines(pages, exact=format == "csv-exact")
+        lines = csv_pages(rows, RESULT_COLUMNS, exact=format == "csv-exact")
         return StreamingResponse(lines, 200, headers, media_type="text/csv; charset=utf-8")
 
 
@@ -176,9 +175,3 @@ def _action_routes(router: APIRouter, outbound: OutboundService) -> None:
         """Retry failed messages with all their attempts."""
         given = await read_fields(request, UNKNOWN)
         return json_response(await outbound.broadcasts.retry(id, unknown=bool(given.get("unknown"))))
-
-
-async def _lines(pages: AsyncIterator[list[Row]], *, exact: bool) -> AsyncIterator[bytes]:
-    yield csv_header(RESULT_COLUMNS)
-    async for found in pages:
-        yield csv_rows(map(result_cells, found), RESULT_COLUMNS, exact=exact)

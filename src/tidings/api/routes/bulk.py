@@ -48,18 +48,21 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
         parser = DraftParser(now=outbound.clock.now(), timezone=timezone, tenant=current_caller().tenant)
         lines = read_lines(request.stream(), largest=largest, most_lines=most, most_bytes=MAX_UPLOAD_BYTES)
         drafts = _drafts(lines, parser, keep=key is not None)
-        exchange = NdjsonStreamResponse(
-            request_id_of(request), ("accepted", "refused"), remedy="repeat it with the same Idempotency-Key"
-        )
-        exchange.start(line_results(outbound.messages.accept_many(drafts, key=key), request_id_of(request)))
-        await exchange.first_answer()
-        return exchange
+        return await bulk_response(request, outbound.messages.accept_many(drafts, key=key))
 
     return router
 
 
-async def line_results(chunks: AsyncIterator[list[BulkLineResult]], request_id: str) -> AsyncIterator[StreamChunk]:
-    """Encode the results of lines as response lines with their counts."""
+async def bulk_response(request: Request, chunks: AsyncIterator[list[BulkLineResult]]) -> NdjsonStreamResponse:
+    """Stream the results of lines, with their counts in the summary."""
+    id_, remedy = request_id_of(request), "repeat it with the same Idempotency-Key"
+    response = NdjsonStreamResponse(id_, ("accepted", "refused"), remedy=remedy)
+    response.start(_line_results(chunks, id_))
+    await response.first_answer()
+    return response
+
+
+async def _line_results(chunks: AsyncIterator[list[BulkLineResult]], request_id: str) -> AsyncIterator[StreamChunk]:
     async for lines in chunks:
         good = sum(line.error is None for line in lines)
         yield StreamChunk(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -13,7 +12,7 @@ from ...model.errors import Invalid
 from ...outbound.sent_log import SENT_LOG_COLUMNS
 from ...outbound.service import OutboundService
 from ..bodies import json_response
-from ..csv_export import FORMS, csv_header, csv_rows
+from ..csv_export import FORMS, csv_pages
 from ..ndjson_streams import CSV
 from ..openapi_responses import ERROR_RESPONSES, response_content
 from ..query_parameters import STRICT_QUERY
@@ -38,16 +37,9 @@ def routes(outbound: OutboundService) -> APIRouter:
             return json_response(page._asdict())
         if format not in FORMS:
             raise Invalid(f"unknown format {format!r}", field="format", remedy="use json, csv or csv-exact")
-        lines = _lines(outbound, channel, to, exact=format == "csv-exact")
+        rows = outbound.sent.export(channel=channel, to=to)
+        lines = csv_pages(rows, SENT_LOG_COLUMNS, exact=format == "csv-exact")
         headers = {"content-disposition": 'attachment; filename="tidings-sent.csv"'}
         return StreamingResponse(lines, 200, headers, media_type="text/csv; charset=utf-8")
 
     return router
-
-
-async def _lines(
-    outbound: OutboundService, channel: str | None, to: str | None, *, exact: bool
-) -> AsyncIterator[bytes]:
-    yield csv_header(SENT_LOG_COLUMNS)
-    async for rows in outbound.sent.export(channel=channel, to=to):
-        yield csv_rows(rows, SENT_LOG_COLUMNS, exact=exact)

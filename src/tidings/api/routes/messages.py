@@ -14,9 +14,10 @@ from ...inputs.natural_times import describe_time
 from ...model.errors import Invalid
 from ...model.time import iso
 from ...outbound.draft_parser import MESSAGE_FIELDS, TIME_FIELDS, DraftParser
+from ...outbound.idempotency import CreateResult
 from ...outbound.message_actions import allowed_actions
 from ...outbound.service import OutboundService
-from ..bodies import REASON, json_response, page_response, read_fields, read_json, read_reason
+from ..bodies import REASON, created_response, json_response, page_response, read_fields, read_json, read_reason
 from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, create_options
 from ..query_parameters import STRICT_QUERY, After
 
@@ -41,10 +42,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
             "at": iso(accepted.at),
             "when": describe_time(accepted.at, timezone, now=parser.now),
         }
-        headers = {"location": f"/v1/messages/{accepted.id}"}
-        if accepted.replayed:
-            headers["idempotency-replayed"] = "true"
-        return json_response(response, 201, headers)
+        return created_response(CreateResult(response, accepted.replayed), f"/v1/messages/{accepted.id}")
 
     @router.get("", dependencies=STRICT_QUERY)
     @requires(READ)

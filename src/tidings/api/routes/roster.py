@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -11,8 +10,7 @@ from starlette.responses import Response
 from ...access.permissions import OPERATE, READ, requires
 from ...inbound.roster import FIELDS
 from ...inbound.service import InboundService
-from ...outbound.contacts.bulk_import import BulkImportProgress
-from ...outbound.contacts.uploads import NumberedRow, read_rows, upload_format
+from ...outbound.contacts.uploads import read_rows, upload_format
 from ..bodies import json_response, page_response, read_json
 from ..body_limits import reject_oversized_upload
 from ..ndjson_streams import NDJSON, UPLOAD, import_response
@@ -71,15 +69,7 @@ def routes(inbound: InboundService, *, largest: int, most: int) -> APIRouter:
         reject_oversized_upload(request)
         form = upload_format(request.headers.get("content-type", ""))
         upload = read_rows(request.stream(), form, largest=largest, most_lines=most)
-        imported = import_roster(inbound, upload, dry_run=dry_run)
+        imported = inbound.roster.take(upload, dry_run=dry_run)
         return await import_response(request, imported, COUNTS, more=lambda: {"dry_run": dry_run})
 
     return router
-
-
-async def import_roster(
-    inbound: InboundService, upload: AsyncIterator[NumberedRow], *, dry_run: bool
-) -> AsyncIterator[BulkImportProgress]:
-    """Yield the progress of a roster import."""
-    async for progress in inbound.roster.take(upload, dry_run=dry_run):
-        yield BulkImportProgress(progress.counts, progress.bad)

@@ -15,8 +15,7 @@ from ...outbound.schedules.schedule_filters import SELECTION_FIELDS
 from ...outbound.service import OutboundService
 from ..bodies import created_response, json_response, page_response, read_fields, read_json
 from ..body_limits import reject_oversized_upload
-from ..errors import request_id_of
-from ..ndjson_streams import NDJSON, UPLOAD, NdjsonStreamResponse
+from ..ndjson_streams import NDJSON, UPLOAD
 from ..openapi_responses import (
     CONFLICT,
     ERROR_RESPONSES,
@@ -27,7 +26,7 @@ from ..openapi_responses import (
     create_options,
 )
 from ..query_parameters import STRICT_QUERY, After, State, reject_query
-from .bulk import line_results
+from .bulk import bulk_response
 
 BULK = "/v1/schedules:bulk"
 
@@ -147,13 +146,7 @@ def _bulk_routes(router: APIRouter, outbound: OutboundService, timezone: ZoneInf
         form = upload_format(request.headers.get("content-type", ""))
         rows = read_rows(request.stream(), form, largest=largest, most_lines=most)
         key = request.headers.get("idempotency-key")
-        exchange = NdjsonStreamResponse(
-            request_id_of(request), ("accepted", "refused"), remedy="repeat it with the same Idempotency-Key"
-        )
-        results = outbound.schedule_bulk.create_many(rows, timezone=timezone, key=key)
-        exchange.start(line_results(results, request_id_of(request)))
-        await exchange.first_answer()
-        return exchange
+        return await bulk_response(request, outbound.schedule_bulk.create_many(rows, timezone=timezone, key=key))
 
     def action_route(action: str) -> None:
         @router.post(f":{action}", name=f"{action}_many", **action_options(SELECTION_FIELDS, required=True))
