@@ -136,7 +136,7 @@ async def test_each_role_does_what_the_table_says_and_no_more(
 
 async def test_what_belongs_to_the_engine_answers_its_admins(home: AppHarness) -> None:
     """Nothing fails inside; the other routes are asked below, by a stranger."""
-    whole = [place for place in guarded(home.api) if place.rule.whole and place.method == "GET"]
+    whole = [place for place in guarded(home.api) if place.rule.engine_wide and place.method == "GET"]
     answers = [(place.path, (await home.http.get(address(place))).status_code) for place in whole]
 
     assert [one for one in answers if one[1] in (401, 403, 405, 429) or one[1] >= 500] == []

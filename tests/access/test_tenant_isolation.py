@@ -207,7 +207,7 @@ async def test_a_stranger_reaches_nothing_of_another_tenant_by_any_route(databas
 def unprobed(every: list[Probe], ids: Ids) -> list[str]:
     """Routes that a stranger cannot be sent to: no thing for their path, or no body."""
     missing = []
-    for place in {probe.place for probe in every if not probe.place.rule.whole}:
+    for place in {probe.place for probe in every if not probe.place.rule.engine_wide}:
         parts = set(re.findall(r"\{(\w+)", place.path)) - {"action"} - set(ids.get(place.area, {}))
         is_bare = place.method != "GET" and "{" not in place.path and place.path.startswith("/v1/")
         if parts and place.area != "channels":
@@ -223,7 +223,7 @@ def faults(probe: Probe, answer: httpx.Response) -> Iterator[str]:
         yield "failed"
     if CANARY in answer.text:
         yield "a leak"
-    if probe.place.rule.whole:
+    if probe.place.rule.engine_wide:
         if answer.status_code != 403:
             yield "not forbidden"
     elif probe.names_a_thing and probe.place.area != "channels" and not is_gone(answer):
@@ -239,7 +239,7 @@ async def unproven(home: AppHarness, every: list[Probe], ids: Ids) -> list[str]:
     shown: set[str] = set()
     for probe in every:
         place = probe.place
-        if place.rule.whole or probe.removes or (place.method != "GET" and not probe.names_a_thing):
+        if place.rule.engine_wide or probe.removes or (place.method != "GET" and not probe.names_a_thing):
             continue
         answer = await probe.send(home.http, ids)
         what = f"{place.method} {place.path.removeprefix('/v1')} {probe.action or ''}"  # API and page are one

@@ -36,12 +36,12 @@ class Caller:
         """A key for caches: equal for callers that see the same data."""
         return (self.tenant, self.role, self.scopes)
 
-    def may(self, action: Permission, *, area: str | None = None, whole: bool = False) -> bool:
+    def may(self, action: Permission, *, area: str | None = None, engine_wide: bool = False) -> bool:
         """Return whether the caller may do this; `area` is a part of the API or the dashboard."""
         if action is OPEN:
             return True
         in_scope = not self.scopes or area is None or area in self.scopes
-        return may(self.role, action) and in_scope and (not whole or self.tenant == DEFAULT_TENANT)
+        return may(self.role, action) and in_scope and (not engine_wide or self.tenant == DEFAULT_TENANT)
 
     def lacks(self, other: Caller) -> str | None:
         """Return the field in which `other` has more permissions than this caller, or None."""
@@ -56,7 +56,7 @@ class Caller:
 
     def passes(self, rule: AccessRule, area: str) -> bool:
         """Return whether the caller satisfies the access rule of a route."""
-        return self.may(rule.action, area=area, whole=rule.whole)
+        return self.may(rule.action, area=area, engine_wide=rule.engine_wide)
 
 
 def _is_over(value: int | None, limit: int | None) -> bool:

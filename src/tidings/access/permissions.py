@@ -6,7 +6,7 @@
 
     @post("/things/{id}/{action}", OPERATE)                       dashboard: of the decorator; @get is READ
 
-`whole=True` marks resources of the whole engine (channels, nodes, the shift calendar): only the tenant
+`engine_wide=True` marks resources of the whole engine (channels, nodes, the shift calendar): only the tenant
 `default` may use them. A route without a rule is for admins only and fails a test
 (tests/access/test_routes.py).
 """
@@ -84,18 +84,20 @@ class AccessRule(NamedTuple):
     """What a route requires of its caller."""
 
     action: Permission
-    whole: bool = False  # a resource of the engine, not of a tenant
-    noted: bool = False  # writes its own audit entry
+    engine_wide: bool = False  # a resource of the engine, not of a tenant
+    writes_audit: bool = False  # writes its own audit entry
 
 
-DEFAULT_RULE = AccessRule(ADMIN, whole=True)
+DEFAULT_RULE = AccessRule(ADMIN, engine_wide=True)
 
 
-def requires(action: Permission, *, whole: bool = False, noted: bool = False) -> Callable[[Endpoint], Endpoint]:
+def requires(
+    action: Permission, *, engine_wide: bool = False, writes_audit: bool = False
+) -> Callable[[Endpoint], Endpoint]:
     """Declare the access rule of a route; place it below the route decorator."""
 
     def state(endpoint: Endpoint) -> Endpoint:
-        return with_rule(endpoint, AccessRule(action, whole, noted))
+        return with_rule(endpoint, AccessRule(action, engine_wide, writes_audit))
 
     return state
 

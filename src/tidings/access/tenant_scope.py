@@ -1,7 +1,7 @@
 """Tenant scope: a proxy of the engine that acts for the tenant of the current caller.
 
 Service methods that concern a tenant take `tenant`. The proxy fills it in from the caller, so no route can
-forget it. Methods without it concern the whole engine, and their routes declare `whole=True`.
+forget it. Methods without it concern the whole engine, and their routes declare `engine_wide=True`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class RequestAudit:
 
     async def _write(self, status: int, *, created: str | None = None) -> None:
         match = self._match
-        if not self._is_due or (match.rule.noted and status < 400):
+        if not self._is_due or (match.rule.writes_audit and status < 400):
             return
         self._is_due = False
         target = match.target or created

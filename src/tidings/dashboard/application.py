@@ -68,9 +68,9 @@ def _environment(app: App) -> Environment:
     return environment
 
 
-def _may(action: str, *, whole: bool = False) -> bool:
+def _may(action: str, *, engine_wide: bool = False) -> bool:
     """Return whether to show a button to the caller; the middleware still authorizes the request."""
-    return current_caller().may(Permission(action), whole=whole)
+    return current_caller().may(Permission(action), engine_wide=engine_wide)
 
 
 def _phones(app: App) -> list[str]:

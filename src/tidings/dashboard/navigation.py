@@ -20,7 +20,7 @@ class NavigationEntry(NamedTuple):
     path: str
     title: str
     action: Permission = READ
-    whole: bool = False
+    engine_wide: bool = False
 
 
 class NavigationGroup(NamedTuple):
@@ -56,22 +56,22 @@ GROUPS = (
             NavigationEntry("inbox", "/inbox", "Inbox"),
             NavigationEntry("conversations", "/conversations", "Conversations"),
             NavigationEntry("cases", "/cases", "Cases"),
-            NavigationEntry("calendar", "/calendar", "Shifts", whole=True),
+            NavigationEntry("calendar", "/calendar", "Shifts", engine_wide=True),
             NavigationEntry("roster", "/roster", "Roster"),
         ),
     ),
     NavigationGroup(
         "Engine",
         (
-            NavigationEntry("channels", "/channels", "Channels", whole=True),
-            NavigationEntry("alerts", "/alerts", "Alerts", whole=True),
-            NavigationEntry("sla", "/sla", "SLA", whole=True),
+            NavigationEntry("channels", "/channels", "Channels", engine_wide=True),
+            NavigationEntry("alerts", "/alerts", "Alerts", engine_wide=True),
+            NavigationEntry("sla", "/sla", "SLA", engine_wide=True),
             NavigationEntry("migrations", "/migrations", "Migrations"),
-            NavigationEntry("rollout", "/rollout", "Rollout", whole=True),
+            NavigationEntry("rollout", "/rollout", "Rollout", engine_wide=True),
             NavigationEntry("subscriptions", "/subscriptions", "Subscriptions"),
             NavigationEntry("keys", "/keys", "API keys", ADMIN),
             NavigationEntry("audit", "/audit", "Audit log", ADMIN),
-            NavigationEntry("settings", "/settings", "Settings", ADMIN, whole=True),
+            NavigationEntry("settings", "/settings", "Settings", ADMIN, engine_wide=True),
             NavigationEntry("docs", "/docs", "API"),
         ),
     ),
@@ -82,7 +82,7 @@ def visible_groups(caller: Caller) -> list[NavigationGroup]:
     """Return the groups with the pages that the caller may read."""
 
     def is_visible(entry: NavigationEntry) -> bool:
-        return caller.may(entry.action, area=area_of(entry.path), whole=entry.whole)
+        return caller.may(entry.action, area=area_of(entry.path), engine_wide=entry.engine_wide)
 
     groups = (NavigationGroup(group.title, tuple(filter(is_visible, group.entries))) for group in GROUPS)
     return [group for group in groups if group.entries]

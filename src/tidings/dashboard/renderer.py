@@ -32,14 +32,16 @@ class ViewRoute(NamedTuple):
     rule: AccessRule
 
 
-def get(path: str, action: Permission = READ, *, whole: bool = False) -> Callable[[Endpoint], Endpoint]:
+def get(path: str, action: Permission = READ, *, engine_wide: bool = False) -> Callable[[Endpoint], Endpoint]:
     """Declare the route of a view; it gets the request and the path parameters."""
-    return _routed(ViewRoute("GET", path, AccessRule(action, whole)))
+    return _routed(ViewRoute("GET", path, AccessRule(action, engine_wide)))
 
 
-def post(path: str, action: Permission, *, whole: bool = False, noted: bool = False) -> Callable[[Endpoint], Endpoint]:
+def post(
+    path: str, action: Permission, *, engine_wide: bool = False, writes_audit: bool = False
+) -> Callable[[Endpoint], Endpoint]:
     """Declare the route of a view; it gets the request, the submitted form and the path parameters."""
-    return _routed(ViewRoute("POST", path, AccessRule(action, whole, noted)))
+    return _routed(ViewRoute("POST", path, AccessRule(action, engine_wide, writes_audit)))
 
 
 def _routed(route: ViewRoute) -> Callable[[Endpoint], Endpoint]:

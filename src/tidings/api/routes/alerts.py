@@ -22,7 +22,7 @@ def routes(outbound: OutboundService) -> APIRouter:
     router = APIRouter(prefix="/v1/alerts", tags=["alerts"], responses=ERROR_RESPONSES)
 
     @router.get("", dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def page(
         *,
         past: Annotated[bool, Query(description="Include resolved alerts.")] = False,
@@ -33,13 +33,13 @@ def routes(outbound: OutboundService) -> APIRouter:
         return page_response(await outbound.alerts.page(past=past, limit=limit, after=after))
 
     @router.get("/{id}", responses=NOT_FOUND)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def show(id: str) -> Response:
         """Show one alert."""
         return json_response(await outbound.alerts.show(id))
 
     @router.post("/{id}/acknowledge", **action_options(PERSON, required=True))
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def acknowledge(id: str, request: Request) -> Response:
         """Acknowledge an alert."""
         return json_response(await outbound.alerts.acknowledge(id, (await read_fields(request, PERSON))["by"]))

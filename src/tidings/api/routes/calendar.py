@@ -27,7 +27,7 @@ def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | 
     router = APIRouter(tags=["calendar"], responses=ERROR_RESPONSES)
 
     @router.get("/v1/calendar", dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def week(
         week: Annotated[str | None, Query(description="Week such as 2027-W03, or a day in it.")] = None,
     ) -> Response:
@@ -35,7 +35,7 @@ def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | 
         return json_response(await shifts.week(week))
 
     @router.get("/v1/calendar/changes", dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def changes(
         day: Annotated[str | None, Query(description="Filter by day.")] = None, limit: int = 50, after: After = None
     ) -> Response:
@@ -43,13 +43,13 @@ def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | 
         return page_response(await shifts.changes(day=day, limit=limit, after=after))
 
     @router.get("/v1/calendar/changes/{change}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def show(change: str) -> Response:
         """Show one change with the evidence of each step."""
         return json_response(await shifts.show(change))
 
     @router.post("/v1/calendar/changes", status_code=202, openapi_extra=body_schema(CHANGE, keyed=True))
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def request_change(request: Request) -> Response:
         """Request a change. The response means planned; the change is done when its state is `confirmed`."""
         given = await read_fields(request, CHANGE)
@@ -57,7 +57,7 @@ def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | 
         return json_response(made, 202, {"location": f"/v1/calendar/changes/{made['id']}"})
 
     @router.post("/v1/calendar/changes/{change}/undo", status_code=202, **action_options(UNDO))
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def undo(change: str, request: Request) -> Response:
         """Undo a change, unless the calendar has been changed since."""
         given = await read_fields(request, UNDO)
@@ -80,7 +80,7 @@ def routes(shifts: CalendarService, access: AccessService, *, feed_token: str | 
                 access.failed_logins.failed(address, token, where="feed", request=request_id_of(request))
         credentials = read_credentials(dict(request.scope["headers"]))
         caller = None if known else await authenticate(access, credentials, request.scope)
-        if not known and (caller is None or not caller.may(READ, area="calendar", whole=True)):
+        if not known and (caller is None or not caller.may(READ, area="calendar", engine_wide=True)):
             remedy = "add ?token= with the setting feed_token, or send an API key"
             raise Unauthorized("the feed token is missing or wrong", remedy=remedy)
         return Response(await shifts.feed(squad), media_type="text/calendar; charset=utf-8")

@@ -20,19 +20,19 @@ def routes(outbound: OutboundService) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=ERROR_RESPONSES)
 
     @router.get("/channels", tags=["channels"], dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def channels() -> Response:
         """List channels with their state, breaker, rate limits and handling of unknown outcomes."""
         return json_response({"items": await outbound.channels.all()})
 
     @router.get("/channels/{name}", tags=["channels"], responses=NOT_FOUND, dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def channel(name: str) -> Response:
         """Show one channel."""
         return json_response(await outbound.channels.one(name))
 
     @router.get("/channels/{name}/code", tags=["channels"], responses=NOT_FOUND | CONFLICT, dependencies=STRICT_QUERY)
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def code(name: str) -> Response:
         """Return the live session state, and the QR code to scan if it is logged out."""
         return json_response((await outbound.channels.scan(name))._asdict())
@@ -43,14 +43,14 @@ def routes(outbound: OutboundService) -> APIRouter:
         responses=NOT_FOUND,
         openapi_extra=body_schema(REASON, required=False),
     )
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def pause(name: str, request: Request) -> Response:
         """Pause a channel. Its messages wait and use no attempts."""
         reason = await read_reason(request, "paused by hand")
         return json_response(await outbound.channels.pause(name, reason=reason))
 
     @router.post("/channels/{name}/resume", tags=["channels"], responses=NOT_FOUND)
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def resume(name: str, request: Request) -> Response:
         """Resume a channel: ends a pause, throttling and an open breaker."""
         await read_fields(request, {})
@@ -64,7 +64,7 @@ def routes(outbound: OutboundService) -> APIRouter:
         return json_response(await outbound.channels.endpoint_secrets(name, given["to"]))
 
     @router.get("/nodes", tags=["nodes"], dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def nodes() -> Response:
         """List all nodes that are live or may still hold messages."""
         return json_response({"items": await outbound.overview.nodes()})

@@ -18,7 +18,7 @@ def routes(access: AccessService) -> APIRouter:
     router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERROR_RESPONSES)
 
     @router.post("", status_code=201, openapi_extra=body_schema(FIELDS), responses=CONFLICT)
-    @requires(ADMIN, noted=True)
+    @requires(ADMIN, writes_audit=True)
     async def create(request: Request) -> Response:
         """Create an API key. `key` in the response is not shown again."""
         made = await access.keys.create(await read_json(request))
@@ -37,14 +37,14 @@ def routes(access: AccessService) -> APIRouter:
         return json_response(await access.keys.show(id))
 
     @router.post("/{id}/rotate", **action_options(ROTATE_FIELDS))
-    @requires(ADMIN, noted=True)
+    @requires(ADMIN, writes_audit=True)
     async def rotate(id: str, request: Request) -> Response:
         """Rotate the secret; it is shown once. The previous one works for 24 hours, or for `overlap`."""
         given = await read_fields(request, ROTATE_FIELDS)
         return json_response(await access.keys.rotate(id, overlap=given.get("overlap")))
 
     @router.post("/{id}/revoke", responses=NOT_FOUND | CONFLICT)
-    @requires(ADMIN, noted=True)
+    @requires(ADMIN, writes_audit=True)
     async def revoke(id: str, request: Request) -> Response:
         """Revoke an API key and all its sessions."""
         await read_fields(request, {})

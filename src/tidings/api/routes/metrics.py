@@ -24,7 +24,7 @@ def routes(outbound: OutboundService, metrics: Metrics) -> APIRouter:
     router = APIRouter(tags=["health"], responses=ERROR_RESPONSES)
 
     @router.get("/metrics", response_class=Response, responses=response_content("text/plain"))
-    @requires(SCRAPE, whole=True)
+    @requires(SCRAPE, engine_wide=True)
     async def scrape() -> Response:
         """Return all metrics in the Prometheus text format. A scrape reads a bounded number of rows."""
         await read_gauges(outbound, metrics)

@@ -74,7 +74,7 @@ def routes(migrations: MigrationService, *, most: int) -> APIRouter:
 
 def _create_routes(router: APIRouter, migrations: MigrationService) -> None:
     @router.post(ROOT, **create_options(JOB))
-    @requires(ADMIN, whole=True)
+    @requires(ADMIN, engine_wide=True)
     async def create(request: Request) -> Response:
         """Create a job in the format of a job file, without starting it. The settings limit its access."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
@@ -89,7 +89,7 @@ def _create_routes(router: APIRouter, migrations: MigrationService) -> None:
         return json_response(first, 201, headers)
 
     @router.put(ONE + "/job", **action_options(JOB, required=True))
-    @requires(ADMIN, whole=True)
+    @requires(ADMIN, engine_wide=True)
     async def replace_job(request: Request, id: str) -> Response:
         """Replace the mapping and reopen the quarantined records."""
         job = _own_job(await read_json(request))

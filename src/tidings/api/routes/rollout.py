@@ -37,19 +37,19 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
     router = APIRouter(prefix="/v1", tags=["rollout"], responses=ERROR_RESPONSES)
 
     @router.get("/rollout", dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def all() -> Response:
         """List channels with mode and share."""
         return json_response({"items": await outbound.rollout.all()})
 
     @router.get("/channels/{name}/rollout", responses=NOT_FOUND, dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def show(name: str) -> Response:
         """Show the rollout of one channel with its history."""
         return json_response(await outbound.rollout.show(name))
 
     @router.post("/channels/{name}/rollout", responses=NOT_FOUND, openapi_extra=body_schema(ROLLOUT_FIELDS))
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def switch(name: str, request: Request) -> Response:
         """Set the mode of a channel (live, observe or shadow) and the share of recipients."""
         given = await read_fields(request, ROLLOUT_FIELDS)
@@ -60,7 +60,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
         )
 
     @router.post("/channels/{name}/rollout/undo", responses=NOT_FOUND | CONFLICT)
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def undo(name: str, request: Request) -> Response:
         """Undo the last change."""
         await read_fields(request, {})
@@ -69,7 +69,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
     @router.post(
         REPORT.removeprefix("/v1"), responses=NOT_FOUND, openapi_extra=body_schema(LINES, kind="application/x-ndjson")
     )
-    @requires(OPERATE, whole=True)
+    @requires(OPERATE, engine_wide=True)
     async def report(name: str, request: Request) -> Response:
         """Report what another sender sent, as CSV or NDJSON. Repeated reports are ignored."""
         reject_query(request)
@@ -78,7 +78,7 @@ def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most:
         return json_response(await outbound.rollout.report(name, rows, timezone=timezone))
 
     @router.get("/channels/{name}/compare", responses=NOT_FOUND, dependencies=STRICT_QUERY)
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def compare(
         name: str, since: str = "24h", until: str = "now", tolerance: str = "1m", limit: int = 100
     ) -> Response:

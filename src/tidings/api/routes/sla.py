@@ -23,7 +23,7 @@ def routes(outbound: OutboundService) -> APIRouter:
     router = APIRouter(prefix="/v1/sla", tags=["sla"], responses=ERROR_RESPONSES)
 
     @router.get("", dependencies=STRICT_QUERY, response_class=Response, responses=response_content(CSV, as_json=True))
-    @requires(READ, whole=True)
+    @requires(READ, engine_wide=True)
     async def report(
         days: Annotated[int, Query(description="Days to report, 1 to 400, today included.")] = 30,
         channel: str | None = None,

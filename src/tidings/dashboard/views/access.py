@@ -26,7 +26,7 @@ class ApiKeyViews(Views):
         """List keys, newest first."""
         return await self._page(request, problem=request.query_params.get("problem"))
 
-    @post("/keys", ADMIN, noted=True)
+    @post("/keys", ADMIN, writes_audit=True)
     async def create(self, request: Request, form: Form) -> Response:
         """Create a key; the response shows it once."""
         try:
@@ -39,7 +39,7 @@ class ApiKeyViews(Views):
             return await self._page(request, form, error)
         return await self._page(request, made=made)
 
-    @post("/keys/{id}/{action}", ADMIN, noted=True)
+    @post("/keys/{id}/{action}", ADMIN, writes_audit=True)
     async def act(self, request: Request, form: Form, id_: str, action: str) -> Response:
         """Rotate or revoke a key."""
         with redirect_on_error("/keys"):

@@ -19,27 +19,27 @@ QR_CODE_LIFETIME = 10_000_000  # microseconds after which the browser fetches th
 class ChannelViews(Views):
     """Channels, and the page of one with its session, its QR code and a connection test."""
 
-    @get("/channels", whole=True)
+    @get("/channels", engine_wide=True)
     async def page(self, _: Request) -> Response:
         """List all channels by name."""
         return self._renderer.page("channels.html", items=await self._outbound.channels.all())
 
-    @get("/channels/{name}", whole=True)
+    @get("/channels/{name}", engine_wide=True)
     async def show(self, request: Request, name: str) -> Response:
         """Show one channel: state, session and limits."""
         return self._renderer.page("channel.html", channel=name, fragments=await self._render(name), trial=None)
 
-    @post("/channels/{name}/test", OPERATE, whole=True)
+    @post("/channels/{name}/test", OPERATE, engine_wide=True)
     async def test(self, request: Request, form: Form, name: str) -> Response:
         """Check the credentials with the provider; sends nothing."""
         trial = await self._outbound.channels.probe_channel(name)
         return self._renderer.page("channel.html", channel=name, fragments=await self._render(name), trial=trial)
 
-    @get("/channels/{name}/live", whole=True)
+    @get("/channels/{name}/live", engine_wide=True)
     async def live(self, request: Request, name: str) -> Response:
         return await self._renderer.answer_live(request, lambda: self._render(name))
 
-    @get("/channels/{name}/code.svg", OPERATE, whole=True)
+    @get("/channels/{name}/code.svg", OPERATE, engine_wide=True)
     async def code(self, request: Request, name: str) -> Response:
         """Return the QR code to scan as SVG; it is fetched from the provider each time and never stored."""
         scan = await self._outbound.channels.scan(name)
@@ -49,7 +49,7 @@ class ChannelViews(Views):
             qr_codes.render_svg(scan.code), media_type="image/svg+xml", headers={"cache-control": "no-store"}
         )
 
-    @post("/channels/{name}/{action}", OPERATE, whole=True)
+    @post("/channels/{name}/{action}", OPERATE, engine_wide=True)
     async def switch(self, request: Request, form: Form, name: str, action: str) -> Response:
         """Pause or resume one channel."""
         await pick_action(self._outbound.channels, action, "pause", "resume")(name)
@@ -66,12 +66,12 @@ class ChannelViews(Views):
 class RolloutViews(Views):
     """Gradual rollout of channels: mode, share, history, change and undo."""
 
-    @get("/rollout", whole=True)
+    @get("/rollout", engine_wide=True)
     async def page(self, _: Request) -> Response:
         """List all channels with mode and share."""
         return self._renderer.page("rollouts.html", items=await self._outbound.rollout.all())
 
-    @get("/rollout/{name}", whole=True)
+    @get("/rollout/{name}", engine_wide=True)
     async def show(self, request: Request, name: str) -> Response:
         """Show the rollout of one channel and its history."""
         found = await self._outbound.rollout.show(name)
@@ -79,7 +79,7 @@ class RolloutViews(Views):
             "rollout.html", rollout=found, modes=ROLLOUT_MODES, problem=request.query_params.get("problem")
         )
 
-    @post("/rollout/{name}/{action}", OPERATE, whole=True)
+    @post("/rollout/{name}/{action}", OPERATE, engine_wide=True)
     async def act(self, request: Request, form: Form, name: str, action: str) -> Response:
         """Change the rollout, or undo the last change."""
         target = f"/rollout/{name}"

@@ -23,7 +23,7 @@ TABLES = ("channels", "policies", "inbound", "alerts")
 
 
 class EngineViews(Views):
-    @get("/alerts", whole=True)
+    @get("/alerts", engine_wide=True)
     async def alerts(self, request: Request) -> Response:
         """List open alerts, with `past` also resolved ones."""
         past, after = bool(request.query_params.get("past")), request.query_params.get("after") or None
@@ -31,13 +31,13 @@ class EngineViews(Views):
         asked, problem = {"past": "yes"} if past else {}, request.query_params.get("problem")
         return self._renderer.listing("alerts.html", found, asked, past=past, after=after, problem=problem)
 
-    @post("/alerts/{id}/acknowledge", OPERATE, whole=True)
+    @post("/alerts/{id}/acknowledge", OPERATE, engine_wide=True)
     async def acknowledge(self, request: Request, form: Form, id_: str) -> Response:
         with redirect_on_error("/alerts"):
             await self._outbound.alerts.acknowledge(id_, form.get("by", ""))
         return redirect("/alerts")
 
-    @get("/sla", whole=True)
+    @get("/sla", engine_wide=True)
     async def sla(self, request: Request) -> Response:
         """Show the messages sent on time, by day and channel, and the figures of the last fifteen minutes."""
         given, channel = request.query_params.get("days", ""), request.query_params.get("channel") or None
@@ -52,7 +52,7 @@ class EngineViews(Views):
             calls=sorted((await job_metrics.read_metrics(self._outbound.store)).calls.items()),
         )  # fmt: skip
 
-    @get("/settings", ADMIN, whole=True)
+    @get("/settings", ADMIN, engine_wide=True)
     async def settings(self, _: Request) -> Response:
         """Show the effective settings of this process; secrets are masked."""
         settings = self._app.settings

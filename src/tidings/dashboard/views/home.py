@@ -32,7 +32,7 @@ class HomeViews(Views):
         accepted = request.query_params.get("accepted")
         return await self._page(request, accepted=await self._accepted(accepted) if accepted else None)
 
-    @get("/live", whole=True)
+    @get("/live", engine_wide=True)
     async def live(self, request: Request) -> Response:
         return await self._renderer.answer_live(request, self._fragments)
 

@@ -153,7 +153,7 @@ class RosterViews(Views):
 class ShiftCalendarViews(Views):
     """The shift calendar: one week of squads and days, the newest changes, and undo."""
 
-    @get("/calendar", whole=True)
+    @get("/calendar", engine_wide=True)
     async def show(self, request: Request) -> Response:
         """Show one week: the current one, or the one in `?week=`."""
         query = request.query_params
@@ -170,7 +170,7 @@ class ShiftCalendarViews(Views):
             problem=query.get("problem"),
         )
 
-    @post("/calendar/changes/{change}/undo", OPERATE, whole=True)
+    @post("/calendar/changes/{change}/undo", OPERATE, engine_wide=True)
     async def undo(self, request: Request, form: Form, change: str) -> Response:
         query = query_values(request, "week")
         with redirect_on_error("/calendar", **query):
