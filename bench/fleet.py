@@ -27,7 +27,7 @@ from tidings.model.time import SECOND
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_POLICY = {"backoff": "fixed", "initial": "200ms", "max_attempts": 1000}
+_POLICY = {"backoff": "fixed", "initial_delay": "200ms", "max_attempts": 1000}
 
 Channels = Mapping[str, tuple[str, Mapping[str, Any]]]  # name -> kind, options
 
